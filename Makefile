@@ -1,0 +1,28 @@
+# Two commands matter: `make demo` and `make test`. Each sets up its own environment in .venv.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
+
+.PHONY: demo test lint bench test-long test-sanitize test-oldest clean
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+# Editable, so that Python edits need no reinstall; a change of the compiled core does.
+$(VENV)/.installed: $(BIN)/python $(NATIVE)
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+test: lint
+	$(BIN)/python -m pytest -m "not long"
+
+lint: $(VENV)/.installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+clean:
+	rm -rf build $(VENV)

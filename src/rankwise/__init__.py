@@ -1,0 +1,1 @@
+"""Learning to rank from scores, queries and preferences."""

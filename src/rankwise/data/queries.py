@@ -1,0 +1,92 @@
+"""The one encoder of query ids.
+
+Ids may be anything hashable: integers, negative ones, floats, strings, tuples; rows of a query need not
+stand together. Everything downstream sees a `Queries`: small integer codes and a permutation that brings
+the rows of a query together. Nobody permutes the data itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Queries", "encode_queries", "one_query"]
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Rows grouped by query.
+
+    Attributes
+    ----------
+    codes : (rows,) int64
+        The query of each row, as a position in `ids`.
+    ids : (queries,) array
+        The caller's ids; sorted where they can be ordered, else in order of first appearance.
+    """
+
+    codes: npt.NDArray[np.int64]
+    ids: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.codes.shape[0])
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """The number of rows of each query."""
+        return np.bincount(self.codes, minlength=len(self)).astype(np.int64, copy=False)
+
+    @cached_property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each query starts in grouped order, and the number of rows at the end."""
+        return np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64, copy=False)
+
+    @cached_property
+    def is_grouped(self) -> bool:
+        """Whether the rows already stand in grouped order."""
+        return bool(np.all(self.codes[1:] >= self.codes[:-1]))
+
+    @cached_property
+    def order(self) -> npt.NDArray[np.int64]:
+        """The rows in grouped order: those of the first query, then those of the second, ..."""
+        if self.is_grouped:
+            return np.arange(self.n_rows, dtype=np.int64)
+        return np.argsort(self.codes, kind="stable")
+
+    def subset(self, rows: npt.NDArray[np.int64]) -> Queries:
+        """Return the queries of some rows, in the order of those rows."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        return Queries(codes.astype(np.int64, copy=False), self.ids[present])
+
+
+def one_query(n_rows: int) -> Queries:
+    """All rows in one global ranking."""
+    return Queries(np.zeros(n_rows, dtype=np.int64), np.zeros(1, dtype=np.int64))
+
+
+def encode_queries(qid: npt.NDArray[Any]) -> Queries:
+    """Encode a one-dimensional array of ids that has no missing entries."""
+    if qid.dtype != object:
+        ids, codes = np.unique(qid, return_inverse=True)
+        return Queries(codes.astype(np.int64, copy=False), ids)
+    # Objects of mixed types cannot always be sorted: hash them, then sort if they allow it.
+    position: dict[Any, int] = {}
+    codes = np.fromiter((position.setdefault(key, len(position)) for key in qid), np.int64, count=qid.size)
+    ids = np.empty(len(position), dtype=object)
+    ids[:] = list(position)
+    try:
+        by_value = sorted(range(len(position)), key=ids.__getitem__)
+    except TypeError:
+        return Queries(codes, ids)
+    rank = np.empty(len(position), dtype=np.int64)
+    rank[by_value] = np.arange(len(position))
+    return Queries(rank[codes], ids[by_value])

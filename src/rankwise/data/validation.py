@@ -1,0 +1,169 @@
+"""The one door: what comes from the caller is checked here and nowhere below.
+
+Matrices go through scikit-learn's own validation in the estimators; here is what scikit-learn does not
+know about: query ids, weights of rows and of queries, and options chosen by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.data.queries import Queries, encode_queries, one_query
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["check_choice", "check_importance", "check_qid", "check_weights"]
+
+
+def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
+    """Return `value` if it is one of the choices; else raise an error that lists them."""
+    valid = list(choices)
+    if isinstance(value, str) and value in valid:
+        return value
+    close = get_close_matches(str(value), valid, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise InvalidInputError(
+        f"{name}={value!r} is not an option.", f"{hint}{name} is one of {', '.join(map(repr, valid))}."
+    )
+
+
+def check_qid(qid: Any, n_rows: int) -> Queries:
+    """Encode query ids; ``None`` means that all rows form one query."""
+    if qid is None:
+        return one_query(n_rows)
+    ids = _as_column(qid)
+    if ids.ndim != 1:
+        raise InvalidInputError(
+            f"qid must have one dimension, got an array of shape {ids.shape}.",
+            "pass one query id a row, for example df['query'].to_numpy().",
+        )
+    if ids.shape[0] != n_rows:
+        raise InvalidInputError(
+            f"qid has {ids.shape[0]} entries, but X has {n_rows} rows.",
+            "qid gives the query of each row (not the sizes of the groups), in the order of the rows.",
+        )
+    missing = _missing(ids)
+    if missing.any():
+        raise InvalidInputError(
+            f"qid is missing (NaN or None) in {int(missing.sum())} of {n_rows} rows, first in row "
+            f"{int(np.argmax(missing))}.",
+            "give those rows a query id of their own, or drop them.",
+        )
+    try:
+        return encode_queries(ids)
+    except TypeError as error:
+        raise InvalidInputError(
+            f"qid holds entries that cannot be compared or hashed ({error}).",
+            "use integers, strings or tuples as query ids.",
+        ) from error
+
+
+def check_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64] | None:
+    """Return weights of rows as float64, or None where every row weighs 1."""
+    if sample_weight is None:
+        return None
+    weights = np.asarray(sample_weight)
+    if weights.ndim == 0:
+        weights = np.full(n_rows, weights)
+    try:
+        weights = weights.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"sample_weight must be numbers ({error}).", "pass one non-negative number a row."
+        ) from error
+    if weights.shape != (n_rows,):
+        raise InvalidInputError(
+            f"sample_weight must have shape ({n_rows},), got {weights.shape}.", "pass one weight a row."
+        )
+    if not np.isfinite(weights).all():
+        raise InvalidInputError(
+            "sample_weight contains NaN or infinity.", "replace them; a weight of 0 removes a row."
+        )
+    if (weights < 0).any():
+        raise InvalidInputError(
+            "sample_weight contains negative values.", "weights are counts: use 0 to leave a row out."
+        )
+    if not (weights > 0).any():
+        raise InvalidInputError("sample_weight is zero everywhere.", "give at least two rows a positive weight.")
+    return weights
+
+
+def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.float64] | None:
+    """Return one non-negative factor a query, or None where all are equally important.
+
+    Accepts a mapping from query id to factor (missing ids have factor 1) or one value a row, constant
+    inside each query.
+    """
+    if query_importance is None:
+        return None
+    if isinstance(query_importance, Mapping):
+        keys = queries.ids.tolist()
+        unknown = set(query_importance) - set(keys)
+        if unknown:
+            raise InvalidInputError(
+                f"query_importance names {len(unknown)} queries that are not in qid, for example "
+                f"{next(iter(unknown))!r}.",
+                "use the ids that qid holds.",
+            )
+        values = np.array([query_importance.get(key, 1.0) for key in keys], dtype=np.float64)
+    else:
+        rows = np.asarray(query_importance, dtype=np.float64)
+        if rows.shape != (queries.n_rows,):
+            raise InvalidInputError(
+                f"query_importance must have one value a row ({queries.n_rows}), got shape {rows.shape}.",
+                "pass a dictionary {query id: importance}, or one value a row.",
+            )
+        values = np.zeros(len(queries))
+        values[queries.codes] = rows
+        if not np.array_equal(values[queries.codes], rows, equal_nan=True):
+            raise InvalidInputError(
+                "query_importance changes inside a query.", "give all rows of a query the same importance."
+            )
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise InvalidInputError(
+            "query_importance must be finite and not negative.", "use 0 to leave a query out."
+        )
+    if not (values > 0).any():
+        raise InvalidInputError(
+            "query_importance is zero for every query.", "give at least one query a positive importance."
+        )
+    return values
+
+
+def _as_column(values: Any) -> npt.NDArray[Any]:
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    if isinstance(values, np.ndarray):
+        array = values
+    else:
+        values = list(values)
+        # numpy would turn [1, "a"] into strings, which merges 1 with "1", and tuples into a second axis
+        kinds = {str if isinstance(v, str) else bool if isinstance(v, bool) else type(v) for v in values}
+        if len(kinds) == 1 and kinds <= {int, float, str}:
+            array = np.asarray(values)
+        else:
+            array = np.empty(len(values), dtype=object)
+            array[:] = values
+    return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
+
+
+def _missing(ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    if ids.dtype.kind == "f":
+        return np.isnan(ids)
+    if ids.dtype.kind in "mM":
+        return np.isnat(ids)
+    if ids.dtype == object:
+        # NaN and pandas.NA are the values that do not equal themselves
+        return np.fromiter((v is None or _differs_from_itself(v) for v in ids), np.bool_, count=ids.size)
+    return np.zeros(ids.shape, dtype=np.bool_)
+
+
+def _differs_from_itself(value: object) -> bool:
+    try:
+        return bool(value != value)  # noqa: PLR0124
+    except (TypeError, ValueError):
+        return True

@@ -1,0 +1,53 @@
+"""What can go wrong. Every message ends in a remedy, introduced by ``Hint:``."""
+
+from __future__ import annotations
+
+__all__ = [
+    "InvalidInputError",
+    "MemoryLimitError",
+    "MissingQueriesError",
+    "NoPairsError",
+    "RankwiseError",
+    "UnsuitableSolverError",
+]
+
+
+class RankwiseError(Exception):
+    """The base of every error that rankwise raises on purpose.
+
+    Parameters
+    ----------
+    problem : str
+        What is wrong, in one sentence.
+    hint : str
+        What the reader can do about it.
+    """
+
+    def __init__(self, problem: str, hint: str) -> None:
+        self.problem = problem
+        self.hint = hint
+        super().__init__(f"{problem} Hint: {hint}")
+
+    def __reduce__(self) -> tuple[type[RankwiseError], tuple[str, str]]:
+        # Errors travel between processes (n_jobs > 1); the default would rebuild them from the joined text.
+        return type(self), (self.problem, self.hint)
+
+
+class InvalidInputError(RankwiseError, ValueError):
+    """Data or a parameter that no method could use."""
+
+
+class MissingQueriesError(InvalidInputError):
+    """Query ids were needed and not passed."""
+
+
+class NoPairsError(InvalidInputError):
+    """The labels order no two rows of any query, so there is nothing to learn from."""
+
+
+class UnsuitableSolverError(InvalidInputError):
+    """The solver that was asked for cannot take this problem."""
+
+
+class MemoryLimitError(RankwiseError, MemoryError):
+    """Something would not fit in memory; nothing was allocated."""

@@ -1,0 +1,1 @@
+"""Which pairs are compared."""
