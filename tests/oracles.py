@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 
 import numpy as np
 
@@ -119,7 +119,7 @@ def pair_error_and_weight(y, scores, weights, ties):
     return error, total
 
 
-def pairwise_error(y, scores, qid, weights=None, ties=0.5, average="queries"):
+def pairwise_error(y, scores, qid, weights=None, *, ties=0.5, average="queries"):
     weights = np.ones(len(y)) if weights is None else weights
     parts = []
     for rows in rows_of_queries(qid).values():
@@ -140,11 +140,11 @@ def ranked_labels(y, scores):
 
 def tie_orders(y, scores):
     """Return every order of the labels of one query that the scores allow."""
-    orders = []
-    for permutation in permutations(range(len(y))):
-        if all(scores[a] >= scores[b] for a, b in zip(permutation, permutation[1:], strict=False)):
-            orders.append([y[i] for i in permutation])
-    return orders
+    return [
+        [y[i] for i in order]
+        for order in permutations(range(len(y)))
+        if all(scores[a] >= scores[b] for a, b in pairwise(order))
+    ]
 
 
 def discounted_gain(labels, k, gain, discount):

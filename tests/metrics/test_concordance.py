@@ -1,16 +1,16 @@
 """Pairwise error, concordance, AUC and tau against explicit pairs, scipy and scikit-learn."""
 
 import numpy as np
-import oracles
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau
 from sklearn.metrics import roc_auc_score
-from strategies import rankings
 
+import oracles
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import auc, concordance, kendall_tau, pairwise_error, per_query, preference_error
+from strategies import rankings
 
 REAL_LABELS = st.floats(-10, 10).map(lambda value: round(value, 1))
 TIES = st.sampled_from([0.5, 1, 0])
@@ -36,7 +36,7 @@ def test_pairwise_error_counts_pairs(data, ties, average):
 def test_weights_multiply_in_pairs(data, ties, average):
     y, scores, qid, weights = data
     assume(has_pairs(y, qid, weights))
-    expected = oracles.pairwise_error(y, scores, qid, weights, ties, average)
+    expected = oracles.pairwise_error(y, scores, qid, weights, ties=ties, average=average)
     actual = pairwise_error(y, scores, qid, ties=ties, average=average, sample_weight=weights)
     assert actual == pytest.approx(expected, abs=1e-13)
 
