@@ -6,6 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "bindings.hpp"
 #include "csr.hpp"
 #include "dense.hpp"
 #include "fused.hpp"
@@ -348,4 +349,5 @@ NB_MODULE(_core, m) {
     bind_rename<std::int32_t, std::int32_t>(m);
     bind_rename<int64_t, std::uint16_t>(m);
     bind_rename<int64_t, std::int32_t>(m);
+    bind_metrics(m);
 }
