@@ -8,15 +8,15 @@ import scipy.linalg
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import label_pairs, solve_rankrls
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
-from strategies import make_problem
 
+from oracles import label_pairs, solve_rankrls
 from rankwise import RankRLS
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
 from rankwise.solvers import choose
+from strategies import make_problem
 
 TIGHT = {"tol": 1e-13}
 
@@ -147,7 +147,9 @@ def test_threads_change_only_rounding(n_threads):
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda X: sp.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape),
+        lambda X: sp.csr_matrix(
+            (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape
+        ),
         lambda X: _reverse_rows(X),
         lambda X: _split_entries(X),
         lambda X: X.astype(np.float32).astype(np.float64),
@@ -258,8 +260,11 @@ def test_bad_data(arguments, message):
 def test_labels_that_order_nothing(labels, qid, hint):
     with pytest.raises(NoPairsError, match=f"No query has two different labels.*Hint: .*{hint}"):
         RankRLS().fit(X4, labels, qid)
+
+
+def test_every_output_needs_a_pair():
     with pytest.raises(NoPairsError, match="output 1 of y"):
-        RankRLS().fit(X4, np.column_stack([[0, 1, 0, 1], labels]), [1, 1, 2, 2] if qid else None)
+        RankRLS().fit(X4, np.column_stack([[0, 1, 0, 1], [0, 0, 1, 1]]), [1, 1, 2, 2])
 
 
 def test_weights_that_leave_nothing_to_order():

@@ -80,7 +80,9 @@ class Readout:
             direction *= inverse[:, None]
             self.scores[:active, rows] += zeta[:, None] * direction
             start = space.start_norm[lane]
-            self.residual[lane, :active] = beta_next[lane] * np.abs(zeta * inverse) / start if start > 0 else 0.0
+            self.residual[lane, :active] = (
+                beta_next[lane] * np.abs(zeta * inverse) / start if start > 0 else 0.0
+            )
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,11 @@ class Surface:
         """Return the alpha of least error where each has converged; of equals the largest alpha."""
         last = len(self.errors)
         cells = [
-            Cell(i, int(self.converged_at[i]) or last, float(self.errors[(int(self.converged_at[i]) or last) - 1][i]))
+            Cell(
+                i,
+                int(self.converged_at[i]) or last,
+                float(self.errors[(int(self.converged_at[i]) or last) - 1][i]),
+            )
             for i in candidates
         ]
         return min(cells, key=lambda cell: (cell.error, -cell.alpha_index))
