@@ -144,28 +144,6 @@ def test_threads_change_only_rounding(n_threads):
     )
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda X: sp.csr_matrix(
-            (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape
-        ),
-        lambda X: _reverse_rows(X),
-        lambda X: _split_entries(X),
-        lambda X: X.astype(np.float32).astype(np.float64),
-        lambda X: sp.hstack([X, sp.csr_matrix((X.shape[0], 3))]).tocsr()[:, : X.shape[1]],
-    ],
-)
-@pytest.mark.parametrize("solver", ["direct", "cg"])
-def test_unusual_csr(damage, solver):
-    problem = make_problem(7)
-    X = sp.csr_matrix(np.where(np.abs(problem.X) > 0.5, np.round(problem.X, 2).astype(np.float32), 0))
-    X = X.astype(np.float64)
-    expected = RankRLS(solver=solver, **TIGHT).fit(X.toarray(), problem.y, problem.qid)
-    actual = RankRLS(solver=solver, **TIGHT).fit(damage(X), problem.y, problem.qid)
-    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-10)
-
-
 def _reverse_rows(X):
     X = X.copy()
     for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True):
@@ -178,6 +156,28 @@ def _reverse_rows(X):
 def _split_entries(X):
     """Every entry stored twice, half each: legal, and not canonical."""
     return sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda X: sp.csr_matrix(
+            (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape
+        ),
+        _reverse_rows,
+        _split_entries,
+        lambda X: X.astype(np.float32).astype(np.float64),
+        lambda X: sp.hstack([X, sp.csr_matrix((X.shape[0], 3))]).tocsr()[:, : X.shape[1]],
+    ],
+)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_unusual_csr(damage, solver):
+    problem = make_problem(7)
+    X = sp.csr_matrix(np.where(np.abs(problem.X) > 0.5, np.round(problem.X, 2).astype(np.float32), 0))
+    X = X.astype(np.float64)
+    expected = RankRLS(solver=solver, **TIGHT).fit(X.toarray(), problem.y, problem.qid)
+    actual = RankRLS(solver=solver, **TIGHT).fit(damage(X), problem.y, problem.qid)
+    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.bool_, np.uint16, object])

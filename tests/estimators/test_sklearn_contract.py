@@ -96,7 +96,7 @@ def test_several_metrics_in_several_processes(routing, problem):
 def test_without_routing_nothing_is_scored_silently(problem):
     scorer = make_ranking_scorer("ndcg@5")
     model = RankRLS().fit(problem.X, problem.y, qid=problem.qid)
-    with pytest.raises(MissingQueriesError, match="Hint: .*enable_metadata_routing"):
+    with pytest.raises(MissingQueriesError, match=r"Hint: .*enable_metadata_routing"):
         scorer(model, problem.X, problem.y)
     with pytest.raises(MissingQueriesError, match=r"fitted with query ids.*Hint: pass qid="):
         model.score(problem.X, problem.y)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -42,7 +43,7 @@ class Readout:
         self.scores = np.zeros(shape)
         self._direction = np.zeros(shape)
         bounds = np.searchsorted(row_lane, np.arange(n_lanes + 1))
-        self._rows = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        self._rows = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
         self._pivot = np.ones((n_lanes, alphas.size))
         self._zeta = np.zeros((n_lanes, alphas.size))
         self.residual = np.ones((n_lanes, alphas.size))  # ‖b - (H + αI)w‖ / ‖b‖
