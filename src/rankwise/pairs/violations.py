@@ -5,16 +5,16 @@ Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher
 
     f_i - f_j < margin      (in floating point, in this form; a pair at exactly the margin is satisfied)
 
-`ViolationSweep` holds what does not change with the scores, `ViolationSweep.at` sorts once, and the `Violations`
-it returns offer everything that hinge, squared hinge and smoothed hinge need, each in ``O(m log m)``. Counts of
-unweighted pairs are exact integers, and no result depends on the number of threads.
+`ViolationSweep` holds what does not change with the scores, `ViolationSweep.at` sorts once, and the
+`Violations` it returns offer everything that hinge, squared hinge and smoothed hinge need, each in
+``O(m log m)``. Counts of unweighted pairs are exact integers, and no result depends on the number of threads.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,11 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["Counting", "SmoothedHinge", "ViolationSweep", "Violations"]
 
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 Counting = Literal["auto", "brute", "levels", "fenwick"]
 
 _CODES = {"brute": 1, "levels": 2, "fenwick": 3}  # enum Counting in cpp/order_statistics.hpp; 0 has no pairs
 _MAX_LEVELS = 8  # kMaxLevels there
-_BRUTE_UP_TO = 200
+# Rows. Distinct labels, one thread, ns a row by brute force | Fenwick: counts with their sort 52 | 101 at 100
+# rows, 145 | 101 at 200; Laplacian 52 | 69, 109 | 72; smoothed 166 | 195, 327 | 192. Five levels cross there.
+_BRUTE_UP_TO = 128
 _NUMPY_SORTS_FROM = 2048  # rows; below, the call costs more than its SIMD sort gains
 
 
@@ -53,8 +56,8 @@ class ViolationSweep:
         A further factor for all pairs of a query.
     margin : float
     method : {"auto", "brute", "levels", "fenwick"}
-        How to count; "auto" chooses for each query by its size and its number of levels. "levels" counts queries
-        of more than eight levels as "fenwick".
+        How to count; "auto" chooses for each query by its size and its number of levels. "levels" counts
+        queries of more than eight levels as "fenwick".
     n_threads : int
     """
 
@@ -78,7 +81,7 @@ class ViolationSweep:
         self._n_levels = _levels_per_query(ranks, self.query_start)
         self._counting = _choose_counting(self.sizes, self._n_levels, method)
         self._order = _grouped_order(ranks, self.sizes, self._counting == _CODES["brute"], order)
-        self._ranks = self.to_grouped(label_ranks, np.int32)
+        self._ranks = np.ascontiguousarray(self._grouped(label_ranks), dtype=np.int32)
         self._row_weight = None if row_weight is None else self.to_grouped(row_weight)
         self._scale = None if scale is None else np.ascontiguousarray(scale, dtype=np.float64)
 
@@ -127,11 +130,9 @@ class ViolationSweep:
             self.query_start, self._counting, self._n_levels, self._ranks, self._row_weight, self._scale
         )
 
-    def to_grouped(
-        self, values: npt.NDArray[np.generic], dtype: npt.DTypeLike = np.float64
-    ) -> npt.NDArray[np.generic]:
+    def to_grouped(self, values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
         """Bring rows from the caller's order into that of the kernels."""
-        return np.ascontiguousarray(values if self._order is None else values[self._order], dtype=dtype)
+        return np.ascontiguousarray(self._grouped(values), dtype=np.float64)
 
     def from_grouped(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Bring rows from the order of the kernels into the caller's."""
@@ -140,6 +141,9 @@ class ViolationSweep:
         out = np.empty_like(values)
         out[self._order] = values
         return out
+
+    def _grouped(self, values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+        return values if self._order is None else values[self._order]
 
 
 @dataclass(frozen=True)
@@ -153,7 +157,8 @@ class SmoothedHinge:
     gradient : (rows,) float64
         Its derivative by the scores.
     active : float
-        The weighted sum of ``a = phi' = clip(t/δ, 0, 1)``; with the gradient it gives the lower bound of MATH 6.
+        The weighted sum of the slopes ``a = phi'(t) = clip(t/δ, 0, 1)``. With N the total weight of all pairs
+        and ``g = X'gradient / N``, the hinge problem's minimum is at least ``active/N - |g|²/(4 alpha)``.
     """
 
     value: float
@@ -202,7 +207,7 @@ class Violations:
         return self.sweep.margin**2 * self.weight
 
     def hinge(self) -> float:
-        """Return the weighted sum of ``max(0, margin - (f_i - f_j))``; its gradient by the scores is `-net_wins`."""
+        """Return the weighted sum of ``max(0, margin - (f_i - f_j))``; a subgradient is `-net_wins`."""
         won, lost = self._counts
         return float(self.sweep.margin * self.weight - (won - lost) @ self._centred_score)
 
@@ -222,7 +227,11 @@ class Violations:
         return self.sweep.from_grouped(out)
 
     def smoothed(self, delta: float) -> SmoothedHinge:
-        """Return value and gradient of the Huberised hinge; they tend to the hinge's as ``delta`` goes to 0."""
+        """Return value and gradient of the Huberised hinge; they tend to the hinge's as ``delta`` goes to 0.
+
+        Swept queries subtract sums over two windows and divide by `delta`: with D the spread of a query's
+        scores, the rounding error of a slope is about ``1e-16 D / delta``, of a pair's value D times that.
+        """
         won, lost, excess = (np.empty_like(self._score) for _ in range(3))
         _core.smoothed_violations(
             self.sweep.kernel_queries(),
@@ -256,11 +265,10 @@ class Violations:
     @cached_property
     def _centred_score(self) -> npt.NDArray[np.float64]:
         """The scores less one of their query's: differences are all that counts, and offsets cost digits."""
-        start, sizes = self.sweep.query_start, self.sweep.sizes
-        if start.size == 2:
-            return self._score - self._score[start[1] // 2] if self._score.size else self._score
-        middle = self._score[np.minimum(start[:-1] + sizes // 2, max(self._score.size - 1, 0))]
-        return self._score - np.repeat(middle, sizes)
+        filled = np.flatnonzero(self.sweep.sizes)
+        first = self._score[self.sweep.query_start[filled]]
+        centred: npt.NDArray[np.float64] = self._score - np.repeat(first, self.sweep.sizes[filled])
+        return centred
 
     def _kernel_point(self) -> _core.SortedScores:
         return _core.SortedScores(self._score, self._order, self._sorted_score, self._sorted_rank)
@@ -295,7 +303,7 @@ def _grouped_order(
     is_brute: npt.NDArray[np.bool_],
     order: npt.NDArray[np.integer] | None,
 ) -> npt.NDArray[np.int64] | None:
-    """Return rows by query and, in queries counted by brute force, by label; None where that is the caller's order.
+    """Return rows by query and, where brute force counts, by label; None if that is the caller's order.
 
     Large queries keep the caller's order: permuting their arrays at random would cost as much as a sweep.
     """
