@@ -61,7 +61,7 @@ def score_sets(rng, size):
         "random": rng.normal(size=size),
         "tied": rng.integers(-2, 3, size).astype(float),
         "constant": np.full(size, 0.3),
-        "one apart": rng.integers(0, 4, size) + rng.choice([0.1, 0.2, 0.3], size),
+        "one apart": rng.integers(-30, 30, size) / 10,
         "one ulp off": rng.choice(just_off, size) * rng.integers(-2, 3, size),
         "huge": rng.choice([1e17, -1e17, 1e17 + 16], size) + rng.integers(0, 3, size),
         "large and small": np.where(rng.random(size) < 0.3, 1e17, rng.normal(size=size)),
@@ -173,8 +173,9 @@ def test_a_pair_at_exactly_the_margin_is_satisfied(method):
     sweep = ViolationSweep(ranks, start, method=method)
     assert sweep.at(np.array([0.0, 1.0])).weight == 0
     assert sweep.at(np.array([0.0, np.nextafter(1.0, 0.0)])).weight == 1
-    # 0.1 + 1 rounds to 1.1, yet 1.1 - 0.1 rounds above 1: only the difference form is ours.
-    assert sweep.at(np.array([0.1, 1.1])).weight == float(1.1 - 0.1 < 1.0)
+    # Rounding: 1.4 - 0.4 < 1, although 0.4 + 1 == 1.4; and 0.3 + 0.7 == 1, although -0.7 + 1 > 0.3.
+    assert sweep.at(np.array([0.4, 1.4])).weight == 1
+    assert sweep.at(np.array([-0.7, 0.3])).weight == 0
     # At 1e17 neighbours are 16 apart: adding the margin to a score would be lost.
     assert sweep.at(np.array([1e17, 1e17])).weight == 1
     assert sweep.at(np.array([1e17, 1e17 + 16])).weight == 0
@@ -232,10 +233,11 @@ def test_squared_hinge_is_the_quadratic_of_the_violated_subgraph():
 
 
 @pytest.mark.parametrize("levels", [0, 5])
+@pytest.mark.parametrize("queries", [1, 2, 400])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_threads_agree_exactly(levels, weighted):
-    # One query beyond kSharedQueryRows, whose two sides two threads share.
-    problem = make(size=70_000, levels=levels, weighted=weighted)
+def test_threads_agree_exactly(levels, queries, weighted):
+    # One or two queries beyond kSharedQueryRows, whose two sides two threads share; or one query a thread.
+    problem = make(size=70_000, levels=levels, queries=queries, weighted=weighted)
     one, two = (problem.sweep(n_threads=n).at(problem.scores) for n in (1, 2))
     block = np.random.default_rng(2).normal(size=(70_000, 5))
     assert_array_equal(one.won, two.won)
