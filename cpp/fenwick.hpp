@@ -1,4 +1,4 @@
-// A Fenwick (binary indexed) tree: sums over a prefix of an array that changes one entry at a time.
+// Sums over the first positions of an array that changes: add and sum in O(log n).
 #pragma once
 
 #include <cstddef>
@@ -6,29 +6,25 @@
 
 namespace rankwise {
 
-// T needs a zero default value and operator+=. Adding and summing take O(log size).
-template <typename T>
+template <typename Value>
 class Fenwick {
 public:
-    Fenwick() = default;
-    explicit Fenwick(std::size_t size) { reset(size); }
+    // Empties the tree and gives it `n` positions; memory is kept from one use to the next.
+    void reset(std::size_t n) { tree_.assign(n + 1, Value{}); }
 
-    // All entries become zero; the memory is kept.
-    void reset(std::size_t size) { node_.assign(size + 1, T{}); }
-
-    void add(std::size_t i, const T& value) {
-        for (++i; i < node_.size(); i += i & (~i + 1)) node_[i] += value;
+    void add(std::size_t position, Value value) {
+        for (std::size_t i = position + 1; i < tree_.size(); i += i & (~i + 1)) tree_[i] += value;
     }
 
-    // The sum of the entries before i.
-    T prefix(std::size_t i) const {
-        T sum{};
-        for (; i > 0; i &= i - 1) sum += node_[i];
+    // The sum over positions 0 .. position - 1.
+    Value sum_before(std::size_t position) const {
+        Value sum{};
+        for (std::size_t i = position; i > 0; i &= i - 1) sum += tree_[i];
         return sum;
     }
 
 private:
-    std::vector<T> node_;
+    std::vector<Value> tree_;
 };
 
 }  // namespace rankwise

@@ -114,7 +114,7 @@ class FenwickTally {
 public:
     void reset(std::int32_t n_levels) { tree_.reset(static_cast<std::size_t>(n_levels)); }
     void add(std::int32_t rank, const T& value) { tree_.add(static_cast<std::size_t>(rank), value); }
-    T below(std::int32_t rank) const { return tree_.prefix(static_cast<std::size_t>(rank)); }
+    T below(std::int32_t rank) const { return tree_.sum_before(static_cast<std::size_t>(rank)); }
 
 private:
     Fenwick<T> tree_;

@@ -1,36 +1,80 @@
+from typing import TypeAlias
+
 import numpy as np
 import numpy.typing as npt
+
+_Doubles: TypeAlias = npt.NDArray[np.float64]
+_Integers: TypeAlias = npt.NDArray[np.int64]
+_Levels: TypeAlias = npt.NDArray[np.int32]
+
+# ---- metrics: results are written to the last array argument; scores are (rows, columns) with any strides
+
+def dense_levels(
+    rows: _Integers,
+    offsets: _Integers,
+    labels: _Doubles,
+    levels: _Levels,
+    n_levels: _Integers,
+    n_threads: int,
+) -> None: ...
+def count_pairs(
+    rows: _Integers,
+    offsets: _Integers,
+    scores: _Doubles,
+    levels: _Levels,
+    n_levels: _Integers,
+    weights: _Doubles | None,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def discounted_gain(
+    rows: _Integers,
+    offsets: _Integers,
+    scores: _Doubles,
+    values: _Doubles,
+    discount_sums: _Doubles,
+    k: int,
+    stable: bool,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+
+mean_normalised_gain = discounted_gain
+relevant_at_top = discounted_gain
+summed_precision = discounted_gain
+reciprocal_rank = discounted_gain
+expected_reciprocal_rank = discounted_gain
 
 # ---- order statistics of RankSVM (cpp/order_statistics.hpp) ----
 
 class RankedQueries:
     def __init__(
         self,
-        start: npt.NDArray[np.int64],
+        start: _Integers,
         counting: npt.NDArray[np.uint8],
-        n_levels: npt.NDArray[np.int32],
-        rank: npt.NDArray[np.int32],
-        weight: npt.NDArray[np.float64] | None,
-        scale: npt.NDArray[np.float64] | None,
+        n_levels: _Levels,
+        rank: _Levels,
+        weight: _Doubles | None,
+        scale: _Doubles | None,
     ) -> None: ...
 
 class SortedScores:
     def __init__(
         self,
-        score: npt.NDArray[np.float64],
-        order: npt.NDArray[np.int32],
-        sorted_score: npt.NDArray[np.float64],
-        sorted_rank: npt.NDArray[np.int32],
+        score: _Doubles,
+        order: _Levels,
+        sorted_score: _Doubles,
+        sorted_rank: _Levels,
         /,
     ) -> None: ...
 
 def sort_scores(
     queries: RankedQueries,
-    score: npt.NDArray[np.float64],
+    score: _Doubles,
     presorted_from: int,
-    order: npt.NDArray[np.int32],
-    sorted_score: npt.NDArray[np.float64],
-    sorted_rank: npt.NDArray[np.int32],
+    order: _Levels,
+    sorted_score: _Doubles,
+    sorted_rank: _Levels,
     n_threads: int,
     /,
 ) -> None: ...
@@ -38,8 +82,8 @@ def violation_counts(
     queries: RankedQueries,
     point: SortedScores,
     margin: float,
-    won: npt.NDArray[np.float64],
-    lost: npt.NDArray[np.float64],
+    won: _Doubles,
+    lost: _Doubles,
     n_threads: int,
     /,
 ) -> None: ...
@@ -47,10 +91,10 @@ def violation_laplacian(
     queries: RankedQueries,
     point: SortedScores,
     margin: float,
-    won: npt.NDArray[np.float64],
-    lost: npt.NDArray[np.float64],
-    v: npt.NDArray[np.float64],
-    out: npt.NDArray[np.float64],
+    won: _Doubles,
+    lost: _Doubles,
+    v: _Doubles,
+    out: _Doubles,
     n_threads: int,
     /,
 ) -> None: ...
@@ -59,9 +103,9 @@ def smoothed_violations(
     point: SortedScores,
     margin: float,
     delta: float,
-    won: npt.NDArray[np.float64],
-    lost: npt.NDArray[np.float64],
-    excess: npt.NDArray[np.float64],
+    won: _Doubles,
+    lost: _Doubles,
+    excess: _Doubles,
     n_threads: int,
     /,
 ) -> None: ...

@@ -16,7 +16,8 @@ from oracles import (
     smoothed_hinge_of_pairs,
     violated_pairs,
 )
-from rankwise.pairs.blocks import QueryBlocks
+from rankwise.data.queries import encode_queries
+from rankwise.pairs.labels import find_levels
 from rankwise.pairs.violations import ViolationSweep
 
 METHODS = ("auto", "brute", "levels", "fenwick")
@@ -247,24 +248,14 @@ def test_threads_agree_exactly(levels, queries, weighted):
     assert one.smoothed(0.1).value == two.smoothed(0.1).value
 
 
-def test_blocks_of_a_graph_give_the_same_sweep():
-    problem = make(size=50, queries=4, levels=3, weighted=True)
-    order = np.lexsort((problem.label_ranks, problem.query))
-    key = problem.query[order] * 10 + problem.label_ranks[order]
-    segment_start = np.concatenate(([0], np.flatnonzero(np.diff(key)) + 1, [50]))
-    query_start = np.searchsorted(problem.query[order], np.arange(5))
-    blocks = QueryBlocks(
-        order=order,
-        query_start=query_start,
-        segment_start=segment_start,
-        query_segment=np.searchsorted(segment_start, query_start),
-        degree=np.empty(0),
-        scale=problem.scale,
-        coupling="others",
-        row_weight=problem.row_weight[order],
-    )
+@pytest.mark.parametrize("levels", [0, 3])
+def test_levels_of_labels_give_the_same_sweep(levels):
+    problem = make(size=50, queries=4, levels=levels, weighted=True)
+    queries = encode_queries(problem.query)
+    found = find_levels(problem.label_ranks * 2.5 - 1, queries)
+    sweep = ViolationSweep.from_levels(found, queries, row_weight=problem.row_weight, scale=problem.scale)
     expected = problem.sweep().at(problem.scores).net_wins
-    assert_array_equal(ViolationSweep.from_blocks(blocks).at(problem.scores).net_wins, expected)
+    assert_array_equal(sweep.at(problem.scores).net_wins, expected)
 
 
 def test_a_point_survives_pickling():

@@ -22,7 +22,9 @@ import numpy.typing as npt
 from rankwise import _core
 
 if TYPE_CHECKING:
-    from rankwise.pairs.blocks import QueryBlocks
+    from rankwise.data.queries import Queries
+    from rankwise.pairs.graph import Floats
+    from rankwise.pairs.labels import Levels
 
 __all__ = ["Counting", "SmoothedHinge", "ViolationSweep", "Violations"]
 
@@ -67,8 +69,8 @@ class ViolationSweep:
         query_start: npt.NDArray[np.integer],
         *,
         order: npt.NDArray[np.integer] | None = None,
-        row_weight: npt.NDArray[np.float64] | None = None,
-        scale: npt.NDArray[np.float64] | None = None,
+        row_weight: Floats | None = None,
+        scale: Floats | None = None,
         margin: float = 1.0,
         method: Counting = "auto",
         n_threads: int = 1,
@@ -86,26 +88,28 @@ class ViolationSweep:
         self._scale = None if scale is None else np.ascontiguousarray(scale, dtype=np.float64)
 
     @classmethod
-    def from_blocks(
-        cls, blocks: QueryBlocks, *, margin: float = 1.0, method: Counting = "auto", n_threads: int = 1
+    def from_levels(
+        cls,
+        levels: Levels,
+        queries: Queries,
+        *,
+        row_weight: Floats | None = None,
+        scale: Floats | None = None,
+        margin: float = 1.0,
+        n_threads: int = 1,
     ) -> ViolationSweep:
-        """Take queries, levels and weights from the blocks of a graph whose segments are ascending levels."""
-        per_segment = np.diff(blocks.query_segment)
-        level = np.arange(blocks.segment_start.size - 1) - np.repeat(blocks.query_segment[:-1], per_segment)
-        ranks = np.empty(blocks.order.size, dtype=np.int32)
-        ranks[blocks.order] = np.repeat(level, np.diff(blocks.segment_start))
-        row_weight = None
-        if blocks.row_weight is not None:
-            row_weight = np.empty_like(blocks.row_weight)
-            row_weight[blocks.order] = blocks.row_weight
+        """Take the labels' ranks from levels that were found already."""
+        first_level = np.searchsorted(levels.query, np.arange(len(queries)))
+        rank = np.arange(levels.query.size) - first_level[levels.query]
+        ranks = np.empty(levels.n_rows, dtype=np.int32)
+        ranks[levels.order] = np.repeat(rank, np.diff(levels.start))
         return cls(
             ranks,
-            blocks.query_start,
-            order=blocks.order,
+            queries.offsets,
+            order=queries.order,
             row_weight=row_weight,
-            scale=blocks.scale,
+            scale=scale,
             margin=margin,
-            method=method,
             n_threads=n_threads,
         )
 
@@ -130,11 +134,11 @@ class ViolationSweep:
             self.query_start, self._counting, self._n_levels, self._ranks, self._row_weight, self._scale
         )
 
-    def to_grouped(self, values: npt.NDArray[np.floating]) -> npt.NDArray[np.float64]:
+    def to_grouped(self, values: npt.NDArray[np.floating]) -> Floats:
         """Bring rows from the caller's order into that of the kernels."""
         return np.ascontiguousarray(self._grouped(values), dtype=np.float64)
 
-    def from_grouped(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def from_grouped(self, values: Floats) -> Floats:
         """Bring rows from the order of the kernels into the caller's."""
         if self._order is None:
             return values
@@ -162,18 +166,18 @@ class SmoothedHinge:
     """
 
     value: float
-    gradient: npt.NDArray[np.float64]
+    gradient: Floats
     active: float
 
 
 @dataclass(frozen=True)
 class Violations:
-    """The subgraph of pairs that are violated at some scores; made by `ViolationSweep.at`."""
+    """The subgraph of pairs that are violated at some scores, made by `ViolationSweep.at`; implements `PairGraph`."""
 
     sweep: ViolationSweep
-    _score: npt.NDArray[np.float64]
+    _score: Floats
     _order: npt.NDArray[np.int32]
-    _sorted_score: npt.NDArray[np.float64]
+    _sorted_score: Floats
     _sorted_rank: npt.NDArray[np.int32]
 
     @cached_property
@@ -182,36 +186,45 @@ class Violations:
         return float(self._counts[0].sum())
 
     @cached_property
-    def won(self) -> npt.NDArray[np.float64]:
+    def won(self) -> Floats:
         """For each row, the weight of the violated pairs that it should win."""
         return self.sweep.from_grouped(self._counts[0])
 
     @cached_property
-    def lost(self) -> npt.NDArray[np.float64]:
+    def lost(self) -> Floats:
         """For each row, the weight of the violated pairs that it should lose."""
         return self.sweep.from_grouped(self._counts[1])
 
     @cached_property
-    def net_wins(self) -> npt.NDArray[np.float64]:
+    def net_wins(self) -> Floats:
         """`won` minus `lost`."""
         return self.sweep.from_grouped(self._counts[0] - self._counts[1])
 
     @property
-    def pull(self) -> npt.NDArray[np.float64]:
+    def pull(self) -> Floats:
         """``r = A'Ωz``; every wanted difference is the margin."""
         return self.sweep.margin * self.net_wins
 
     @property
-    def constant(self) -> float:
+    def constant(self) -> Floats:
         """``c = z'Ωz``."""
-        return self.sweep.margin**2 * self.weight
+        return np.array(self.sweep.margin**2 * self.weight)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the pairs refer to."""
+        return int(self._score.size)
+
+    @property
+    def blocks(self) -> None:
+        """Violated pairs have no structure by level that a fused product could use."""
 
     def hinge(self) -> float:
         """Return the weighted sum of ``max(0, margin - (f_i - f_j))``; a subgradient is `-net_wins`."""
         won, lost = self._counts
         return float(self.sweep.margin * self.weight - (won - lost) @ self._centred_score)
 
-    def laplacian(self, v: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    def laplacian(self, v: Floats) -> Floats:
         """Return ``L_V v`` for a vector or a (rows, columns) block."""
         grouped = self.sweep.to_grouped(v)
         out = np.empty_like(grouped)
@@ -250,7 +263,7 @@ class Violations:
         return SmoothedHinge(float(value), self.sweep.from_grouped(gradient), active)
 
     @cached_property
-    def _counts(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    def _counts(self) -> tuple[Floats, Floats]:
         won, lost = np.empty_like(self._score), np.empty_like(self._score)
         _core.violation_counts(
             self.sweep.kernel_queries(),
@@ -263,11 +276,11 @@ class Violations:
         return won, lost
 
     @cached_property
-    def _centred_score(self) -> npt.NDArray[np.float64]:
+    def _centred_score(self) -> Floats:
         """The scores less one of their query's: differences are all that counts, and offsets cost digits."""
         filled = np.flatnonzero(self.sweep.sizes)
         first = self._score[self.sweep.query_start[filled]]
-        centred: npt.NDArray[np.float64] = self._score - np.repeat(first, self.sweep.sizes[filled])
+        centred: Floats = self._score - np.repeat(first, self.sweep.sizes[filled])
         return centred
 
     def _kernel_point(self) -> _core.SortedScores:

@@ -1,0 +1,185 @@
+"""What all rankers share: input through the door, scores, ranks, and the score of the scores."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+import scipy.sparse.linalg
+import scipy.stats
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_qid, check_weights
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.metrics import concordance
+from rankwise.pairs.graph import Floats
+
+__all__ = ["Ranker"]
+
+
+class Ranker(BaseEstimator):  # type: ignore[misc]
+    """The base of the estimators: everything that does not depend on how a model is found."""
+
+    # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def predict(self, X: Any) -> Floats:
+        """Return a score for each row of X: higher is better.
+
+        Only differences between rows of one query mean anything.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
+        """
+        raise NotImplementedError
+
+    def rank(self, X: Any, qid: Any = None) -> npt.NDArray[np.int64]:
+        """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        qid : array-like of shape (rows,), optional
+            Query ids; without them all rows are ranked together.
+        """
+        scores = self.predict(X)
+        queries = check_qid(qid, scores.shape[0])
+        if scores.ndim == 1:
+            return _ranks(scores, queries)
+        return np.column_stack([_ranks(column, queries) for column in scores.T])
+
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+        """Return the concordance: the share of ordered pairs inside queries that the scores order alike.
+
+        Tied scores count one half; queries without an ordered pair are left out; queries are averaged. A
+        pair weighs the product of its rows' weights. For several outputs, the mean over outputs.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        y : array-like of shape (rows,) or (rows, outputs)
+        qid : array-like of shape (rows,), optional
+            Required if the model was fitted with query ids.
+        sample_weight : array-like of shape (rows,), optional
+        """
+        check_is_fitted(self)
+        if qid is None and self.fitted_with_qid_:
+            raise MissingQueriesError(
+                "The model was fitted with query ids, and score was called without them; the result would "
+                "be a global score, which means something else.",
+                "pass qid= to score; inside Pipeline or GridSearchCV first call "
+                "sklearn.set_config(enable_metadata_routing=True), or use "
+                "rankwise.model_selection.cross_validate_ranker.",
+            )
+        scores = self.predict(X)
+        labels = np.asarray(y, dtype=np.float64)
+        if scores.shape != labels.shape:
+            labels = labels.reshape(scores.shape)
+        if scores.ndim == 1:
+            return float(concordance(labels, scores, qid, sample_weight=sample_weight))
+        per_output = [
+            concordance(labels[:, c], scores[:, c], qid, sample_weight=sample_weight)
+            for c in range(scores.shape[1])
+        ]
+        return float(np.mean(per_output))
+
+    def _check_fit_input(
+        self, X: Any, y: Any, qid: Any, sample_weight: Any
+    ) -> tuple[Any, Floats, Queries, Floats | None]:
+        """Pass training data through the door."""
+        if y is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None.",
+                "pass the labels that the rows are to be ranked by.",
+            )
+        X, y = self._check_matrix(X, y, reset=True)
+        n_rows = X.shape[0]
+        queries = check_qid(qid, n_rows)
+        return X, y, queries, check_weights(sample_weight, n_rows)
+
+    def _check_matrix(self, X: Any, y: Any = None, *, reset: bool) -> Any:
+        if isinstance(X, scipy.sparse.linalg.LinearOperator):
+            return self._check_operator(X, y, reset=reset)
+        options: dict[str, Any] = {
+            "accept_sparse": "csr",
+            "accept_large_sparse": True,
+            "dtype": (np.float64, np.float32),
+            "reset": reset,
+        }
+        if y is not None:
+            options.update(multi_output=True, y_numeric=True, ensure_min_samples=2)
+        try:
+            if y is None:
+                return validate_data(self, X, **options)
+            X, y = validate_data(self, X, y, **options)
+            return X, np.asarray(y, dtype=np.float64)
+        except ValueError as error:
+            raise InvalidInputError(_sentence(error), _remedy(str(error))) from error
+
+    def _check_operator(self, X: Any, y: Any, *, reset: bool) -> Any:
+        if reset:
+            self.n_features_in_ = int(X.shape[1])
+        elif X.shape[1] != self.n_features_in_:
+            raise InvalidInputError(
+                f"X has {X.shape[1]} columns, but the model was fitted with {self.n_features_in_}.",
+                "score rows that have the columns of the training data.",
+            )
+        if y is None:
+            return X
+        labels = np.asarray(y, dtype=np.float64)
+        if labels.ndim not in {1, 2} or labels.shape[0] != X.shape[0] or not np.isfinite(labels).all():
+            raise InvalidInputError(
+                f"y must hold one finite number a row ({X.shape[0]}), got shape {labels.shape}.",
+                "drop rows whose label is missing.",
+            )
+        return X, labels
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _ranks(scores: Floats, queries: Queries) -> npt.NDArray[np.int64]:
+    order = np.lexsort((-scores, queries.codes))
+    start_of_query = queries.offsets[queries.codes[order]]
+    position = np.arange(order.size) - start_of_query
+    tied = np.zeros(order.size, dtype=np.bool_)
+    tied[1:] = (scores[order[1:]] == scores[order[:-1]]) & (position[1:] > 0)
+    first_of_tie = np.maximum.accumulate(np.where(tied, 0, np.arange(order.size)))
+    ranks = np.empty(order.size, dtype=np.int64)
+    ranks[order] = first_of_tie - start_of_query + 1
+    return ranks
+
+
+def _sentence(error: ValueError) -> str:
+    text = str(error).strip()
+    return text if text.endswith((".", "!", "?")) else text + "."
+
+
+def _remedy(message: str) -> str:
+    if "NaN" in message or "infinity" in message:
+        return (
+            "impute or drop those entries, for example with sklearn.impute.SimpleImputer in a Pipeline; rows "
+            "whose label is missing must be dropped."
+        )
+    if "sample(s)" in message or "samples" in message:
+        return "a ranker needs at least two rows with different labels, and one label a row."
+    if "feature(s)" in message or "features" in message:
+        return "pass a matrix with one row an item and the columns that the model was fitted with."
+    if "could not convert" in message or "dtype" in message:
+        return "encode text and categories as numbers first, for example with sklearn.preprocessing.OneHotEncoder."
+    return "pass a two-dimensional numeric X with one row an item, and one finite label a row in y."

@@ -1,0 +1,322 @@
+"""What is minimised: a loss of the scores of a design. Every objective and its scale is stated here, once.
+
+Conventions
+-----------
+With ``f = Xw`` and the pairs ``i > j`` of the graph, of weight ``ω`` and wanted difference ``z``:
+
+- **RankRLS** minimises a *sum* over pairs,
+
+      Σ ω (z - (f_i - f_j))² + α‖w‖²   =   f'Lf - 2r'f + c + α‖w‖²
+
+  so its solution satisfies ``(X'LX + αI) w = X'r``. There is no factor ½ anywhere.
+
+A pair of rows i, j of query q weighs ``ω = s_q · importance_q · w_i · w_j`` (row weights ``w``, 1 by
+default). ``query_weight`` names ``s_q``:
+
+======== ======================== ==========================================================
+size     1 / (rows of the query)  `L` is the centering of the large-scale RankRLS paper
+pairs    1                        the 2007 and 2009 RankRLS papers
+equal    1 / (pairs of the query) pairs with different labels; each query weighs the same
+======== ======================== ==========================================================
+
+The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once. A sum of objectives is an objective.
+
+Quadratic ⊂ Smooth ⊂ Convex: a solver declares which of the three protocols it needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from rankwise.design import Design
+from rankwise.losses import SquaredLoss
+from rankwise.pairs.graph import Floats, PairGraph
+
+__all__ = [
+    "ConvexObjective",
+    "ConvexPoint",
+    "QuadraticObjective",
+    "ScaledObjective",
+    "SmoothObjective",
+    "SmoothPoint",
+    "SquaredObjective",
+    "SumOfQuadratics",
+    "prior_scale",
+]
+
+
+class ConvexPoint(Protocol):
+    """An objective evaluated at one coefficient vector."""
+
+    @property
+    def value(self) -> Floats:
+        """The objective, one entry an output."""
+
+    @property
+    def gradient(self) -> Floats:
+        """A subgradient."""
+
+
+class SmoothPoint(ConvexPoint, Protocol):
+    """A point at which the objective has curvature."""
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply the (generalised) Hessian."""
+
+
+class ConvexObjective(Protocol):
+    """Something with a value and a subgradient everywhere."""
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+
+    def at(self, coef: Floats) -> ConvexPoint:
+        """Evaluate at a coefficient vector."""
+
+
+class SmoothObjective(Protocol):
+    """Something with a value, a gradient and Hessian products."""
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+
+    def at(self, coef: Floats) -> SmoothPoint:
+        """Evaluate at a coefficient vector."""
+
+
+class QuadraticObjective(Protocol):
+    """``w'Hw - 2b'w + c``, known by its products ``Hv``."""
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+
+    @property
+    def rhs(self) -> Floats:
+        """The linear term ``b``, a column an output where there are several."""
+
+    @property
+    def n_products(self) -> int:
+        """How many vectors were multiplied by H so far; a block of k vectors counts k."""
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``H`` to a vector or to the columns of a block."""
+
+    def matrix(self) -> Floats:
+        """Return ``H`` itself."""
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of ``H``."""
+
+    def at(self, coef: Floats) -> SmoothPoint:
+        """Evaluate at a coefficient vector."""
+
+
+class SquaredObjective:
+    """The squared loss of a design over a graph: ``H = X'LX``, ``b = X'r``.
+
+    Where the storage and the graph allow it, a product reads X once (`Design.gram_product`).
+    """
+
+    def __init__(self, design: Design, graph: PairGraph) -> None:
+        self.design = design
+        self.graph = graph
+        self.n_products = 0
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.design.shape[1])
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """``X'r``."""
+        return self.design.tdot(self.graph.pull)
+
+    @cached_property
+    def _fused(self) -> Callable[[Floats], Floats] | None:
+        return None if self.graph.blocks is None else self.design.gram_product(self.graph.blocks)
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``X'LX``."""
+        self.n_products += 1 if v.ndim == 1 else v.shape[1]
+        if self._fused is not None:
+            return self._fused(v)
+        return self.design.tdot(self.graph.laplacian(self.design.dot(v)))
+
+    def matrix(self) -> Floats:
+        """Return ``X'LX``."""
+        gram = None if self.graph.blocks is None else self.design.gram_matrix(self.graph.blocks)
+        if gram is not None:
+            return gram
+        n = self.n_features
+        columns_at_once = 64  # bounds the (rows, columns) block of scores that a product holds
+        out = np.empty((n, n))
+        for start in range(0, n, columns_at_once):
+            stop = min(start + columns_at_once, n)
+            unit = np.zeros((n, stop - start))
+            unit[np.arange(start, stop), np.arange(stop - start)] = 1.0
+            out[:, start:stop] = self.product(unit)
+        return (out + out.T) / 2
+
+    def diagonal(self) -> Floats:
+        """Return ``diag(X'LX)``."""
+        diagonal = None if self.graph.blocks is None else self.design.gram_diagonal(self.graph.blocks)
+        return np.diagonal(self.matrix()).copy() if diagonal is None else diagonal
+
+    def at(self, coef: Floats) -> SquaredPoint:
+        """Evaluate at a coefficient vector (or at several, as columns)."""
+        return SquaredPoint(self, coef)
+
+
+class SquaredPoint:
+    """The squared loss at a coefficient vector."""
+
+    def __init__(self, objective: SquaredObjective, coef: Floats) -> None:
+        self._objective = objective
+        self.coef = coef
+
+    @cached_property
+    def scores(self) -> Floats:
+        """``Xw``."""
+        return self._objective.design.dot(self.coef)
+
+    @property
+    def value(self) -> Floats:
+        """The loss, one entry an output."""
+        return SquaredLoss().value(self._objective.graph, self.scores)
+
+    @property
+    def gradient(self) -> Floats:
+        """``2 (X'LXw - X'r)``."""
+        return self._objective.design.tdot(SquaredLoss().gradient(self._objective.graph, self.scores))
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply ``2 X'LX``."""
+        return 2 * self._objective.product(v)
+
+
+class ScaledObjective:
+    """An objective in scaled coordinates ``w = s u``: a penalty on ``‖u‖²`` is a prior on the columns.
+
+    With ``s = D^-p``, ``D = diag(H)``, the penalty becomes ``α w'D^(2p) w``: another model, chosen on purpose.
+    """
+
+    def __init__(self, objective: QuadraticObjective, column_scale: Floats) -> None:
+        self._objective = objective
+        self.column_scale = column_scale
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+        return self._objective.n_features
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """``s b``."""
+        return self.to_coef(self._objective.rhs)
+
+    @property
+    def n_products(self) -> int:
+        """Products of the objective that is scaled."""
+        return self._objective.n_products
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``diag(s) H diag(s)``."""
+        return self.to_coef(self._objective.product(self.to_coef(v)))
+
+    def matrix(self) -> Floats:
+        """Return ``diag(s) H diag(s)``."""
+        scaled: Floats = self._objective.matrix() * self.column_scale * self.column_scale[:, None]
+        return scaled
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of ``diag(s) H diag(s)``."""
+        scaled: Floats = self._objective.diagonal() * self.column_scale**2
+        return scaled
+
+    def at(self, coef: Floats) -> SmoothPoint:
+        """Evaluate at unscaled coefficients: the objective itself is the same."""
+        return self._objective.at(coef)
+
+    def to_coef(self, u: Floats) -> Floats:
+        """Return ``s u``: coefficients from scaled ones."""
+        return u * (self.column_scale if u.ndim == 1 else self.column_scale[:, None])
+
+
+def prior_scale(objective: QuadraticObjective, power: float) -> Floats:
+    """Return ``diag(H)^-power`` for `ScaledObjective`; columns that never vary keep scale 1."""
+    diagonal = objective.diagonal()
+    return np.where(diagonal > 0, diagonal, 1.0) ** -power
+
+
+class SumOfQuadratics:
+    """Several quadratic objectives over the same coefficients, as one."""
+
+    def __init__(self, parts: Sequence[QuadraticObjective]) -> None:
+        self.parts = list(parts)
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+        return self.parts[0].n_features
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """The sum of the linear terms."""
+        return _total([part.rhs for part in self.parts])
+
+    @property
+    def n_products(self) -> int:
+        """Products with the whole sum; each needs one with every part."""
+        return max(part.n_products for part in self.parts)
+
+    def product(self, v: Floats) -> Floats:
+        """Add the parts' products."""
+        return _total([part.product(v) for part in self.parts])
+
+    def matrix(self) -> Floats:
+        """Add the parts' matrices."""
+        return _total([part.matrix() for part in self.parts])
+
+    def diagonal(self) -> Floats:
+        """Add the parts' diagonals."""
+        return _total([part.diagonal() for part in self.parts])
+
+    def at(self, coef: Floats) -> SumPoint:
+        """Evaluate every part."""
+        return SumPoint([part.at(coef) for part in self.parts])
+
+
+class SumPoint:
+    """A sum of objectives at a coefficient vector."""
+
+    def __init__(self, points: Sequence[SmoothPoint]) -> None:
+        self._points = points
+
+    @property
+    def value(self) -> Floats:
+        """The sum of the values."""
+        return _total([point.value for point in self._points])
+
+    @property
+    def gradient(self) -> Floats:
+        """The sum of the gradients."""
+        return _total([point.gradient for point in self._points])
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Add the parts' products."""
+        return _total([point.hessian_product(v) for point in self._points])
+
+
+def _total(parts: Sequence[Floats]) -> Floats:
+    total = parts[0].copy()
+    for part in parts[1:]:
+        total += part
+    return total

@@ -1,0 +1,316 @@
+"""Pairs that labels induce inside queries: with or without ties, in three costs and three query weights.
+
+MATH: with row weights ``w``, ``N = Σw`` of a query and a factor ``s_q`` a pair,
+
+    ties included   L = s_q (N diag(w) - ww')                      every pair of rows, tied ones too
+    ties excluded   the same minus each level's own term           pairs with different labels only
+    relative        a pair also weighs 1/(y_i - y_j)^2             needs ties excluded
+
+and the wanted difference of a pair is ``y_i - y_j`` (magnitude, relative) or its sign (unit). Sorting the
+labels once is all it takes: every quantity here is a sum over queries or levels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.blocks import QueryBlocks, laplacian
+from rankwise.data.queries import Queries
+from rankwise.pairs.graph import Floats
+
+__all__ = [
+    "COSTS",
+    "QUERY_WEIGHTS",
+    "TIES",
+    "Cost",
+    "LabelGraph",
+    "Levels",
+    "QueryWeight",
+    "Ties",
+    "find_levels",
+    "label_graph",
+    "laplacian_depends_on_labels",
+]
+
+Ties = Literal["include", "exclude"]
+Cost = Literal["magnitude", "unit", "relative"]
+QueryWeight = Literal["size", "pairs", "equal"]
+TIES: tuple[Ties, ...] = ("include", "exclude")
+COSTS: tuple[Cost, ...] = ("magnitude", "unit", "relative")
+QUERY_WEIGHTS: tuple[QueryWeight, ...] = ("size", "pairs", "equal")
+
+
+def laplacian_depends_on_labels(ties: Ties, cost: Cost, query_weight: QueryWeight) -> bool:
+    """Tell whether two label vectors over the same rows may have different Laplacians."""
+    return ties == "exclude" or cost == "relative" or query_weight == "equal"
+
+
+@dataclass(frozen=True)
+class Levels:
+    """Rows sorted by query and label: the levels of one label vector.
+
+    Attributes
+    ----------
+    order : (rows,) int64
+        Rows by query, inside a query by label, lowest first.
+    start : (levels + 1,) int64
+        Where each level starts in that order.
+    query : (levels,) int64
+        The query of each level.
+    value : (levels,) float64
+        The label of each level.
+    weight : (levels,) float64
+        The total row weight of each level.
+    n_pairs : int
+        How many pairs of rows of positive weight have different labels.
+    ordered : (queries,) bool
+        Whether a query has such a pair.
+    """
+
+    order: npt.NDArray[np.int64]
+    start: npt.NDArray[np.int64]
+    query: npt.NDArray[np.int64]
+    value: Floats
+    weight: Floats
+    n_pairs: int
+    ordered: npt.NDArray[np.bool_]
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.order.shape[0])
+
+    def reweighted(self, row_weight: Floats | None) -> Levels:
+        """Return the same levels for other row weights; nothing is sorted again."""
+        sizes = np.diff(self.start)
+        weight, counts = sizes.astype(np.float64), sizes
+        if row_weight is not None:
+            in_order = row_weight[self.order]
+            weight = np.add.reduceat(in_order, self.start[:-1])
+            counts = np.add.reduceat((in_order > 0).astype(np.int64), self.start[:-1])
+        # Exact in integers: pairs of a query = (n² - Σ n_l²) / 2.
+        n = np.zeros(self.ordered.size, dtype=np.int64)
+        squares = np.zeros(self.ordered.size, dtype=np.int64)
+        np.add.at(n, self.query, counts)
+        np.add.at(squares, self.query, counts * counts)
+        pairs = (n * n - squares) // 2
+        return replace(self, weight=weight, n_pairs=int(pairs.sum()), ordered=pairs > 0)
+
+    def spread(self, per_level: Floats) -> Floats:
+        """Return a value a row, in the caller's order, from a value a level."""
+        rows = np.empty(self.n_rows)
+        rows[self.order] = np.repeat(per_level, np.diff(self.start))
+        return rows
+
+
+def find_levels(y: Floats, queries: Queries, row_weight: Floats | None = None) -> Levels:
+    """Sort rows by query and label, and find the levels."""
+    order = np.argsort(y, kind="stable") if len(queries) == 1 else np.lexsort((y, queries.codes))
+    sorted_y, sorted_query = y[order], queries.codes[order]
+    first = np.ones(order.size, dtype=np.bool_)
+    first[1:] = (sorted_y[1:] != sorted_y[:-1]) | (sorted_query[1:] != sorted_query[:-1])
+    start = np.append(np.flatnonzero(first), order.size)
+    levels = Levels(
+        order=order,
+        start=start,
+        query=sorted_query[start[:-1]],
+        value=sorted_y[start[:-1]],
+        weight=np.empty(0),
+        n_pairs=0,
+        ordered=np.zeros(len(queries), dtype=np.bool_),
+    )
+    return levels.reweighted(row_weight)
+
+
+@dataclass(frozen=True)
+class LabelGraph:
+    """Pairs induced by labels (see the module's docstring); implements `PairGraph`."""
+
+    blocks: QueryBlocks
+    pull: Floats
+    constant: Floats
+    weight: float
+    net_wins: Floats
+    n_threads: int = 1
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the pairs refer to."""
+        return int(self.blocks.order.shape[0])
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Apply ``L`` to a vector or to the columns of a block."""
+        return _apply(self.blocks, v, self.n_threads)
+
+
+def label_graph(
+    y: Floats,
+    queries: Queries,
+    *,
+    ties: Ties = "include",
+    cost: Cost = "magnitude",
+    query_weight: QueryWeight = "size",
+    row_weight: Floats | None = None,
+    query_importance: Floats | None = None,
+    levels: Levels | None = None,
+    n_threads: int = 1,
+) -> LabelGraph:
+    """Build the graph of a label vector, or of several that share one Laplacian.
+
+    Parameters
+    ----------
+    y : (rows,) or (rows, outputs) float64
+        Several outputs only where `laplacian_depends_on_labels` is false.
+    levels : Levels, optional
+        The levels of `y`, if they are at hand.
+    """
+    if y.ndim == 2:
+        return _several_outputs(y, queries, ties, cost, query_weight, row_weight, query_importance, n_threads)
+    levels = find_levels(y, queries, row_weight) if levels is None else levels
+    n_queries = len(queries)
+    size = _sum_by(levels.query, levels.weight, n_queries)
+    ordered_pairs = np.maximum(size**2 - _sum_by(levels.query, levels.weight**2, n_queries), 0.0) / 2
+    ordered_pairs[~levels.ordered] = 0.0  # rounding of weighted sums must not leave a trace
+    scale = _pair_scale(query_weight, size, ordered_pairs)
+    if query_importance is not None:
+        scale = scale * query_importance
+    blocks = _blocks(levels, queries, size, scale, ties, cost, row_weight, n_threads)
+
+    below = np.cumsum(levels.weight) - levels.weight - _exclusive(size)[levels.query]
+    balance = scale[levels.query] * (2 * below + levels.weight - size[levels.query])
+    net_wins = _weighted(levels.spread(balance), row_weight)
+    if cost == "unit":
+        pull, constant = net_wins, float(scale @ ordered_pairs)
+    else:
+        centred = _centre(y, queries, row_weight, size)  # L ignores shifts inside a query; rounding does not
+        pull = _apply(blocks, centred, n_threads)
+        constant = float(scale @ ordered_pairs) if cost == "relative" else float(centred @ pull)
+    weight = float(scale @ ordered_pairs) if cost != "relative" else _relative_weight(blocks, levels)
+    return LabelGraph(blocks, pull, np.array(constant), weight, net_wins, n_threads)
+
+
+def _several_outputs(
+    y: Floats,
+    queries: Queries,
+    ties: Ties,
+    cost: Cost,
+    query_weight: QueryWeight,
+    row_weight: Floats | None,
+    query_importance: Floats | None,
+    n_threads: int,
+) -> LabelGraph:
+    graphs = [
+        label_graph(
+            column,
+            queries,
+            ties=ties,
+            cost=cost,
+            query_weight=query_weight,
+            row_weight=row_weight,
+            query_importance=query_importance,
+            n_threads=n_threads,
+        )
+        for column in np.ascontiguousarray(y.T)
+    ]
+    return replace(
+        graphs[0],
+        pull=np.column_stack([g.pull for g in graphs]),
+        constant=np.array([float(g.constant) for g in graphs]),
+        net_wins=np.column_stack([g.net_wins for g in graphs]),
+    )
+
+
+def _pair_scale(query_weight: QueryWeight, size: Floats, ordered_pairs: Floats) -> Floats:
+    if query_weight == "pairs":
+        return np.ones_like(size)
+    total = size if query_weight == "size" else ordered_pairs
+    # A query of total weight 0, or without an ordered pair where those are counted, takes no part.
+    return np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+
+
+def _blocks(
+    levels: Levels,
+    queries: Queries,
+    size: Floats,
+    scale: Floats,
+    ties: Ties,
+    cost: Cost,
+    row_weight: Floats | None,
+    n_threads: int,
+) -> QueryBlocks:
+    if ties == "include" or (cost != "relative" and levels.value.size == levels.n_rows):
+        # Where no two labels tie, both tie rules are the same Laplacian: take the simpler one.
+        order, start = queries.order, queries.offsets
+        return QueryBlocks(
+            order=order,
+            query_start=start,
+            segment_start=start,
+            query_segment=np.arange(len(queries) + 1, dtype=np.int64),
+            degree=scale * size,
+            scale=scale,
+            coupling="all",
+            row_weight=None if row_weight is None else row_weight[order],
+        )
+    query_segment = np.searchsorted(levels.query, np.arange(len(queries) + 1))
+    blocks = QueryBlocks(
+        order=levels.order,
+        query_start=queries.offsets,
+        segment_start=levels.start,
+        query_segment=query_segment.astype(np.int64, copy=False),
+        degree=scale[levels.query] * (size[levels.query] - levels.weight),
+        scale=scale,
+        coupling="others",
+        row_weight=None if row_weight is None else row_weight[levels.order],
+    )
+    if cost != "relative":
+        return blocks
+    blocks = replace(blocks, coupling="relative", level_value=levels.value)
+    return replace(blocks, degree=_relative_degree(blocks, levels, n_threads))
+
+
+def _relative_degree(blocks: QueryBlocks, levels: Levels, n_threads: int) -> Floats:
+    """Return ``s_q Σ_l n_l / (v_k - v_l)²`` for each level k, by the kernel itself.
+
+    One row a level, of the level's weight and score 1, and degree 0: then ``(Lf)_k = -n_k T_k``.
+    """
+    n_levels = levels.value.size
+    one_row_a_level = replace(
+        blocks,
+        order=np.arange(n_levels, dtype=np.int64),
+        query_start=blocks.query_segment,
+        segment_start=np.arange(n_levels + 1, dtype=np.int64),
+        degree=np.zeros(n_levels),
+        row_weight=levels.weight,
+    )
+    action = _apply(one_row_a_level, np.ones(n_levels), n_threads)
+    return np.divide(-action, levels.weight, out=np.zeros(n_levels), where=levels.weight > 0)
+
+
+def _relative_weight(blocks: QueryBlocks, levels: Levels) -> float:
+    return float(levels.weight @ blocks.degree) / 2
+
+
+def _centre(y: Floats, queries: Queries, row_weight: Floats | None, size: Floats) -> Floats:
+    total = np.bincount(queries.codes, weights=_weighted(y, row_weight), minlength=len(queries))
+    mean = np.divide(total, size, out=np.zeros_like(total), where=size > 0)
+    return y - mean[queries.codes]
+
+
+def _weighted(values: Floats, row_weight: Floats | None) -> Floats:
+    return values if row_weight is None else values * row_weight
+
+
+def _sum_by(group: npt.NDArray[np.int64], values: Floats, n_groups: int) -> Floats:
+    return np.asarray(np.bincount(group, weights=values, minlength=n_groups), dtype=np.float64)
+
+
+def _exclusive(values: Floats) -> Floats:
+    return np.cumsum(values) - values
+
+
+def _apply(blocks: QueryBlocks, v: Floats, n_threads: int) -> Floats:
+    return laplacian(blocks, v, n_threads=n_threads)

@@ -1,0 +1,47 @@
+"""Few columns: form ``X'LX`` once and solve by Cholesky, or diagonalise it once for every alpha."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg
+
+from rankwise.objectives import QuadraticObjective
+from rankwise.pairs.graph import Floats
+from rankwise.solvers.eigen import EigenFactor
+from rankwise.solvers.solution import Solution, Status
+
+__all__ = ["DirectFactor"]
+
+
+class DirectFactor:
+    """``X'LX`` as a matrix; each alpha costs a Cholesky factorisation of it."""
+
+    def __init__(self, objective: QuadraticObjective) -> None:
+        self._matrix = objective.matrix()
+        self._rhs = objective.rhs
+
+    def solve(self, alpha: float) -> Solution:
+        """Solve ``(H + αI) w = b``."""
+        shifted = self._matrix.copy()
+        diagonal = np.einsum("ii->i", shifted)
+        diagonal += alpha
+        try:
+            factor = scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
+        # A pivot that is all rounding means that the matrix is singular although Cholesky went through.
+        pivots = np.diagonal(factor[0]) ** 2
+        if pivots.size and pivots.min() <= pivots.size * np.finfo(np.float64).eps * pivots.max():
+            return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
+        coef = scipy.linalg.cho_solve(factor, self._rhs, check_finite=False)
+        return Solution(coef, Status.EXACT, certificate=self._residual(coef, alpha))
+
+    def _residual(self, coef: Floats, alpha: float) -> float:
+        return relative_residual(self._rhs, self._matrix @ coef + alpha * coef)
+
+
+def relative_residual(rhs: Floats, image: Floats) -> float:
+    """Return ``‖b - image‖ / ‖b‖``, the largest over the columns."""
+    norm = np.linalg.norm(rhs, axis=0)
+    residual = np.linalg.norm(rhs - image, axis=0)
+    return float(np.max(np.divide(residual, norm, out=np.zeros_like(residual), where=norm > 0), initial=0.0))

@@ -1,0 +1,153 @@
+"""The Krylov space of the normal equations, from which every alpha and every iteration can be read.
+
+``K_t = span{b, Hb, ..., H^(t-1) b}`` does not depend on alpha. With an orthonormal basis ``V`` of it and
+``T = V'HV`` tridiagonal, the t-th iterate of conjugate gradients for ``(H + αI) w = b`` is
+``V (T + αI)^-1 ‖b‖ e_1``: a t × t solve for every alpha (MATH section 3).
+
+Several right-hand sides have several spaces. They are built in lockstep, one *lane* each, so that one block
+product serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import scipy.linalg
+
+from rankwise.pairs.graph import Floats
+
+__all__ = ["Lanczos", "basis_bytes"]
+
+_CHUNK = 16  # basis vectors allocated at a time
+
+
+def basis_bytes(n_features: int, lanes: int, steps: int) -> int:
+    """How much memory a stored basis takes."""
+    return 8 * n_features * lanes * steps
+
+
+class Lanczos:
+    """Lanczos tridiagonalisation of ``H``, started at each column of `rhs`.
+
+    The caller multiplies: it asks for `vectors`, applies ``H`` to them, and hands the image to `advance`.
+
+    Parameters
+    ----------
+    rhs : (features, lanes) float64
+    keep_basis : bool
+        Store the basis and reorthogonalise against all of it. Without it, orthogonality is lost after some
+        forty steps, convergence takes up to 1.7 times the products, and coefficients need a `replay`.
+    """
+
+    def __init__(self, rhs: Floats, *, keep_basis: bool = True) -> None:
+        self.keep_basis = keep_basis
+        self.start_norm = np.linalg.norm(rhs, axis=0)
+        self._rhs = rhs
+        self.vectors = _normalised(rhs, self.start_norm)
+        self._previous = np.zeros_like(self.vectors)
+        self.diagonal: list[Floats] = []  # a_1, a_2, ...: one entry a lane
+        self.off_diagonal: list[Floats] = []  # beta_2, beta_3, ...: beta_(k+1) joins steps k and k+1
+        self._chunks: list[Floats] = []
+        self._largest = np.zeros_like(self.start_norm)
+
+    @property
+    def n_steps(self) -> int:
+        """How many steps are complete."""
+        return len(self.off_diagonal)
+
+    @property
+    def n_lanes(self) -> int:
+        """How many spaces are built in lockstep."""
+        return int(self.vectors.shape[1])
+
+    def advance(self, image: Floats) -> None:
+        """Complete a step, given ``H @ vectors``."""
+        current = self.vectors
+        a = np.einsum("ij,ij->j", current, image)
+        beta = self.off_diagonal[-1] if self.off_diagonal else np.zeros_like(a)
+        rest = image - a * current - beta * self._previous
+        norm_before = np.linalg.norm(image, axis=0)
+        if self.keep_basis:
+            self._store(current)
+            rest = self._orthogonalise(rest)
+        norm = np.linalg.norm(rest, axis=0)
+        self._largest = np.maximum(self._largest, norm_before)
+        # What is left after an invariant subspace is complete is rounding: the lane has ended.
+        norm = np.where(norm > 1e-14 * self._largest, norm, 0.0)
+        self._previous = current
+        self.vectors = _normalised(rest, norm)
+        self.diagonal.append(a)
+        self.off_diagonal.append(norm)  # last: an interruption before this line leaves n_steps as it was
+
+    def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
+        """Return the iterate of an alpha after some steps, from the stored basis."""
+        weights = self.projected_solution(lane, alpha, steps)
+        coef = np.zeros(self._rhs.shape[0])
+        for index, chunk in enumerate(self._chunks):
+            part = weights[index * _CHUNK : (index + 1) * _CHUNK]
+            if part.size:
+                coef += part @ chunk[lane, : part.size]
+        return coef
+
+    def replay(self, product: Callable[[Floats], Floats], lane: int, alpha: float, steps: int) -> Floats:
+        """Return the same without a stored basis: build the space once more and add up as it goes."""
+        weights = self.projected_solution(lane, alpha, steps)
+        again = Lanczos(self._rhs, keep_basis=False)
+        coef = np.zeros(self._rhs.shape[0])
+        for weight in weights:
+            coef += weight * again.vectors[:, lane]
+            again.advance(product(again.vectors))
+        return coef
+
+    def projected_solution(self, lane: int, alpha: float, steps: int) -> Floats:
+        """Solve ``(T + αI) y = ‖b‖ e_1`` for the first steps."""
+        a = np.array([d[lane] for d in self.diagonal[:steps]]) + alpha
+        beta = np.array([b[lane] for b in self.off_diagonal[: max(steps - 1, 0)]])
+        ended = np.flatnonzero(beta == 0)
+        size = int(ended[0]) + 1 if ended.size else steps
+        y = np.zeros(steps)
+        if size and self.start_norm[lane] > 0:
+            y[:size] = self.start_norm[lane] * _solve_tridiagonal(a[:size], beta[: size - 1])
+        return y
+
+    def _store(self, vectors: Floats) -> None:
+        position = self.n_steps % _CHUNK
+        if self.n_steps // _CHUNK == len(self._chunks):
+            self._chunks.append(np.empty((self.n_lanes, _CHUNK, vectors.shape[0])))
+        self._chunks[self.n_steps // _CHUNK][:, position] = vectors.T
+
+    def _orthogonalise(self, rest: Floats) -> Floats:
+        """Remove what points along the basis; twice where the first pass removed most of it."""
+        lanes = np.ascontiguousarray(rest.T)
+        norm = np.linalg.norm(lanes, axis=1)
+        for _ in range(2):
+            for index, chunk in enumerate(self._chunks):
+                used = min(self.n_steps + 1 - index * _CHUNK, _CHUNK)
+                for lane in range(self.n_lanes):
+                    basis = chunk[lane, :used]
+                    lanes[lane] -= (basis @ lanes[lane]) @ basis
+            shrunk = np.linalg.norm(lanes, axis=1)
+            if np.all(shrunk > 0.7 * norm):
+                break
+            norm = shrunk
+        return np.ascontiguousarray(lanes.T)
+
+
+def _solve_tridiagonal(diagonal: Floats, off_diagonal: Floats) -> Floats:
+    """Return the first column of the inverse; of the pseudo-inverse where rounding made it singular."""
+    first = np.zeros(diagonal.size)
+    first[0] = 1.0
+    bands = np.zeros((2, diagonal.size))
+    bands[1], bands[0, 1:] = diagonal, off_diagonal
+    try:
+        solution: Floats = scipy.linalg.solveh_banded(bands, first, check_finite=False)
+    except np.linalg.LinAlgError:
+        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal, check_finite=False)
+        kept = values > values.size * np.finfo(np.float64).eps * values.max(initial=0.0)
+        solution = vectors @ np.divide(vectors[0], values, out=np.zeros_like(values), where=kept)
+    return solution
+
+
+def _normalised(vectors: Floats, norm: Floats) -> Floats:
+    return vectors * np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)

@@ -1,0 +1,247 @@
+"""The validation error of every alpha at every iteration, from one Krylov run.
+
+Conjugate gradients for every alpha run side by side on the coefficients of one Lanczos process. With
+``T + αI = LDL'`` updated step by step, one product ``X_val v_k`` moves the validation scores of every alpha, and
+the residual norm of each alpha comes for free (MATH section 3). No coefficient vector is formed before the
+end; then one is, for the cell of the table that was chosen.
+
+Tikhonov regularisation (each alpha converged), early stopping (alpha = 0) and the hybrid of the large-scale
+RankRLS paper are three ways to read the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.pairs.graph import Floats
+from rankwise.solvers.lanczos import Lanczos
+
+__all__ = ["Cell", "Readout", "Surface", "SurfaceRun", "System"]
+
+
+class Readout:
+    """The scores of some rows for every alpha, moved along as the Krylov spaces grow.
+
+    Parameters
+    ----------
+    alphas : (alphas,) float64
+        In increasing order.
+    row_lane : (rows,) int64
+        The lane that scores each row; rows of one lane stand together.
+    n_lanes : int
+    """
+
+    def __init__(self, alphas: Floats, row_lane: npt.NDArray[np.int64], n_lanes: int) -> None:
+        self.alphas = alphas
+        shape = (alphas.size, row_lane.size)
+        self.scores = np.zeros(shape)
+        self._direction = np.zeros(shape)
+        bounds = np.searchsorted(row_lane, np.arange(n_lanes + 1))
+        self._rows = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
+        self._pivot = np.ones((n_lanes, alphas.size))
+        self._zeta = np.zeros((n_lanes, alphas.size))
+        self.residual = np.ones((n_lanes, alphas.size))  # ‖b - (H + αI)w‖ / ‖b‖
+
+    def move(self, space: Lanczos, row_scores: Floats, active: int) -> None:
+        """Take in a step that `space` has just completed.
+
+        Parameters
+        ----------
+        row_scores : (rows,) float64
+            The rows' inner products with the basis vectors of that step, each with its own lane's.
+        active : int
+            Only the first so many alphas still move; the others have converged.
+        """
+        step = space.n_steps
+        a, beta_next = space.diagonal[-1], space.off_diagonal[-1]
+        beta = space.off_diagonal[-2] if step > 1 else np.zeros_like(a)
+        for lane, rows in enumerate(self._rows):
+            pivot, zeta = self._pivot[lane, :active], self._zeta[lane, :active]
+            if step == 1:
+                pivot[:] = a[lane] + self.alphas[:active]
+                zeta[:] = space.start_norm[lane]
+            else:
+                ratio = beta[lane] / pivot
+                pivot[:] = a[lane] + self.alphas[:active] - ratio * beta[lane]
+                zeta *= -ratio
+            # A pivot that is not positive is rounding after the lane has ended: nothing is left to add.
+            usable = (pivot > 0) & (zeta != 0)
+            inverse = np.divide(1.0, pivot, out=np.zeros_like(pivot), where=usable)
+            zeta[~usable] = 0.0
+            pivot[~usable] = 1.0
+            direction = self._direction[:active, rows]
+            direction *= -beta[lane]
+            direction += row_scores[rows]
+            direction *= inverse[:, None]
+            self.scores[:active, rows] += zeta[:, None] * direction
+            start = space.start_norm[lane]
+            self.residual[lane, :active] = (
+                beta_next[lane] * np.abs(zeta * inverse) / start if start > 0 else 0.0
+            )
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A place in the table: which alpha, after how many iterations, and the error there."""
+
+    alpha_index: int
+    step: int
+    error: float
+
+
+@dataclass
+class Surface:
+    """The table of errors of one output, and what was learned while it grew.
+
+    Attributes
+    ----------
+    alphas : (alphas,) float64
+        In increasing order.
+    tol : float
+        The relative residual at which an alpha has converged; its column stays as it is from then on.
+    errors : list of (alphas,) float64
+        One entry an iteration; lower is better.
+    converged_at : (alphas,) int64
+        The iteration at which each alpha met the tolerance in every lane; 0 while it has not.
+    """
+
+    alphas: Floats
+    tol: float
+    errors: list[Floats] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.converged_at = np.zeros(self.alphas.size, dtype=np.int64)
+
+    @property
+    def table(self) -> Floats:
+        """The errors, alphas × iterations."""
+        return np.array(self.errors).T if self.errors else np.empty((self.alphas.size, 0))
+
+    @property
+    def n_active(self) -> int:
+        """Alphas up to the largest that has not converged still move."""
+        open_ones = np.flatnonzero(self.converged_at == 0)
+        return int(open_ones[-1]) + 1 if open_ones.size else 0
+
+    def record(self, active_errors: Floats, residual: Floats) -> None:
+        """Add an iteration: the errors of the active alphas, and the residuals of all, (lanes, alphas)."""
+        previous = self.errors[-1] if self.errors else np.zeros(self.alphas.size)
+        row = previous.copy()
+        row[: active_errors.size] = active_errors
+        step = len(self.errors) + 1
+        met = (residual <= self.tol).all(axis=0) & (self.converged_at == 0)
+        self.converged_at[met] = step
+        self.errors.append(row)
+
+    def repeat(self) -> None:
+        """Add an iteration in which nothing moved."""
+        self.errors.append(self.errors[-1])
+
+    def best_cell(self, candidates: Sequence[int] | None = None) -> Cell:
+        """Return the cell of least error: of equals the earliest, then the largest alpha."""
+        chosen = range(self.alphas.size) if candidates is None else candidates
+        best: Cell | None = None
+        table = self.table
+        for index in chosen:
+            step = int(np.argmin(table[index]))
+            cell = Cell(index, step + 1, float(table[index, step]))
+            if best is None or (cell.error, cell.step, -index) < (best.error, best.step, -best.alpha_index):
+                best = cell
+        assert best is not None
+        return best
+
+    def best_converged(self, candidates: Sequence[int]) -> Cell:
+        """Return the alpha of least error where each has converged; of equals the largest alpha."""
+        last = len(self.errors)
+        cells = [
+            Cell(
+                i,
+                int(self.converged_at[i]) or last,
+                float(self.errors[(int(self.converged_at[i]) or last) - 1][i]),
+            )
+            for i in candidates
+        ]
+        return min(cells, key=lambda cell: (cell.error, -cell.alpha_index))
+
+
+class System(Protocol):
+    """Normal equations with rows to judge them by: one right-hand side a lane, one table an output."""
+
+    @property
+    def rhs(self) -> Floats:
+        """The right-hand sides, (features, lanes)."""
+
+    @property
+    def row_lanes(self) -> Sequence[npt.NDArray[np.int64]]:
+        """For each output, the lane that scores each of its rows; rows of one lane stand together."""
+
+    def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
+        """Return ``H @ vectors`` and, for each output, the rows' scores under their own lane's vector."""
+
+    def errors(self, output: int, scores: Floats) -> Floats:
+        """Judge (alphas, rows) scores of an output; lower is better."""
+
+
+Rule = Callable[[Sequence[Surface]], bool]
+
+
+class SurfaceRun:
+    """One Krylov run whose table can be read at any time, and which can go on where it stopped.
+
+    Parameters
+    ----------
+    system : System
+    alphas : (alphas,) float64
+        In increasing order.
+    tol : float
+    keep_basis : bool
+        Whether the basis is stored (see `Lanczos`).
+    """
+
+    def __init__(self, system: System, alphas: Floats, *, tol: float, keep_basis: bool = True) -> None:
+        self._system = system
+        self.space = Lanczos(system.rhs, keep_basis=keep_basis)
+        lanes = self.space.n_lanes
+        self._readouts = [Readout(alphas, row_lane, lanes) for row_lane in system.row_lanes]
+        self.surfaces = [Surface(alphas, tol) for _ in system.row_lanes]
+
+    def advance(
+        self, is_done: Rule, max_iter: int, on_step: Callable[[Sequence[Surface]], None] | None = None
+    ) -> bool:
+        """Take steps until the rule is satisfied, every alpha has converged, or `max_iter` steps are taken.
+
+        Returns
+        -------
+        bool
+            Whether it ended before the limit.
+        """
+        while not is_done(self.surfaces) and any(surface.n_active for surface in self.surfaces):
+            if self.space.n_steps >= max_iter:
+                return False
+            self._step()
+            if on_step is not None:
+                on_step(self.surfaces)
+        return True
+
+    def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
+        """Return the iterate of an alpha after some steps; without a stored basis, by another run."""
+        if self.space.keep_basis:
+            return self.space.coefficients(lane, alpha, steps)
+        return self.space.replay(lambda v: self._system.multiply(v)[0], lane, alpha, steps)
+
+    def _step(self) -> None:
+        image, row_scores = self._system.multiply(self.space.vectors)
+        self.space.advance(image)
+        for output, (readout, surface) in enumerate(zip(self._readouts, self.surfaces, strict=True)):
+            active = surface.n_active
+            if active == 0:
+                surface.repeat()
+                continue
+            readout.move(self.space, row_scores[output], active)
+            surface.record(self._system.errors(output, readout.scores[:active]), readout.residual)
