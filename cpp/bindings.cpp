@@ -350,4 +350,5 @@ NB_MODULE(_core, m) {
     bind_rename<int64_t, std::uint16_t>(m);
     bind_rename<int64_t, std::int32_t>(m);
     bind_metrics(m);
+    bind_order_statistics(m);
 }

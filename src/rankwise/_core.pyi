@@ -44,3 +44,68 @@ relevant_at_top = discounted_gain
 summed_precision = discounted_gain
 reciprocal_rank = discounted_gain
 expected_reciprocal_rank = discounted_gain
+
+# ---- order statistics of RankSVM (cpp/order_statistics.hpp) ----
+
+class RankedQueries:
+    def __init__(
+        self,
+        start: _Integers,
+        counting: npt.NDArray[np.uint8],
+        n_levels: _Levels,
+        rank: _Levels,
+        weight: _Doubles | None,
+        scale: _Doubles | None,
+    ) -> None: ...
+
+class SortedScores:
+    def __init__(
+        self,
+        score: _Doubles,
+        order: _Levels,
+        sorted_score: _Doubles,
+        sorted_rank: _Levels,
+        /,
+    ) -> None: ...
+
+def sort_scores(
+    queries: RankedQueries,
+    score: _Doubles,
+    presorted_from: int,
+    order: _Levels,
+    sorted_score: _Doubles,
+    sorted_rank: _Levels,
+    n_threads: int,
+    /,
+) -> None: ...
+def violation_counts(
+    queries: RankedQueries,
+    point: SortedScores,
+    margin: float,
+    won: _Doubles,
+    lost: _Doubles,
+    n_threads: int,
+    /,
+) -> None: ...
+def violation_laplacian(
+    queries: RankedQueries,
+    point: SortedScores,
+    margin: float,
+    won: _Doubles,
+    lost: _Doubles,
+    v: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+    /,
+) -> None: ...
+def smoothed_violations(
+    queries: RankedQueries,
+    point: SortedScores,
+    margin: float,
+    delta: float,
+    won: _Doubles,
+    lost: _Doubles,
+    excess: _Doubles,
+    n_threads: int,
+    /,
+) -> None: ...
