@@ -1,10 +1,10 @@
 """Metrics of one million rows in 10,000 ragged queries, against ranx and a loop over scikit-learn.
 
 What each side is asked for favours the others: rankwise computes NDCG@10, MAP and the pairwise error from
-plain arrays, encoding of the query ids included; ranx computes NDCG@10 and MAP (it has no pairwise error) from
-its own Qrels and Run, whose construction is reported but not counted, after a warm-up that compiles it;
-scikit-learn computes NDCG@10 alone. Rounds are interleaved; a ratio is taken inside a round. All count queries
-without a relevant row as 0, as ranx does, and the figures must agree.
+plain arrays, encoding of the query ids included; ranx computes NDCG@10 and MAP (it has no pairwise error)
+from its own Qrels and Run, whose construction is reported but not counted, after a warm-up that compiles it;
+scikit-learn computes NDCG@10 alone. Rounds are interleaved; a ratio is taken inside a round. All count
+queries without a relevant row as 0, as ranx does, and the figures must agree.
 
     python benchmarks/metrics.py [--rows 1000000] [--queries 10000] [--rounds 5]
 """
