@@ -9,12 +9,23 @@ _Levels: TypeAlias = npt.NDArray[np.int32]
 
 # ---- metrics: results are written to the last array argument; scores are (rows, columns) with any strides
 
-def dense_levels(
+def level_pairs(
     rows: _Integers,
     offsets: _Integers,
     labels: _Doubles,
+    weights: _Doubles | None,
     levels: _Levels,
     n_levels: _Integers,
+    totals: _Doubles,
+    n_threads: int,
+) -> None: ...
+def best_gains(
+    rows: _Integers,
+    offsets: _Integers,
+    values: _Doubles,
+    discount_sums: _Doubles,
+    k: int,
+    out: _Doubles,
     n_threads: int,
 ) -> None: ...
 def count_pairs(
