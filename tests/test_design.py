@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from making_blocks import make_blocks
-from oracles import laplacian_matrix
 from scipy.sparse.linalg import aslinearoperator
 
+from making_blocks import make_blocks
+from oracles import laplacian_matrix
 from rankwise import threads
 from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.design import (

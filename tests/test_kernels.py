@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
 from making_blocks import make_blocks, make_folds
 from oracles import laplacian_matrix
-
 from rankwise import _core
 from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.design import CsrDesign, csr, fused

@@ -1,81 +1,120 @@
-# The compiled kernels; what they compute is written in the headers of cpp/.
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-_Floats: TypeAlias = npt.NDArray[np.float64]
-_Ids: TypeAlias = npt.NDArray[np.int64]
-_Rank: TypeAlias = npt.NDArray[np.int32]
+_Doubles: TypeAlias = npt.NDArray[np.float64]
+_Integers: TypeAlias = npt.NDArray[np.int64]
+_Levels: TypeAlias = npt.NDArray[np.int32]
+
+# ---- metrics: results are written to the last array argument; scores are (rows, columns) with any strides
+
+def dense_levels(
+    rows: _Integers,
+    offsets: _Integers,
+    labels: _Doubles,
+    levels: _Levels,
+    n_levels: _Integers,
+    n_threads: int,
+) -> None: ...
+def count_pairs(
+    rows: _Integers,
+    offsets: _Integers,
+    scores: _Doubles,
+    levels: _Levels,
+    n_levels: _Integers,
+    weights: _Doubles | None,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def discounted_gain(
+    rows: _Integers,
+    offsets: _Integers,
+    scores: _Doubles,
+    values: _Doubles,
+    discount_sums: _Doubles,
+    k: int,
+    stable: bool,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+
+mean_normalised_gain = discounted_gain
+relevant_at_top = discounted_gain
+summed_precision = discounted_gain
+reciprocal_rank = discounted_gain
+expected_reciprocal_rank = discounted_gain
+
+# ---- products: see the headers csr, laplacian, fused, gram_diagonal and dense in cpp/
 
 class Blocks:
     def __init__(
         self,
-        order: _Ids,
-        query_start: _Ids,
-        segment_start: _Ids,
-        query_segment: _Ids,
-        degree: _Floats,
-        scale: _Floats,
+        order: _Integers,
+        query_start: _Integers,
+        segment_start: _Integers,
+        query_segment: _Integers,
+        degree: _Doubles,
+        scale: _Doubles,
         coupling: int,
-        row_weight: _Floats | None,
-        level_value: _Floats | None,
+        row_weight: _Doubles | None,
+        level_value: _Doubles | None,
     ) -> None: ...
 
 class Folds:
     def __init__(
-        self, fold: npt.NDArray[np.int32], degree: _Floats, scale: _Floats, held_out: _Floats
+        self, fold: npt.NDArray[np.int32], degree: _Doubles, scale: _Doubles, held_out: _Doubles
     ) -> None: ...
 
 class Plan:
     def __init__(
         self,
-        chunk_start: _Ids,
-        chunk_query: _Ids,
-        chunk_large: _Ids,
-        chunk_work: _Ids,
-        large_query: _Ids,
-        large_start: _Ids,
-        colsum: _Floats,
+        chunk_start: _Integers,
+        chunk_query: _Integers,
+        chunk_large: _Integers,
+        chunk_work: _Integers,
+        large_query: _Integers,
+        large_start: _Integers,
+        colsum: _Doubles,
     ) -> None: ...
 
-def laplacian(blocks: Blocks, folds: Folds | None, F: _Floats, out: _Floats, n_threads: int) -> None: ...
+def laplacian(blocks: Blocks, folds: Folds | None, F: _Doubles, out: _Doubles, n_threads: int) -> None: ...
 def csr_dot(
     values: npt.NDArray[Any],
     ids: npt.NDArray[Any],
     start: npt.NDArray[Any],
-    rank: _Rank | None,
-    V: _Floats,
-    out: _Floats,
+    rank: npt.NDArray[np.int32] | None,
+    V: _Doubles,
+    out: _Doubles,
     n_threads: int,
 ) -> None: ...
 def csr_transposed_dot(
     values: npt.NDArray[Any],
     ids: npt.NDArray[Any],
     start: npt.NDArray[Any],
-    rank: _Rank | None,
-    U: _Floats,
-    out: _Floats,
+    rank: npt.NDArray[np.int32] | None,
+    U: _Doubles,
+    out: _Doubles,
     n_threads: int,
 ) -> None: ...
 def csr_fused(
     values: npt.NDArray[Any],
     ids: npt.NDArray[Any],
     start: npt.NDArray[Any],
-    rank: _Rank | None,
+    rank: npt.NDArray[np.int32] | None,
     blocks: Blocks,
     folds: Folds | None,
     plan: Plan,
-    V: _Floats,
-    out: _Floats,
+    V: _Doubles,
+    out: _Doubles,
     n_threads: int,
 ) -> None: ...
 def csr_squared_norms(
     values: npt.NDArray[Any],
     ids: npt.NDArray[Any],
     start: npt.NDArray[Any],
-    weight: _Floats,
-    out: _Floats,
+    weight: _Doubles,
+    out: _Doubles,
     n_threads: int,
 ) -> None: ...
 def csr_gram_diagonal(
@@ -83,7 +122,7 @@ def csr_gram_diagonal(
     ids: npt.NDArray[Any],
     start: npt.NDArray[Any],
     blocks: Blocks,
-    out: _Floats,
+    out: _Doubles,
     n_threads: int,
 ) -> None: ...
 def csr_weighted_sum(
@@ -94,17 +133,19 @@ def csr_weighted_sum(
     folds: Folds | None,
     first: int,
     last: int,
-    out: _Floats,
+    out: _Doubles,
     n_threads: int,
 ) -> None: ...
-def count_columns(ids: npt.NDArray[Any], out: _Ids, n_threads: int) -> None: ...
-def rename_columns(ids: npt.NDArray[Any], rank: _Rank, out: npt.NDArray[Any], n_threads: int) -> None: ...
+def count_columns(ids: npt.NDArray[Any], out: _Integers, n_threads: int) -> None: ...
+def rename_columns(
+    ids: npt.NDArray[Any], rank: npt.NDArray[np.int32], out: npt.NDArray[Any], n_threads: int
+) -> None: ...
 def centre_queries(
-    blocks: Blocks, first: int, last: int, Z: _Floats, sums: _Floats | None, n_threads: int
+    blocks: Blocks, first: int, last: int, Z: _Doubles, sums: _Doubles | None, n_threads: int
 ) -> None: ...
 def shift_rows(
-    blocks: Blocks, first: int, last: int, shift: _Floats, Z: _Floats, sums: _Floats | None, origin: int
+    blocks: Blocks, first: int, last: int, shift: _Doubles, Z: _Doubles, sums: _Doubles | None, origin: int
 ) -> None: ...
 def couple_relative(
-    blocks: Blocks, first: int, last: int, sums: _Floats, out: _Floats, n_threads: int
+    blocks: Blocks, first: int, last: int, sums: _Doubles, out: _Doubles, n_threads: int
 ) -> None: ...

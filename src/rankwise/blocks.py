@@ -21,7 +21,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-import rankwise._core as _core
+from rankwise import _core
 
 __all__ = ["Coupling", "Folds", "QueryBlocks", "as_table", "laplacian"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-import rankwise._core as _core
+from rankwise import _core
 from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.design import fused, gram
 from rankwise.design.protocol import Floats, RowIndex, accepted_dtype

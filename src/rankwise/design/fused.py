@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-import rankwise._core as _core
+from rankwise import _core
 from rankwise.blocks import Folds, QueryBlocks, as_table
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def prepare(
 def chunk_size(columns: int) -> int:
     """Return how many non-zeros make a chunk.
 
-    While the coefficients and the gradient fit in a core's cache beside it, a chunk does too, and is read from
-    memory once. With more columns the two vectors would throw each other out at every chunk: larger chunks use
-    each of them longer.
+    While the coefficients and the gradient fit in a core's cache beside it, a chunk does too, and is read
+    from memory once. With more columns the two vectors would throw each other out at every chunk: larger
+    chunks use each of them longer.
     """
     return 1 << 16 if columns <= 1 << 17 else 1 << 22
 

@@ -1,7 +1,7 @@
 """X' L X and its diagonal from dense blocks of rows.
 
-L does not see a shift inside a query, so each query is centred before anything is squared: features far from zero
-lose no digits. With rows z centred and S_k the weighted sums of the segments (see `rankwise.blocks`),
+L does not see a shift inside a query, so each query is centred before anything is squared: features far from
+zero lose no digits. With rows z centred and S_k the weighted sums of the segments (see `rankwise.blocks`),
 
     X' L X = sum of w degree z z'  -  sum over segments S_k T_k',
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
-import rankwise._core as _core
+from rankwise import _core
 from rankwise.blocks import QueryBlocks
 from rankwise.design.protocol import Floats
 
