@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from oracles import label_pairs, solve_rankrls
-from strategies import make_problem
 
+from oracles import label_pairs, solve_rankrls
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.metrics import get_metric
@@ -15,6 +14,7 @@ from rankwise.resampling import EvaluationRows, FoldRows, Judge, NoRows, deal_fo
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, SurfaceRun
+from strategies import make_problem
 
 ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
 
