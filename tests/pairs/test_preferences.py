@@ -94,9 +94,7 @@ def test_threads_change_no_bit():
     loser[:2000] = 8 + np.arange(2000) % 280
     results = []
     for n_threads in (1, 2, 5, 400):
-        graph = preference_graph(
-            winner, loser, 300, magnitude=magnitude, weight=weight, n_threads=n_threads
-        )
+        graph = preference_graph(winner, loser, 300, magnitude=magnitude, weight=weight, n_threads=n_threads)
         results.append(graph.laplacian(np.random.default_rng(0).normal(size=(300, 6))))
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])

@@ -118,11 +118,13 @@ def _check_clicks(clicked: Any, n_entries: int) -> npt.NDArray[np.bool_]:
     clicks = _check_column("clicked", clicked)
     if clicks.size != n_entries:
         raise InvalidInputError(
-            f"clicked has {clicks.size} entries, but position has {n_entries}.", "pass one value for each result shown."
+            f"clicked has {clicks.size} entries, but position has {n_entries}.",
+            "pass one value for each result shown.",
         )
     if not np.isin(clicks, (0, 1)).all():
         raise InvalidInputError(
-            "clicked must be True or False, 1 or 0.", "for counts or dwell times pass a condition, such as count > 0."
+            "clicked must be True or False, 1 or 0.",
+            "for counts or dwell times pass a condition, such as count > 0.",
         )
     return clicks.astype(np.bool_)
 

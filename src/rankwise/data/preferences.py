@@ -49,7 +49,9 @@ def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = No
     """
     edges = np.asarray(pairs)
     if edges.size == 0:
-        raise NoPairsError("The list of pairs is empty.", "pass at least one pair (winner, loser) of row numbers.")
+        raise NoPairsError(
+            "The list of pairs is empty.", "pass at least one pair (winner, loser) of row numbers."
+        )
     if edges.ndim != 2 or edges.shape[1] != 2:
         raise InvalidInputError(
             f"pairs must have shape (pairs, 2), got {edges.shape}.",
@@ -73,7 +75,9 @@ def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = No
     return Preferences(
         winner,
         loser,
-        _check_amounts("magnitude", magnitude, winner.size, "swap winner and loser instead; 0 says that they tie."),
+        _check_amounts(
+            "magnitude", magnitude, winner.size, "swap winner and loser instead; 0 says that they tie."
+        ),
         _check_pair_weights(weight, winner.size),
     )
 
@@ -153,7 +157,8 @@ def _check_amounts(name: str, values: Any, n_pairs: int, if_negative: str) -> Fl
     if not np.isfinite(amounts).all():
         bad = int(np.argmin(np.isfinite(amounts)))
         raise InvalidInputError(
-            f"{name} contains NaN or infinity, first for pair {bad}.", "replace those entries or drop those pairs."
+            f"{name} contains NaN or infinity, first for pair {bad}.",
+            "replace those entries or drop those pairs.",
         )
     if (amounts < 0).any():
         raise InvalidInputError(f"{name} of pair {int(np.argmax(amounts < 0))} is negative.", if_negative)

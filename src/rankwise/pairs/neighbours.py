@@ -60,7 +60,9 @@ class Neighbours:
         """How many rows each connected component has, largest first; rows without neighbours are none."""
         ones = np.ones(self.row.size, dtype=np.int8)
         shape = (self.n_rows, self.n_rows)
-        count, label = connected_components(scipy.sparse.csr_array((ones, self.row, self.start), shape), directed=False)
+        count, label = connected_components(
+            scipy.sparse.csr_array((ones, self.row, self.start), shape), directed=False
+        )
         has_neighbours = np.diff(self.start) > 0
         sizes = np.bincount(label[has_neighbours], minlength=count)
         return np.sort(sizes[sizes > 0])[::-1].astype(np.int64, copy=False)

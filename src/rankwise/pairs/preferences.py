@@ -163,7 +163,9 @@ class MaskedPreferences:
     @cached_property
     def weight(self) -> Floats:
         """The total weight of each fold's ordered pairs."""
-        return self._whole.weight - self._sum_by_fold(np.where(self._whole.is_ordered, self._whole.pair_weight, 0.0))
+        return self._whole.weight - self._sum_by_fold(
+            np.where(self._whole.is_ordered, self._whole.pair_weight, 0.0)
+        )
 
     @cached_property
     def net_wins(self) -> Floats:
