@@ -21,9 +21,15 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Coupling", "QueryBlocks"]
+from rankwise import _core
+
+__all__ = ["Coupling", "Folds", "QueryBlocks", "as_table", "laplacian"]
 
 Coupling = Literal["all", "others", "relative"]
+COUPLINGS: tuple[Coupling, ...] = ("all", "others", "relative")  # in the order of the compiled enumeration
+
+# Starting threads costs about 30 microseconds: below this many rows times vectors one thread is faster.
+MANY_SCORES = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -60,3 +66,68 @@ class QueryBlocks:
     coupling: Coupling
     row_weight: npt.NDArray[np.float64] | None = None
     level_value: npt.NDArray[np.float64] | None = None
+
+    def compiled(self) -> _core.Blocks:
+        """The same arrays, as the compiled kernels take them."""
+        return _core.Blocks(
+            self.order,
+            self.query_start,
+            self.segment_start,
+            self.query_segment,
+            self.degree,
+            self.scale,
+            COUPLINGS.index(self.coupling),
+            self.row_weight,
+            self.level_value,
+        )
+
+
+@dataclass(frozen=True)
+class Folds:
+    """Cross-validation in lockstep: column c of a block of vectors sees the rows of fold c with weight 0.
+
+    Only for the couplings "all" and "others".
+
+    Attributes
+    ----------
+    fold : (rows,) int32
+        In the caller's order; -1 for a row that is never held out.
+    degree : (segments, folds) float64
+    scale : (queries, folds) float64
+        As in `QueryBlocks`, for the weights that each column sees.
+    """
+
+    fold: npt.NDArray[np.int32]
+    degree: npt.NDArray[np.float64]
+    scale: npt.NDArray[np.float64]
+
+    def compiled(self, held_out: npt.NDArray[np.float64] | None = None) -> _core.Folds:
+        """The same arrays, as the compiled kernels take them, and where held-out scores go."""
+        if held_out is None:
+            held_out = np.empty(self.fold.size)
+        return _core.Folds(self.fold, self.degree, self.scale, held_out)
+
+
+def as_table(v: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Return a vector or a block of vectors as the kernels take it: two axes, C-ordered float64."""
+    table = np.ascontiguousarray(v, dtype=np.float64)
+    return table[:, None] if table.ndim == 1 else table
+
+
+def laplacian(
+    blocks: QueryBlocks,
+    scores: npt.NDArray[np.float64],
+    *,
+    n_threads: int = 1,
+    folds: Folds | None = None,
+    held_out: npt.NDArray[np.float64] | None = None,
+) -> npt.NDArray[np.float64]:
+    """Return ``L f`` for scores of shape (rows,) or (rows, k) in the caller's order; O(rows) a vector.
+
+    With `folds`, `held_out` (rows,) receives the score that each held-out row has in the column of its fold.
+    """
+    table = as_table(scores)
+    out = np.zeros_like(table)
+    threads = n_threads if table.size >= MANY_SCORES else 1
+    _core.laplacian(blocks.compiled(), folds and folds.compiled(held_out), table, out, threads)
+    return out.reshape(scores.shape)

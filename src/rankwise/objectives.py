@@ -40,10 +40,12 @@ __all__ = [
     "ConvexObjective",
     "ConvexPoint",
     "QuadraticObjective",
+    "ScaledObjective",
     "SmoothObjective",
     "SmoothPoint",
     "SquaredObjective",
     "SumOfQuadratics",
+    "prior_scale",
 ]
 
 
@@ -198,6 +200,60 @@ class SquaredPoint:
     def hessian_product(self, v: Floats) -> Floats:
         """Apply ``2 X'LX``."""
         return 2 * self._objective.product(v)
+
+
+class ScaledObjective:
+    """An objective in scaled coordinates ``w = s u``: a penalty on ``‖u‖²`` is a prior on the columns.
+
+    With ``s = D^-p``, ``D = diag(H)``, the penalty becomes ``α w'D^(2p) w``: another model, chosen on purpose.
+    """
+
+    def __init__(self, objective: QuadraticObjective, column_scale: Floats) -> None:
+        self._objective = objective
+        self.column_scale = column_scale
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+        return self._objective.n_features
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """``s b``."""
+        return self.to_coef(self._objective.rhs)
+
+    @property
+    def n_products(self) -> int:
+        """Products of the objective that is scaled."""
+        return self._objective.n_products
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``diag(s) H diag(s)``."""
+        return self.to_coef(self._objective.product(self.to_coef(v)))
+
+    def matrix(self) -> Floats:
+        """Return ``diag(s) H diag(s)``."""
+        scaled: Floats = self._objective.matrix() * self.column_scale * self.column_scale[:, None]
+        return scaled
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of ``diag(s) H diag(s)``."""
+        scaled: Floats = self._objective.diagonal() * self.column_scale**2
+        return scaled
+
+    def at(self, coef: Floats) -> SmoothPoint:
+        """Evaluate at unscaled coefficients: the objective itself is the same."""
+        return self._objective.at(coef)
+
+    def to_coef(self, u: Floats) -> Floats:
+        """Return ``s u``: coefficients from scaled ones."""
+        return u * (self.column_scale if u.ndim == 1 else self.column_scale[:, None])
+
+
+def prior_scale(objective: QuadraticObjective, power: float) -> Floats:
+    """Return ``diag(H)^-power`` for `ScaledObjective`; columns that never vary keep scale 1."""
+    diagonal = objective.diagonal()
+    return np.where(diagonal > 0, diagonal, 1.0) ** -power
 
 
 class SumOfQuadratics:

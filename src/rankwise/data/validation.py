@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["check_choice", "check_importance", "check_qid", "check_weights"]
+__all__ = ["check_choice", "check_importance", "check_numbers", "check_qid", "check_weights"]
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -29,6 +29,42 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     raise InvalidInputError(
         f"{name}={value!r} is not an option.", f"{hint}{name} is one of {', '.join(map(repr, valid))}."
     )
+
+
+def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDArray[np.float64]:
+    """Return one finite number a row as float64; arrays, lists, and Series of pandas or polars will do."""
+    if hasattr(values, "to_numpy"):
+        values = values.to_numpy()
+    try:
+        numbers = np.asarray(values)
+        if numbers.dtype.kind != "c":
+            numbers = numbers.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"{name} must be numbers ({error}).", f"pass one number a row as {name}, without missing values."
+        ) from error
+    if numbers.dtype.kind == "c":
+        raise InvalidInputError(
+            f"{name} holds complex numbers.", "rankings need real numbers: pass the real part."
+        )
+    if numbers.ndim != 1:
+        raise InvalidInputError(
+            f"{name} must have one dimension, got an array of shape {numbers.shape}.",
+            "pass one number a row; take a single column of a matrix with values[:, 0].",
+        )
+    if n_rows is not None and numbers.shape[0] != n_rows:
+        raise InvalidInputError(
+            f"{name} has {numbers.shape[0]} entries where {n_rows} are expected.",
+            "pass one number a row, for the same rows in the same order.",
+        )
+    bad = ~np.isfinite(numbers)
+    if bad.any():
+        raise InvalidInputError(
+            f"{name} is NaN or infinite in {int(bad.sum())} of {numbers.shape[0]} rows, first in row "
+            f"{int(np.argmax(bad))}.",
+            "drop those rows or replace the values.",
+        )
+    return numbers
 
 
 def check_qid(qid: Any, n_rows: int) -> Queries:
@@ -88,7 +124,9 @@ def check_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64] | 
             "sample_weight contains negative values.", "weights are counts: use 0 to leave a row out."
         )
     if not (weights > 0).any():
-        raise InvalidInputError("sample_weight is zero everywhere.", "give at least two rows a positive weight.")
+        raise InvalidInputError(
+            "sample_weight is zero everywhere.", "give at least two rows a positive weight."
+        )
     return weights
 
 

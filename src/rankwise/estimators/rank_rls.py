@@ -3,42 +3,24 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
-from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_importance
-from rankwise.design import Design, as_design
-from rankwise.estimators.base import Ranker
-from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
+from rankwise.data.validation import check_choice
+from rankwise.design import Design
+from rankwise.estimators.linear_rls import LinearRankRLS, check_number
+from rankwise.exceptions import UnsuitableSolverError
 from rankwise.objectives import SquaredObjective
-from rankwise.pairs.graph import Floats
-from rankwise.pairs.labels import (
-    COSTS,
-    QUERY_WEIGHTS,
-    TIES,
-    LabelGraph,
-    Levels,
-    find_levels,
-    label_graph,
-    laplacian_depends_on_labels,
-)
 from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver, fits_direct, matrix_bytes
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankRLS"]
 
-# Pairs whose labels differ by less than this share of the largest difference dominate the relative cost.
-_NEAR_TIE = 1e-4
 
-
-class RankRLS(Ranker):
+class RankRLS(LinearRankRLS):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -144,67 +126,17 @@ class RankRLS(Ranker):
             A factor on the weight of every pair of a query.
         """
         self._check_parameters()
-        X, y, queries, row_weight = self._check_fit_input(X, y, qid, sample_weight)
-        importance = check_importance(query_importance, queries)
-        design = as_design(X, self.n_threads)
-        solver = self._resolve_solver(design)
-
-        labels = LabelInput(y, queries, row_weight, importance)
-        self._warn_about_near_ties(labels)
-        solutions = [
-            self._solve(SquaredObjective(design, graph), solver) for graph in self._graphs(labels, design.n_threads)
-        ]
-        coef = np.column_stack([s.coef for s in solutions]) if y.ndim == 2 else solutions[0].coef
-
+        data = self._training_data(X, y, qid, sample_weight, query_importance)
+        self.solver_ = self._resolve_solver(data.design)
+        solutions = [self._solve(SquaredObjective(data.design, graph)) for graph in self._graphs(data)]
+        coef = np.column_stack([s.coef for s in solutions]) if data.several_outputs else solutions[0].coef
         self.coef_ = np.ascontiguousarray(coef.T)
         self.n_iter_ = max(s.n_iter for s in solutions)
-        self.solver_ = solver
-        self.fitted_with_qid_ = qid is not None
-        self.n_queries_ = len(queries)
-        counts = np.array([level.n_pairs for level in labels.levels])
-        ignored = np.array([int((~level.ordered).sum()) for level in labels.levels])
-        self.n_pairs_ = counts if y.ndim == 2 else int(counts[0])
-        self.n_ignored_queries_ = ignored if y.ndim == 2 else int(ignored[0])
         return self
 
-    def predict(self, X: Any) -> Floats:
-        """Return a score for each row of X: higher is better.
-
-        Only differences between rows of one query mean anything.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
-
-        Returns
-        -------
-        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
-        """
-        check_is_fitted(self)
-        design = as_design(self._check_matrix(X, reset=False), self.n_threads)
-        return design.dot(np.ascontiguousarray(self.coef_.T))
-
-    def _graphs(self, labels: LabelInput, n_threads: int) -> list[LabelGraph]:
-        """Return one graph for all outputs where they can share it, else one an output."""
-        options: dict[str, Any] = {
-            "ties": self.ties,
-            "cost": self.cost,
-            "query_weight": self.query_weight,
-            "row_weight": labels.row_weight,
-            "query_importance": labels.importance,
-            "n_threads": n_threads,
-        }
-        shared = not laplacian_depends_on_labels(options["ties"], options["cost"], options["query_weight"])
-        if labels.y.ndim == 2 and shared:
-            return [label_graph(labels.y, labels.queries, **options)]
-        return [
-            label_graph(column, labels.queries, levels=levels, **options)
-            for column, levels in zip(labels.columns, labels.levels, strict=True)
-        ]
-
-    def _solve(self, objective: SquaredObjective, solver: str) -> Solution:
+    def _solve(self, objective: SquaredObjective) -> Solution:
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter, precondition=self.precondition)
-        solution = SOLVERS[solver](objective, float(self.alpha), options)
+        solution = SOLVERS[self.solver_](objective, float(self.alpha), options)
         if solution.status is Status.SINGULAR:
             warnings.warn(
                 f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
@@ -215,7 +147,7 @@ class RankRLS(Ranker):
             )
         elif not solution.status.is_good:
             warnings.warn(
-                f"solver={solver!r} stopped after {solution.n_iter} iterations at a relative residual of "
+                f"solver={self.solver_!r} stopped after {solution.n_iter} iterations at a relative residual of "
                 f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter "
                 "or tol, use a larger alpha, or scale the columns.",
                 ConvergenceWarning,
@@ -236,67 +168,8 @@ class RankRLS(Ranker):
         return self.solver
 
     def _check_parameters(self) -> None:
-        check_choice("query_weight", self.query_weight, QUERY_WEIGHTS)
-        check_choice("ties", self.ties, TIES)
-        check_choice("cost", self.cost, COSTS)
+        self._check_loss_parameters()
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         if self.precondition is not None:
             check_choice("precondition", self.precondition, ("jacobi",))
-        if self.cost == "relative" and self.ties == "include":
-            raise InvalidInputError(
-                "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
-                "set ties='exclude'.",
-            )
-        _check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
-        _check_number("tol", self.tol, minimum=0, remedy="use a small positive number such as 1e-5")
-        _check_count("max_iter", self.max_iter)
-        _check_count("n_threads", self.n_threads)
-
-    def _warn_about_near_ties(self, labels: LabelInput) -> None:
-        if self.cost != "relative":
-            return
-        for levels in labels.levels:
-            gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
-            if gaps.size and gaps.min() < _NEAR_TIE * gaps.max():
-                warnings.warn(
-                    f"Labels that differ by only {gaps.min():.3g} weigh 1/difference² in cost='relative' and "
-                    "dominate the fit. Hint: round the labels, or use cost='magnitude'.",
-                    UserWarning,
-                    stacklevel=3,
-                )
-
-
-@dataclass
-class LabelInput:
-    """Labels that came through the door, with their levels."""
-
-    y: Floats
-    queries: Queries
-    row_weight: Floats | None
-    importance: Floats | None
-
-    def __post_init__(self) -> None:
-        self.columns: list[Floats] = (
-            [self.y] if self.y.ndim == 1 else list(np.ascontiguousarray(self.y.T))
-        )
-        self.levels: list[Levels] = [find_levels(c, self.queries, self.row_weight) for c in self.columns]
-        for output, levels in enumerate(self.levels):
-            if levels.n_pairs == 0:
-                which = f"output {output} of y" if self.y.ndim == 2 else "y"
-                single = self.queries.sizes.max(initial=0) <= 1
-                raise NoPairsError(
-                    f"No query has two different labels in {which}, so nothing says which row is better.",
-                    "every query has a single row: check that qid groups the rows that compete."
-                    if single
-                    else "check that y holds the labels and that qid groups rows with different labels.",
-                )
-
-
-def _check_number(name: str, value: object, *, minimum: float, remedy: str) -> None:
-    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(value) or value < minimum:
-        raise InvalidInputError(f"{name}={value!r} is not a finite number of at least {minimum}.", f"{remedy}.")
-
-
-def _check_count(name: str, value: object) -> None:
-    if value is not None and (not isinstance(value, Integral) or isinstance(value, bool) or value < 1):
-        raise InvalidInputError(f"{name}={value!r} is not a positive integer.", "use None for the default.")
+        check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")

@@ -1,1 +1,29 @@
-"""."""
+"""Ranking metrics over queries: ragged, in any row order, in O(m log m), with their conventions named."""
+
+from rankwise.metrics.concordance import auc, concordance, kendall_tau, pairwise_error
+from rankwise.metrics.gain import err, mean_ndcg, ndcg
+from rankwise.metrics.metric import Evaluator, Metric, PerQuery
+from rankwise.metrics.precision import average_precision, precision, reciprocal_rank
+from rankwise.metrics.preferences import preference_error
+from rankwise.metrics.table import METRICS, evaluate, get_metric, per_query
+
+__all__ = [
+    "METRICS",
+    "Evaluator",
+    "Metric",
+    "PerQuery",
+    "auc",
+    "average_precision",
+    "concordance",
+    "err",
+    "evaluate",
+    "get_metric",
+    "kendall_tau",
+    "mean_ndcg",
+    "ndcg",
+    "pairwise_error",
+    "per_query",
+    "precision",
+    "preference_error",
+    "reciprocal_rank",
+]

@@ -18,8 +18,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from rankwise import _core
-from rankwise.blocks import QueryBlocks
+from rankwise.blocks import QueryBlocks, laplacian
 from rankwise.data.queries import Queries
 from rankwise.pairs.graph import Floats
 
@@ -85,6 +84,22 @@ class Levels:
         """How many rows there are."""
         return int(self.order.shape[0])
 
+    def reweighted(self, row_weight: Floats | None) -> Levels:
+        """Return the same levels for other row weights; nothing is sorted again."""
+        sizes = np.diff(self.start)
+        weight, counts = sizes.astype(np.float64), sizes
+        if row_weight is not None:
+            in_order = row_weight[self.order]
+            weight = np.add.reduceat(in_order, self.start[:-1])
+            counts = np.add.reduceat((in_order > 0).astype(np.int64), self.start[:-1])
+        # Exact in integers: pairs of a query = (n² - Σ n_l²) / 2.
+        n = np.zeros(self.ordered.size, dtype=np.int64)
+        squares = np.zeros(self.ordered.size, dtype=np.int64)
+        np.add.at(n, self.query, counts)
+        np.add.at(squares, self.query, counts * counts)
+        pairs = (n * n - squares) // 2
+        return replace(self, weight=weight, n_pairs=int(pairs.sum()), ordered=pairs > 0)
+
     def spread(self, per_level: Floats) -> Floats:
         """Return a value a row, in the caller's order, from a value a level."""
         rows = np.empty(self.n_rows)
@@ -92,27 +107,23 @@ class Levels:
         return rows
 
 
-def find_levels(y: Floats, queries: Queries, row_weight: Floats | None) -> Levels:
+def find_levels(y: Floats, queries: Queries, row_weight: Floats | None = None) -> Levels:
     """Sort rows by query and label, and find the levels."""
-    if len(queries) == 1:
-        order = np.argsort(y, kind="stable")
-    else:
-        order = np.lexsort((y, queries.codes))
+    order = np.argsort(y, kind="stable") if len(queries) == 1 else np.lexsort((y, queries.codes))
     sorted_y, sorted_query = y[order], queries.codes[order]
     first = np.ones(order.size, dtype=np.bool_)
     first[1:] = (sorted_y[1:] != sorted_y[:-1]) | (sorted_query[1:] != sorted_query[:-1])
     start = np.append(np.flatnonzero(first), order.size)
-    query = sorted_query[start[:-1]]
-    sizes = np.diff(start)
-    weight = sizes.astype(np.float64) if row_weight is None else np.add.reduceat(row_weight[order], start[:-1])
-    counts = sizes if row_weight is None else np.add.reduceat((row_weight[order] > 0).astype(np.int64), start[:-1])
-    # Exact in integers: pairs of a query = (n² - Σ n_l²) / 2.
-    n = np.zeros(len(queries), dtype=np.int64)
-    squares = np.zeros(len(queries), dtype=np.int64)
-    np.add.at(n, query, counts)
-    np.add.at(squares, query, counts * counts)
-    pairs = (n * n - squares) // 2
-    return Levels(order, start, query, sorted_y[start[:-1]], weight, int(pairs.sum()), pairs > 0)
+    levels = Levels(
+        order=order,
+        start=start,
+        query=sorted_query[start[:-1]],
+        value=sorted_y[start[:-1]],
+        weight=np.empty(0),
+        n_pairs=0,
+        ordered=np.zeros(len(queries), dtype=np.bool_),
+    )
+    return levels.reweighted(row_weight)
 
 
 @dataclass(frozen=True)
@@ -302,4 +313,4 @@ def _exclusive(values: Floats) -> Floats:
 
 
 def _apply(blocks: QueryBlocks, v: Floats, n_threads: int) -> Floats:
-    raise NotImplementedError
+    return laplacian(blocks, v, n_threads=n_threads)

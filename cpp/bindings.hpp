@@ -1,0 +1,6 @@
+// The parts of the Python module, one function a topic.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+void bind_metrics(nanobind::module_& m);

@@ -1,0 +1,248 @@
+// Products with a sparse matrix stored by rows. Values are float or double; every sum is kept in double.
+//
+// Several vectors at once are *packed*: the K entries of a column lie side by side, K is known when compiling (1, 2, 4
+// or 8, the rest is zeros), so the loop over them is straight vector code and a row of X is read once for all of them.
+// Eight vectors cost about 2.5 single products.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "parallel.hpp"
+
+namespace rankwise {
+
+using std::int64_t;
+
+template <typename Value, typename Column, typename Offset>
+struct Csr {
+    int64_t rows;
+    int64_t columns;
+    const Value* values;
+    const Column* ids;
+    const Offset* start;
+};
+
+// Columns may be renamed: column j of the caller is called rank[j] inside; null where the names are the caller's.
+using Rank = const std::int32_t*;
+
+constexpr int widest_panel = 8;
+
+// Calls work(std::integral_constant<int, K>, first, width) for panels of at most 8 of the k vectors.
+template <typename Work>
+void for_each_panel(int64_t k, Work&& work) {
+    for (int64_t first = 0; first < k; first += widest_panel) {
+        const int64_t width = std::min<int64_t>(k - first, widest_panel);
+        if (width == 1) work(std::integral_constant<int, 1>{}, first, width);
+        else if (width == 2) work(std::integral_constant<int, 2>{}, first, width);
+        else if (width <= 4) work(std::integral_constant<int, 4>{}, first, width);
+        else work(std::integral_constant<int, 8>{}, first, width);
+    }
+}
+
+// Rows [part(t), part(t + 1)) hold about the same number of non-zeros (a row counts as one more).
+template <typename Offset>
+std::vector<int64_t> split_rows(const Offset* start, int64_t rows, int n_threads) {
+    std::vector<int64_t> cuts(static_cast<std::size_t>(n_threads) + 1, rows);
+    cuts[0] = 0;
+    const int64_t total = rows == 0 ? 0 : static_cast<int64_t>(start[rows] - start[0]) + rows;
+    for (int t = 1; t < n_threads; ++t) {
+        const int64_t target = total / n_threads * t;
+        int64_t low = cuts[static_cast<std::size_t>(t) - 1], high = rows;
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            if (static_cast<int64_t>(start[middle] - start[0]) + middle < target) low = middle + 1;
+            else high = middle;
+        }
+        cuts[static_cast<std::size_t>(t)] = low;
+    }
+    return cuts;
+}
+
+// out[c] = x_i . v_c for K packed vectors.
+template <int K, typename Value, typename Column, typename Offset>
+inline void row_dot(const Csr<Value, Column, Offset>& X, int64_t i, const double* v, double* out) {
+    const Value* value = X.values + X.start[i];
+    const Column* id = X.ids + X.start[i];
+    const int64_t length = static_cast<int64_t>(X.start[i + 1] - X.start[i]);
+    if constexpr (K == 1) {
+        // Four sums: one alone waits four cycles for each addition.
+        double a = 0, b = 0, c = 0, d = 0;
+        int64_t e = 0;
+        for (; e + 4 <= length; e += 4) {
+            a += value[e] * v[id[e]];
+            b += value[e + 1] * v[id[e + 1]];
+            c += value[e + 2] * v[id[e + 2]];
+            d += value[e + 3] * v[id[e + 3]];
+        }
+        for (; e < length; ++e) a += value[e] * v[id[e]];
+        out[0] = (a + b) + (c + d);
+    } else {
+        double sum[K] = {};
+        for (int64_t e = 0; e < length; ++e) {
+            const double x = value[e];
+            const double* entry = v + static_cast<int64_t>(id[e]) * K;
+            for (int c = 0; c < K; ++c) sum[c] += x * entry[c];
+        }
+        for (int c = 0; c < K; ++c) out[c] = sum[c];
+    }
+}
+
+// g_c += u_c x_i for K packed vectors.
+template <int K, typename Value, typename Column, typename Offset>
+inline void row_scatter(const Csr<Value, Column, Offset>& X, int64_t i, const double* u, double* g) {
+    const Value* value = X.values + X.start[i];
+    const Column* id = X.ids + X.start[i];
+    const int64_t length = static_cast<int64_t>(X.start[i + 1] - X.start[i]);
+    double factor[K];
+    for (int c = 0; c < K; ++c) factor[c] = u[c];
+    for (int64_t e = 0; e < length; ++e) {
+        const double x = value[e];
+        double* entry = g + static_cast<int64_t>(id[e]) * K;
+        for (int c = 0; c < K; ++c) entry[c] += factor[c] * x;
+    }
+}
+
+// Vectors first .. first + width - 1 of the row-major (n, k) array V, packed and with columns renamed.
+template <int K>
+std::unique_ptr<double[]> pack(const double* V, int64_t n, int64_t k, int64_t first, int64_t width, Rank rank) {
+    std::unique_ptr<double[]> packed(new double[static_cast<std::size_t>(n) * K]);
+    for (int64_t j = 0; j < n; ++j) {
+        double* entry = packed.get() + (rank ? rank[j] : j) * K;
+        for (int64_t c = 0; c < K; ++c) entry[c] = c < width ? V[j * k + first + c] : 0.0;
+    }
+    return packed;
+}
+
+// One packed gradient a thread, so that scattering needs no locks; the sum goes in the order of threads.
+class Accumulators {
+public:
+    Accumulators(int n_threads, int64_t size) : size_(size), parts_(static_cast<std::size_t>(n_threads)) {}
+
+    // Called by thread t itself, so that its memory is touched by it first.
+    double* open(int t) {
+        auto& part = parts_[static_cast<std::size_t>(t)];
+        part.reset(new double[static_cast<std::size_t>(size_)]());
+        return part.get();
+    }
+
+    double sum(int64_t at) const {
+        double total = 0;
+        for (const auto& part : parts_) total += part[static_cast<std::size_t>(at)];
+        return total;
+    }
+
+private:
+    int64_t size_;
+    std::vector<std::unique_ptr<double[]>> parts_;
+};
+
+inline int64_t part_of(int64_t n, int t, int n_threads) { return n / n_threads * t + std::min<int64_t>(n % n_threads, t); }
+
+// G = the sum of accumulators, unpacked and with the caller's names of columns.
+template <int K>
+void unpack_sum(const Accumulators& g, double* G, int64_t n, int64_t k, int64_t first, int64_t width, Rank rank,
+                int n_threads) {
+    run_threads(n_threads, [&](int t) {
+        for (int64_t j = part_of(n, t, n_threads); j < part_of(n, t + 1, n_threads); ++j)
+            for (int64_t c = 0; c < width; ++c) G[j * k + first + c] = g.sum((rank ? rank[j] : j) * K + c);
+    });
+}
+
+// F = X V: V is (columns, k), F is (rows, k), both row-major.
+template <typename Matrix>
+void dot(const Matrix& X, Rank rank, const double* V, int64_t k, double* F, int n_threads) {
+    const auto cuts = split_rows(X.start, X.rows, n_threads);
+    for_each_panel(k, [&](auto width_constant, int64_t first, int64_t width) {
+        constexpr int K = decltype(width_constant)::value;
+        std::unique_ptr<double[]> packed;
+        const double* v = V;
+        if (rank || K != k) v = (packed = pack<K>(V, X.columns, k, first, width, rank)).get();
+        run_threads(n_threads, [&](int t) {
+            double f[K];
+            for (int64_t i = cuts[t]; i < cuts[t + 1]; ++i) {
+                row_dot<K>(X, i, v, f);
+                for (int64_t c = 0; c < width; ++c) F[i * k + first + c] = f[c];
+            }
+        });
+    });
+}
+
+// G = X'U: U is (rows, k), G is (columns, k), both row-major.
+template <typename Matrix>
+void transposed_dot(const Matrix& X, Rank rank, const double* U, int64_t k, double* G, int n_threads) {
+    const auto cuts = split_rows(X.start, X.rows, n_threads);
+    for_each_panel(k, [&](auto width_constant, int64_t first, int64_t width) {
+        constexpr int K = decltype(width_constant)::value;
+        Accumulators g(n_threads, X.columns * K);
+        run_threads(n_threads, [&](int t) {
+            double* mine = g.open(t);
+            double u[K] = {};
+            for (int64_t i = cuts[t]; i < cuts[t + 1]; ++i) {
+                for (int64_t c = 0; c < width; ++c) u[c] = U[i * k + first + c];
+                row_scatter<K>(X, i, u, mine);
+            }
+        });
+        unpack_sum<K>(g, G, X.columns, k, first, width, rank, n_threads);
+    });
+}
+
+// Adds weight * x_ij^2 for the columns of one row. A column that occurs twice in a row counts with its sum.
+class RowSquares {
+public:
+    explicit RowSquares(int64_t columns) : x_(static_cast<std::size_t>(columns), 0.0) {}
+
+    template <typename Matrix>
+    void add(const Matrix& X, int64_t row, double weight, double* g) {
+        for (auto e = X.start[row]; e < X.start[row + 1]; ++e) x_[X.ids[e]] += X.values[e];
+        for (auto e = X.start[row]; e < X.start[row + 1]; ++e) {
+            double& x = x_[X.ids[e]];
+            g[X.ids[e]] += weight * x * x;
+            x = 0.0;
+        }
+    }
+
+private:
+    std::vector<double> x_;
+};
+
+// out_j = sum over rows of weight_i x_ij^2.
+template <typename Matrix>
+void squared_norms(const Matrix& X, const double* weight, double* out, int n_threads) {
+    const auto cuts = split_rows(X.start, X.rows, n_threads);
+    Accumulators g(n_threads, X.columns);
+    run_threads(n_threads, [&](int t) {
+        double* mine = g.open(t);
+        RowSquares squares(X.columns);
+        for (int64_t i = cuts[t]; i < cuts[t + 1]; ++i) squares.add(X, i, weight[i], mine);
+    });
+    unpack_sum<1>(g, out, X.columns, 1, 0, 1, nullptr, n_threads);
+}
+
+// How often each column occurs.
+template <typename Column>
+void count_columns(const Column* ids, int64_t nnz, int64_t columns, int64_t* out, int n_threads) {
+    std::vector<std::vector<int64_t>> counts(static_cast<std::size_t>(n_threads));
+    run_threads(n_threads, [&](int t) {
+        auto& mine = counts[static_cast<std::size_t>(t)];
+        mine.assign(static_cast<std::size_t>(columns), 0);
+        for (int64_t e = part_of(nnz, t, n_threads); e < part_of(nnz, t + 1, n_threads); ++e) ++mine[ids[e]];
+    });
+    for (int64_t j = 0; j < columns; ++j) {
+        out[j] = 0;
+        for (const auto& part : counts) out[j] += part[static_cast<std::size_t>(j)];
+    }
+}
+
+// Renamed column ids, in as few bytes as they need.
+template <typename Column, typename Narrow>
+void rename_columns(const Column* ids, int64_t nnz, Rank rank, Narrow* out, int n_threads) {
+    run_threads(n_threads, [&](int t) {
+        for (int64_t e = part_of(nnz, t, n_threads); e < part_of(nnz, t + 1, n_threads); ++e)
+            out[e] = static_cast<Narrow>(rank[ids[e]]);
+    });
+}
+
+}  // namespace rankwise

@@ -1,0 +1,167 @@
+// G = X' L X V in one pass over X.
+//
+// Rows are walked in grouped order, a chunk at a time: the scores of the chunk, L on them, and the scatter back, while
+// the chunk's part of X is still in cache. A chunk is a run of whole queries, or a piece of a query that is too large
+// for one. The pieces of a large query need each other's scores only through T, so with the weighted sum of each
+// segment's rows, colsum_l = X'(w 1_l), known beforehand,
+//
+//     X_q' L_q X_q v = sum of w_i degree_i f_i x_i  -  sum over segments of T_l colsum_l
+//
+// and X is still read once.
+#pragma once
+
+#include <vector>
+
+#include "csr.hpp"
+#include "laplacian.hpp"
+
+namespace rankwise {
+
+struct Plan {
+    int64_t chunks;
+    const int64_t* chunk_start;  // (chunks + 1,) grouped rows
+    const int64_t* chunk_query;  // (chunks,) the first query, or the query a piece belongs to
+    const int64_t* chunk_large;  // (chunks,) -1, or for a piece the first entry of its query among the large segments
+    const int64_t* chunk_work;   // (chunks + 1,) non-zeros before the chunk
+    int64_t large_queries;
+    const int64_t* large_query;  // (large_queries,)
+    const int64_t* large_start;  // (large_queries + 1,) their first entries among the large segments
+    const double* colsum;        // (large segments, columns), or with folds (large segments, columns, k)
+};
+
+namespace detail {
+
+template <int K, bool Folded, typename Matrix>
+class FusedProduct {
+public:
+    FusedProduct(const Matrix& X, Rank rank, Panel<K, Folded> panel, const Plan& plan, int n_threads)
+        : X_(X), rank_(rank), panel_(panel), plan_(plan), n_threads_(n_threads),
+          g_(n_threads, X.columns * K), S_(n_threads, large_segments() * K) {}
+
+    void run(const double* V, int64_t k, double* G) {
+        std::unique_ptr<double[]> packed;
+        v_ = V;
+        if (rank_ || K != k) v_ = (packed = pack<K>(V, X_.columns, k, panel_.first, panel_.width, rank_)).get();
+        run_threads(n_threads_, [&](int t) { walk_chunks(t); });
+        couple_large();
+        finish(k, G);
+    }
+
+private:
+    int64_t large_segments() const { return plan_.large_start[plan_.large_queries]; }
+
+    // The chunks of thread t: about the same number of non-zeros each, and the same ones in every call.
+    int64_t first_chunk(int t) const {
+        const int64_t* work = plan_.chunk_work;
+        const int64_t target = part_of(work[plan_.chunks], t, n_threads_);
+        return t == n_threads_ ? plan_.chunks : std::lower_bound(work, work + plan_.chunks, target) - work;
+    }
+
+    void walk_chunks(int t) {
+        double* g = g_.open(t);
+        double* S = S_.open(t);
+        std::vector<double> f, segment_sum, segment_shift;
+        for (int64_t chunk = first_chunk(t); chunk < first_chunk(t + 1); ++chunk) {
+            const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
+            const int64_t* order = panel_.blocks.order;
+            f.resize(std::max(f.size(), static_cast<std::size_t>((to - from) * K)));
+            for (int64_t p = from; p < to; ++p) row_dot<K>(X_, order[p], v_, f.data() + (p - from) * K);
+            if (plan_.chunk_large[chunk] >= 0)
+                apply_to_piece(chunk, f.data(), S);
+            else
+                apply_to_queries(chunk, f.data(), segment_sum, segment_shift);
+            for (int64_t p = from; p < to; ++p) row_scatter<K>(X_, order[p], f.data() + (p - from) * K, g);
+        }
+    }
+
+    void apply_to_queries(int64_t chunk, double* f, std::vector<double>& S, std::vector<double>& T) const {
+        const int64_t* start = panel_.blocks.query_start;
+        const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
+        for (int64_t q = plan_.chunk_query[chunk]; q < panel_.blocks.queries && start[q] < to; ++q)
+            apply_to_query(panel_, q, f + (start[q] - from) * K, S, T);
+    }
+
+    // The part of L that needs nothing of the other pieces, and this piece's share of the segment sums.
+    void apply_to_piece(int64_t chunk, double* f, double* S) const {
+        const int64_t from = plan_.chunk_start[chunk];
+        S += (plan_.chunk_large[chunk] - panel_.blocks.query_segment[plan_.chunk_query[chunk]]) * K;
+        for_each_segment(panel_.blocks, from, plan_.chunk_start[chunk + 1], [&](int64_t s, int64_t a, int64_t b) {
+            add_to_segment(panel_, a, b, f + (a - from) * K, S + s * K);
+            apply_to_segment(panel_, s, a, b, nullptr, f + (a - from) * K);
+        });
+    }
+
+    void couple_large() {
+        std::vector<double> S(static_cast<std::size_t>(large_segments() * K));
+        T_.resize(S.size());
+        for (std::size_t i = 0; i < S.size(); ++i) S[i] = S_.sum(static_cast<int64_t>(i));
+        for (int64_t l = 0; l < plan_.large_queries; ++l) {
+            const int64_t query = plan_.large_query[l], at = plan_.large_start[l] * K;
+            const int64_t* first = panel_.blocks.query_segment + query;
+            couple(panel_, query, first[0], first[1], S.data() + at, T_.data() + at);
+        }
+    }
+
+    void finish(int64_t k, double* G) const {
+        unpack_sum<K>(g_, G, X_.columns, k, panel_.first, panel_.width, rank_, n_threads_);
+        if (large_segments() == 0) return;
+        const int64_t n = X_.columns, first = panel_.first;
+        run_threads(n_threads_, [&](int t) {
+            for (int64_t l = 0; l < large_segments(); ++l)
+                for (int64_t j = part_of(n, t, n_threads_); j < part_of(n, t + 1, n_threads_); ++j)
+                    for (int64_t c = 0; c < panel_.width; ++c) {
+                        const double* colsum = plan_.colsum + (Folded ? (l * n + j) * k + first + c : l * n + j);
+                        G[j * k + first + c] -= T_[static_cast<std::size_t>(l * K + c)] * *colsum;
+                    }
+        });
+    }
+
+    const Matrix& X_;
+    Rank rank_;
+    Panel<K, Folded> panel_;
+    const Plan& plan_;
+    int n_threads_;
+    Accumulators g_, S_;
+    std::vector<double> T_;
+    const double* v_ = nullptr;
+};
+
+}  // namespace detail
+
+// G = X' L X V: V and G are row-major (columns, k); folds may be null.
+template <typename Matrix>
+void fused(const Matrix& X, Rank rank, const Blocks& blocks, const Folds* folds, const Plan& plan, const double* V,
+           int64_t k, double* G, int n_threads) {
+    for_each_panel(k, [&](auto width_constant, int64_t first, int64_t width) {
+        constexpr int K = decltype(width_constant)::value;
+        if (folds)
+            detail::FusedProduct<K, true, Matrix>(X, rank, {blocks, folds, first, width}, plan, n_threads).run(V, k, G);
+        else
+            detail::FusedProduct<K, false, Matrix>(X, rank, {blocks, folds, first, width}, plan, n_threads).run(V, k, G);
+    });
+}
+
+// out_c = sum of w_i x_i over the grouped rows [from, to); with folds one sum a column c, which leaves out the rows of
+// fold c: out is then (columns, k).
+template <typename Matrix>
+void weighted_sum(const Matrix& X, const Blocks& blocks, const Folds* folds, int64_t from, int64_t to, double* out,
+                  int n_threads) {
+    const int64_t k = folds ? folds->k : 1;
+    for_each_panel(k, [&](auto width_constant, int64_t first, int64_t width) {
+        constexpr int K = decltype(width_constant)::value;
+        Accumulators g(n_threads, X.columns * K);
+        run_threads(n_threads, [&](int t) {
+            double* mine = g.open(t);
+            double w[K];
+            const int64_t end = from + part_of(to - from, t + 1, n_threads);
+            for (int64_t p = from + part_of(to - from, t, n_threads); p < end; ++p) {
+                if (folds) Panel<K, true>{blocks, folds, first, width}.weights(p, w);
+                else Panel<K, false>{blocks, folds, first, width}.weights(p, w);
+                row_scatter<K>(X, blocks.order[p], w, mine);
+            }
+        });
+        unpack_sum<K>(g, out, X.columns, k, first, width, nullptr, n_threads);
+    });
+}
+
+}  // namespace rankwise

@@ -1,0 +1,173 @@
+"""A sparse matrix stored by rows, in memory or mapped from disk."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise import _core
+from rankwise.blocks import Folds, QueryBlocks, as_table
+from rankwise.design import fused, gram
+from rankwise.design.protocol import Floats, RowIndex, accepted_dtype
+
+__all__ = ["CsrDesign"]
+
+Relabel = bool | Literal["auto"]
+
+# Starting threads costs about 30 microseconds: below this much work one thread is faster.
+MANY_NONZEROS = 1 << 17
+# Above this share of non-zeros, dense rows multiplied by BLAS beat sparse products of rows.
+DENSE_SHARE = 0.02
+# Non-zeros that are copied to float64 at a time for a sparse Gram matrix.
+SPARSE_BLOCK = 1 << 20
+
+
+class CsrDesign:
+    """A SciPy CSR matrix as a design; columns need not be sorted, and may occur twice in a row."""
+
+    kind = "csr"
+
+    def __init__(self, X: Any, n_threads: int = 1) -> None:
+        self.n_threads = n_threads
+        self.shape: tuple[int, int] = X.shape
+        values = X.data.astype(accepted_dtype(X.data.dtype), copy=False)
+        start, ids = X.indptr, X.indices
+        if ids.dtype == np.int64:
+            start = start.astype(np.int64, copy=False)
+        self.arrays = (values[: start[-1]], ids[: start[-1]], start)
+        # What the products take: the ids, and the new names of columns where they were renamed.
+        self.prepared: tuple[Any, ...] = (*self.arrays, None)
+        self.dtype: np.dtype[Any] = values.dtype
+        self.nnz = int(start[-1])
+        self.reads = 0
+
+    def dot(self, v: Floats) -> Floats:
+        self.reads += 1
+        table = as_table(v)
+        out = np.empty((self.shape[0], table.shape[1]))
+        _core.csr_dot(*self.prepared, table, out, self._threads())
+        return out.reshape(self.shape[0], *v.shape[1:])
+
+    def tdot(self, u: Floats) -> Floats:
+        self.reads += 1
+        table = as_table(u)
+        out = np.empty((self.shape[1], table.shape[1]))
+        _core.csr_transposed_dot(*self.prepared, table, out, self._threads())
+        return out.reshape(self.shape[1], *u.shape[1:])
+
+    def gram_product(
+        self, blocks: QueryBlocks, folds: Folds | None = None, relabel: Relabel = "auto"
+    ) -> fused.FusedProduct | None:
+        """Return the fused product; see `relabel_columns`."""
+        product = fused.prepare(self, blocks, folds, self._threads())
+        if product is not None and (relabel is True or (relabel == "auto" and self._relabelling_pays())):
+            self.relabel_columns()
+        return product
+
+    def relabel_columns(self) -> None:
+        """Rename columns by falling frequency for all later products; the ids are copied, the values are not.
+
+        The coefficients of frequent columns then lie side by side in cache, and two bytes an id suffice below 65,536
+        columns.
+        """
+        values, ids, start = self.arrays
+        count = np.empty(self.shape[1], dtype=np.int64)
+        _core.count_columns(ids, count, self._threads())
+        rank = np.empty(self.shape[1], dtype=np.int32)
+        rank[np.argsort(-count, kind="stable")] = np.arange(self.shape[1], dtype=np.int32)
+        narrow = np.empty(self.nnz, dtype=np.uint16 if self.shape[1] < 1 << 16 else np.int32)
+        _core.rename_columns(ids, rank, narrow, self._threads())
+        self.prepared = (values, narrow, start, rank)
+
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats:
+        self.reads += 1
+        if self.nnz > DENSE_SHARE * self.shape[0] * self.shape[1] or blocks.coupling == "relative":
+            return gram.gram_matrix(self._centred(blocks))
+        return self._sparse_gram_matrix(blocks)
+
+    def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
+        self.reads += 1
+        out = np.empty(self.shape[1])
+        _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads())
+        return out
+
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
+
+    def squared_norms(self, weights: Floats | None = None) -> Floats:
+        self.reads += 1
+        weights = np.ones(self.shape[0]) if weights is None else as_table(weights).ravel()
+        out = np.empty(self.shape[1])
+        _core.csr_squared_norms(*self.arrays, weights, out, self._threads())
+        return out
+
+    def rows(self, index: RowIndex) -> CsrDesign:
+        return CsrDesign(self.matrix()[index], self.n_threads)
+
+    def matrix(self) -> Any:
+        """Return the SciPy matrix; nothing is copied."""
+        return sp.csr_matrix(self.arrays, shape=self.shape, copy=False)
+
+    def row_lengths(self) -> npt.NDArray[Any]:
+        """Return the number of stored values of each row."""
+        return np.diff(self.arrays[2])
+
+    def _threads(self) -> int:
+        return self.n_threads if self.nnz >= MANY_NONZEROS else 1
+
+    def _relabelling_pays(self) -> bool:
+        # Not for ids that are mapped from disk: the copy would be in memory.
+        return self.nnz >= MANY_NONZEROS and not isinstance(self.arrays[1], np.memmap)
+
+    def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
+        matrix = self.matrix()
+
+        def fetch(first: int, last: int) -> Floats:
+            rows = matrix[blocks.order[first:last]]
+            return np.asarray(rows.astype(np.float64).toarray(order="C"))
+
+        return gram.CentredBlocks(fetch, blocks, self.shape[1], self.n_threads)
+
+    def _sparse_gram_matrix(self, blocks: QueryBlocks) -> Floats:
+        """Sum of w degree x x', minus the terms of queries, plus for "others" those of segments."""
+        G = np.zeros((self.shape[1], self.shape[1]))
+        degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
+        weight = np.ones(blocks.order.size) if blocks.row_weight is None else blocks.row_weight
+        X = self.matrix()
+        step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
+        sums, segments = [], []
+        for first in range(0, blocks.order.size, step):
+            last = min(first + step, blocks.order.size)
+            rows = X[blocks.order[first:last]].astype(np.float64)
+            _add_squares(G, rows, (weight * degree)[first:last])
+            low = int(np.searchsorted(blocks.segment_start, first, side="right")) - 1
+            high = int(np.searchsorted(blocks.segment_start, last, side="left"))
+            cuts = np.clip(blocks.segment_start[low : high + 1], first, last) - first
+            sums.append(_sum_groups(weight[first:last], cuts) @ rows)
+            segments.append(np.arange(low, high))
+        if sums:
+            self._add_terms(G, blocks, sp.vstack(sums, format="csr"), np.concatenate(segments))
+        return G
+
+    @staticmethod
+    def _add_terms(G: Floats, blocks: QueryBlocks, parts: Any, segment: npt.NDArray[np.int64]) -> None:
+        """Add the terms of queries and segments; `parts` sums the rows of `segment`, which a block may have cut."""
+        start = np.searchsorted(segment, np.arange(blocks.degree.size + 1))
+        S = _sum_groups(np.ones(segment.size), start) @ parts
+        _add_squares(G, _sum_groups(np.ones(blocks.degree.size), blocks.query_segment) @ S, -blocks.scale)
+        if blocks.coupling == "others":
+            _add_squares(G, S, np.repeat(blocks.scale, np.diff(blocks.query_segment)))
+
+
+def _add_squares(G: Floats, rows: Any, weight: Floats) -> None:
+    """G += rows' diag(weight) rows."""
+    product = (rows.T @ (sp.diags_array(weight) @ rows)).tocoo()
+    G[product.row, product.col] += product.data
+
+
+def _sum_groups(weight: Floats, start: npt.NDArray[np.int64]) -> Any:
+    """Return the sparse matrix that sums runs of rows with weights."""
+    return sp.csr_matrix((weight, np.arange(weight.size), start), shape=(start.size - 1, weight.size))

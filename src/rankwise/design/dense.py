@@ -1,0 +1,90 @@
+"""A dense matrix, float32 or float64, in either memory order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.blocks import Folds, QueryBlocks
+from rankwise.design import gram
+from rankwise.design.protocol import Floats, GramProduct, RowIndex, accepted_dtype
+
+__all__ = ["DenseDesign"]
+
+# Values in a block that is copied to float64: it stays in cache.
+BLOCK_SIZE = 1 << 16
+
+
+class DenseDesign:
+    """A numpy array as a design."""
+
+    kind = "dense"
+
+    def __init__(self, X: npt.NDArray[Any], n_threads: int = 1) -> None:
+        self.X = X.astype(accepted_dtype(X.dtype), copy=False)
+        self.n_threads = n_threads
+        self.shape: tuple[int, int] = (X.shape[0], X.shape[1])
+        self.dtype: np.dtype[Any] = self.X.dtype
+        self.nnz = X.shape[0] * X.shape[1]
+        self.reads = 0
+
+    def dot(self, v: Floats) -> Floats:
+        self.reads += 1
+        if self.dtype == np.float64:
+            return np.asarray(self.X @ v, dtype=np.float64)
+        out = np.empty((self.shape[0], *v.shape[1:]))
+        for rows in self._row_blocks():
+            np.matmul(self.X[rows].astype(np.float64), v, out=out[rows])
+        return out
+
+    def tdot(self, u: Floats) -> Floats:
+        self.reads += 1
+        if self.dtype == np.float64:
+            return np.asarray(self.X.T @ u, dtype=np.float64)
+        out = np.zeros((self.shape[1], *u.shape[1:]))
+        for rows in self._row_blocks():
+            out += self.X[rows].astype(np.float64).T @ u[rows]
+        return out
+
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
+        """None: BLAS reads a dense matrix at the speed of memory, and the Gram matrix is small where it pays."""
+        return None
+
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats:
+        self.reads += 1
+        return gram.gram_matrix(self._centred(blocks))
+
+    def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
+        self.reads += 1
+        return gram.gram_diagonal(self._centred(blocks))
+
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
+
+    def squared_norms(self, weights: Floats | None = None) -> Floats:
+        self.reads += 1
+        out = np.zeros(self.shape[1])
+        for rows in self._row_blocks():
+            squares = np.square(self.X[rows], dtype=np.float64)
+            out += squares.sum(axis=0) if weights is None else weights[rows] @ squares
+        return out
+
+    def rows(self, index: RowIndex) -> DenseDesign:
+        return DenseDesign(self.X[index], self.n_threads)
+
+    def _row_blocks(self) -> Iterator[slice]:
+        step = max(1, BLOCK_SIZE // max(1, self.shape[1]))
+        return (slice(first, first + step) for first in range(0, self.shape[0], step))
+
+    def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
+        order = blocks.order
+        in_place = bool(np.array_equal(order, np.arange(order.size)))
+
+        def fetch(first: int, last: int) -> Floats:
+            rows = self.X[first:last] if in_place else self.X[order[first:last]]
+            return np.array(rows, dtype=np.float64, order="C", copy=True)
+
+        return gram.CentredBlocks(fetch, blocks, self.shape[1], self.n_threads)

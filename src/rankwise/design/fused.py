@@ -1,0 +1,141 @@
+"""The fused product X' L X V of a sparse matrix: how rows are cut into chunks, and the prepared call."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise import _core
+from rankwise.blocks import Folds, QueryBlocks, as_table
+
+if TYPE_CHECKING:
+    from rankwise.design.csr import CsrDesign
+    from rankwise.design.protocol import Floats
+
+__all__ = ["FusedProduct", "prepare"]
+
+Ids = npt.NDArray[np.int64]
+
+# Large queries take the weighted sums of their segments' rows: dense vectors that each product reads again.
+# They may cost a quarter of what the query itself costs.
+SUMS_SHARE = 0.25
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """Runs of grouped rows (see `cpp/fused.hpp`): whole queries, or pieces of the large ones."""
+
+    start: Ids
+    query: Ids
+    large: Ids
+    work: Ids
+    large_query: Ids
+    large_start: Ids
+
+
+class FusedProduct:
+    """``V -> X' L X V``, reading X once."""
+
+    def __init__(
+        self, design: CsrDesign, blocks: QueryBlocks, folds: Folds | None, chunks: Chunks, n_threads: int
+    ) -> None:
+        self.design = design
+        self.blocks = blocks.compiled()
+        self.folds = folds
+        self.n_threads = n_threads
+        self.plan = _core.Plan(
+            chunks.start,
+            chunks.query,
+            chunks.large,
+            chunks.work,
+            chunks.large_query,
+            chunks.large_start,
+            self._segment_sums(blocks, chunks),
+        )
+
+    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
+        """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
+        design = self.design
+        design.reads += 1
+        table = as_table(v)
+        out = np.empty_like(table)
+        folds = self.folds and self.folds.compiled(held_out)
+        _core.csr_fused(*design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads)
+        return out.reshape(v.shape)
+
+    def _segment_sums(self, blocks: QueryBlocks, chunks: Chunks) -> Floats:
+        """Return ``X'(w 1_segment)`` for the segments of large queries, flat."""
+        folds = self.folds and self.folds.compiled()
+        columns = self.folds.degree.shape[1] if self.folds else 1
+        sums = np.empty((int(chunks.large_start[-1]), self.design.shape[1], columns))
+        segments = [s for q in chunks.large_query for s in range(*blocks.query_segment[q : q + 2])]
+        for at, segment in enumerate(segments):
+            first, last = blocks.segment_start[segment : segment + 2]
+            _core.csr_weighted_sum(
+                *self.design.arrays, self.blocks, folds, int(first), int(last), sums[at], self.n_threads
+            )
+        return sums.ravel()
+
+
+def prepare(
+    design: CsrDesign, blocks: QueryBlocks, folds: Folds | None, n_threads: int
+) -> FusedProduct | None:
+    """Return the fused product, or None where a single query would keep the other threads waiting."""
+    chunks = cut(blocks, design.row_lengths()[blocks.order], design.shape[1], n_threads)
+    return None if chunks is None else FusedProduct(design, blocks, folds, chunks, n_threads)
+
+
+def chunk_size(columns: int) -> int:
+    """Return how many non-zeros make a chunk.
+
+    While the coefficients and the gradient fit in a core's cache beside it, a chunk does too, and is read from memory
+    once. With more columns the two vectors would throw each other out at every chunk: larger chunks use each of
+    them longer.
+    """
+    return 1 << 16 if columns <= 1 << 17 else 1 << 22
+
+
+def cut(blocks: QueryBlocks, lengths: Ids, columns: int, n_threads: int) -> Chunks | None:
+    """Cut the grouped rows, which have `lengths` non-zeros each, into chunks."""
+    size = chunk_size(columns)
+    work = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
+    query_work = np.diff(work[blocks.query_start])
+    segments = np.diff(blocks.query_segment)
+    big = query_work > size
+    large = big & (segments * columns <= SUMS_SHARE * query_work)
+    if np.any(query_work[big & ~large] > work[-1] / (2 * n_threads)):
+        return None
+    return _chunks(blocks, work, query_work, large, size)
+
+
+def _chunks(blocks: QueryBlocks, work: Ids, query_work: Ids, large: npt.NDArray[np.bool_], size: int) -> Chunks:
+    start = blocks.query_start
+    small_work = np.where(large, 0, query_work)
+    run = (np.cumsum(small_work) - small_work) // size
+    opens = np.ones(query_work.size, dtype=bool)
+    opens[1:] = (np.diff(run) > 0) | large[1:] | large[:-1]
+    large_query = np.flatnonzero(large)
+    pieces = [_pieces(work, int(start[q]), int(start[q + 1]), size) for q in large_query]
+    starts = np.unique(np.concatenate([start[:-1][opens], *pieces]))
+    starts = np.append(starts[starts < start[-1]], start[-1]).astype(np.int64)
+    query = np.searchsorted(start, starts[:-1], side="right") - 1
+    large_start = np.concatenate(([0], np.cumsum(np.diff(blocks.query_segment)[large_query])))
+    first_large = np.full(query_work.size, -1, dtype=np.int64)
+    first_large[large_query] = large_start[:-1]
+    return Chunks(
+        starts,
+        query.astype(np.int64),
+        first_large[query],
+        work[starts],
+        large_query.astype(np.int64),
+        large_start.astype(np.int64),
+    )
+
+
+def _pieces(work: Ids, first: int, last: int, size: int) -> Ids:
+    """Return the rows at which the pieces of a query begin."""
+    cuts = np.arange(work[first], work[last], size)
+    return first + np.searchsorted(work[first:last], cuts, side="left")

@@ -1,0 +1,68 @@
+"""A matrix known only by its products."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse.linalg import LinearOperator
+
+from rankwise.blocks import Folds, QueryBlocks
+from rankwise.design.protocol import Floats, GramProduct, RowIndex
+
+__all__ = ["OperatorDesign"]
+
+
+class OperatorDesign:
+    """A SciPy LinearOperator as a design. What would take a product for each column is not offered."""
+
+    kind = "operator"
+    nnz = 0
+
+    def __init__(self, operator: Any) -> None:
+        self.operator = operator
+        self.shape: tuple[int, int] = operator.shape
+        self.dtype: np.dtype[Any] = np.dtype(np.float64 if operator.dtype is None else operator.dtype)
+        self.reads = 0
+
+    def dot(self, v: Floats) -> Floats:
+        self.reads += 1
+        return np.asarray(self.operator @ v, dtype=np.float64)
+
+    def tdot(self, u: Floats) -> Floats:
+        self.reads += 1
+        return np.asarray(self.operator.T @ u, dtype=np.float64)
+
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
+        return None
+
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
+        return None
+
+    def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
+        return None
+
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
+
+    def squared_norms(self, weights: Floats | None = None) -> Floats | None:
+        return None
+
+    def rows(self, index: RowIndex) -> OperatorDesign:
+        whole = self.operator
+        kept = np.arange(self.shape[0])[index]
+
+        def spread(u: Floats) -> Floats:
+            full = np.zeros((self.shape[0], *u.shape[1:]))
+            np.add.at(full, kept, u)
+            return full
+
+        subset = LinearOperator(
+            (kept.size, self.shape[1]),
+            matvec=lambda v: (whole @ v)[kept],
+            matmat=lambda V: (whole @ V)[kept],
+            rmatvec=lambda u: whole.T @ spread(u),
+            rmatmat=lambda U: whole.T @ spread(U),
+            dtype=self.dtype,
+        )
+        return OperatorDesign(subset)

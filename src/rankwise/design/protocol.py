@@ -1,0 +1,73 @@
+"""What the rest of the library may ask of X."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.blocks import Folds, QueryBlocks
+
+__all__ = ["Design", "Floats", "GramProduct", "RowIndex", "accepted_dtype"]
+
+Floats = npt.NDArray[np.float64]
+RowIndex = slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]
+
+
+class GramProduct(Protocol):
+    """``V -> X' L X V`` for V of shape (columns,) or (columns, k), reading X once."""
+
+    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
+        """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
+
+
+class Design(Protocol):
+    """A matrix of m rows and n columns; vectors are (m,) or (n,), blocks of them (m, k) or (n, k).
+
+    Attributes
+    ----------
+    shape : (int, int)
+    dtype : numpy dtype of the stored values
+    nnz : int
+        The number of stored values.
+    kind : str
+        "dense", "csr" or "operator".
+    reads : int
+        How many times X was read completely so far.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+    nnz: int
+    kind: str
+    reads: int
+
+    def dot(self, v: Floats) -> Floats:
+        """Return ``X v``."""
+
+    def tdot(self, u: Floats) -> Floats:
+        """Return ``X' u``."""
+
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
+        """Return the fused product ``V -> X' L X V``; None where composing `dot`, L and `tdot` is as good."""
+
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
+        """Return ``X' L X``, (n, n); None where the storage cannot give it."""
+
+    def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
+        """Return ``diag(X' L X)`` in one or two reads of X; None where the storage cannot give it."""
+
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the rows."""
+
+    def squared_norms(self, weights: Floats | None = None) -> Floats | None:
+        """Return the weighted sum of the squared rows; None where the storage cannot give it."""
+
+    def rows(self, index: RowIndex) -> Design:
+        """Return the design of a subset of rows."""
+
+
+def accepted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype that values are kept in: float32 and float64 stay, everything else becomes float64."""
+    return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)

@@ -1,0 +1,303 @@
+"""Metrics that count pairs of rows of a query: pairwise error, concordance, AUC and Kendall's tau.
+
+Only pairs whose labels differ count. With row weights s a pair weighs s_i s_j, so that a weight of 2 equals
+writing the row twice, and a weight of 0 equals leaving it out. Queries without a pair do not count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise import _core
+from rankwise.data.validation import check_choice
+from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.metrics.metric import Doubles, Evaluator, Metric
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+
+__all__ = [
+    "Auc",
+    "Concordance",
+    "KendallTau",
+    "PairwiseError",
+    "auc",
+    "check_tie_cost",
+    "concordance",
+    "kendall_tau",
+    "pairwise_error",
+]
+
+_AVERAGES = {"queries": "mean over queries with a pair", "pooled": "over the pairs of all queries together"}
+
+
+class _LabelPairs:
+    """The pairs that the labels order, and what scores do to them."""
+
+    def __init__(self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int) -> None:
+        self._rows, self._offsets = queries.order, queries.offsets
+        self._weights = None if weights is None else weights[self._rows]
+        self._levels = np.empty(queries.n_rows, dtype=np.int32)
+        self._n_levels = np.empty(len(queries), dtype=np.int64)
+        _core.dense_levels(
+            self._rows, self._offsets, labels[self._rows], self._levels, self._n_levels, n_threads
+        )
+        # Scores that are all equal leave every pair undecided: that counts the pairs.
+        counts = self.count(np.broadcast_to(0.0, (queries.n_rows, 1)), n_threads)[0]
+        self.ordered, self.all = counts[:, 1], counts[:, 2]
+        if not self.ordered.any():
+            raise NoPairsError(
+                "no query has two rows with different labels, so there are no pairs to count.",
+                "check that y_true varies inside queries, and that qid names queries and not rows.",
+            )
+
+    def count(self, block: Doubles, n_threads: int) -> npt.NDArray[np.float64]:
+        """Return (columns, queries, 3) weights of wrong, undecided, and equally scored pairs."""
+        out = np.empty((block.shape[1], self._n_levels.shape[0], 3))
+        _core.count_pairs(
+            self._rows, self._offsets, block, self._levels, self._n_levels, self._weights, out, n_threads
+        )
+        return out
+
+
+class _OrderEvaluator(Evaluator):
+    def __init__(self, pairs: _LabelPairs, metric: _OrderMetric, queries: Queries, n_threads: int) -> None:
+        shares = pairs.ordered if metric.average == "pooled" else None
+        super().__init__(queries, pairs.ordered > 0, n_threads, shares)
+        self._pairs, self._metric = pairs, metric
+
+    def _values(self, block: Doubles) -> Doubles:
+        counts = self._pairs.count(block, self._threads(block))
+        values = counts[:, :, 0] + float(self._metric.ties) * counts[:, :, 1]
+        if self._metric.greater_is_better:
+            values = self._pairs.ordered - values
+        return np.asarray(values / np.where(self.counted, self._pairs.ordered, 1.0))
+
+
+class _TauEvaluator(Evaluator):
+    def __init__(self, pairs: _LabelPairs, queries: Queries, n_threads: int) -> None:
+        super().__init__(queries, pairs.ordered > 0, n_threads)
+        self._pairs = pairs
+
+    def _values(self, block: Doubles) -> Doubles:
+        wrong, undecided, equal_scores = np.moveaxis(self._pairs.count(block, self._threads(block)), 2, 0)
+        difference = self._pairs.ordered - undecided - 2.0 * wrong
+        ordered_by_scores = np.maximum(self._pairs.all - equal_scores, 0.0)
+        scale = np.sqrt(self._pairs.ordered * ordered_by_scores)
+        return np.asarray(np.divide(difference, scale, out=np.zeros(scale.shape), where=scale > 0))
+
+
+@dataclass(frozen=True, kw_only=True)
+class _PairMetric(Metric):
+    takes_weights: ClassVar[bool] = True
+    needs_two_levels: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OrderMetric(_PairMetric):
+    ties: float = 0.5
+    average: str = "queries"
+
+    def __post_init__(self) -> None:
+        check_tie_cost(self.ties)
+        check_choice("average", self.average, _AVERAGES)
+
+    def _tail(self) -> str:
+        tie = 1 - self.ties if self.greater_is_better else self.ties
+        return f"a tie in the scores counts {tie:g}; {_AVERAGES[self.average]}"
+
+    def _prepare(
+        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+    ) -> Evaluator:
+        return _OrderEvaluator(_LabelPairs(labels, queries, weights, n_threads), self, queries, n_threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairwiseError(_OrderMetric):
+    """The share of pairs in the wrong order; see `pairwise_error`."""
+
+    base_name: ClassVar[str] = "pairwise_error"
+    greater_is_better: ClassVar[bool] = False
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        what = "share of the pairs with different labels that the scores order wrongly"
+        return f"pairwise error: {what}; {self._tail()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Concordance(_OrderMetric):
+    """One minus the pairwise error; see `concordance`."""
+
+    base_name: ClassVar[str] = "concordance"
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        what = "share of the pairs with different labels that the scores order rightly"
+        return f"concordance: {what}; {self._tail()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Auc(_OrderMetric):
+    """The concordance of relevant with other rows; see `auc`."""
+
+    base_name: ClassVar[str] = "auc"
+
+    relevant: float | None = None
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        which = (
+            "rows with the larger label" if self.relevant is None else f"rows with label >= {self.relevant:g}"
+        )
+        what = f"probability that one of the {which} scores above one of the others of its query"
+        return f"AUC: {what}; {self._tail()}"
+
+    def _prepare(
+        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+    ) -> Evaluator:
+        if self.relevant is not None:
+            labels = (labels >= self.relevant).astype(np.float64)
+        elif ((labels != labels.min()) & (labels != labels.max())).any():
+            raise InvalidInputError(
+                "auc needs two levels, and y_true has more.",
+                "pass relevant=1 to call every label of at least 1 relevant, or use concordance.",
+            )
+        return super()._prepare(labels, queries, weights, n_threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KendallTau(_PairMetric):
+    """Kendall's tau-b inside queries; see `kendall_tau`."""
+
+    base_name: ClassVar[str] = "kendall_tau"
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        return (
+            "Kendall tau-b of labels and scores (ties in either corrected for, as scipy.stats.kendalltau); "
+            "0 where all scores of a query are equal; mean over queries with a pair"
+        )
+
+    def _prepare(
+        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+    ) -> Evaluator:
+        return _TauEvaluator(_LabelPairs(labels, queries, weights, n_threads), queries, n_threads)
+
+
+def check_tie_cost(ties: object) -> None:
+    """Raise unless `ties` is a cost that some paper gives to a tie."""
+    if isinstance(ties, str) or ties not in (0, 0.5, 1):
+        raise InvalidInputError(
+            f"ties={ties!r} is not an option.", "a tie in the scores counts as 0.5 of an error, as 1 or as 0."
+        )
+
+
+def pairwise_error(
+    y_true: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    ties: float = 0.5,
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> float:
+    """Share of the pairs with different labels that the scores put in the wrong order.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        The labels; any real numbers.
+    scores : (rows,) numbers
+        The predictions; larger is better.
+    qid : (rows,) ids, optional
+        The query of each row, in any order; without it all rows form one query.
+    ties : {0.5, 1, 0}
+        What a pair costs whose scores are equal.
+    average : {"queries", "pooled"}
+        Mean over the queries that have a pair, or over the pairs of all queries together.
+    sample_weight : (rows,) numbers, optional
+        Row weights; a pair weighs the product of the weights of its rows.
+
+    Returns
+    -------
+    float
+        Between 0 (every pair in order) and 1; 0.5 for constant scores.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import pairwise_error
+    >>> pairwise_error([2, 1, 0, 1, 0], [0.9, 0.1, 0.4, 0.3, 0.3], ["a", "a", "a", "b", "b"])
+    0.41666666666666663
+    """
+    return PairwiseError(ties=ties, average=average)(y_true, scores, qid, sample_weight=sample_weight)
+
+
+def concordance(
+    y_true: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    ties: float = 0.5,
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> float:
+    """Share of the pairs with different labels that the scores put in the right order.
+
+    One minus `pairwise_error`, with the same parameters: `ties` is what a tie costs.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import concordance
+    >>> concordance([3.5, 2.0, 1.0], [10, 30, 5])
+    0.6666666666666666
+    """
+    return Concordance(ties=ties, average=average)(y_true, scores, qid, sample_weight=sample_weight)
+
+
+def auc(
+    y_true: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    relevant: float | None = None,
+    average: str = "queries",
+    sample_weight: Any = None,
+) -> float:
+    """Area under the ROC curve inside queries: the concordance of relevant and other rows.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        Labels of two levels, or any labels together with `relevant`.
+    scores, qid, average, sample_weight
+        As for `pairwise_error`; a tie in the scores counts one half.
+    relevant : float, optional
+        Rows with at least this label are relevant.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import auc
+    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.35, 0.3])
+    0.75
+    """
+    return Auc(relevant=relevant, average=average)(y_true, scores, qid, sample_weight=sample_weight)
+
+
+def kendall_tau(y_true: Any, scores: Any, qid: Any = None, *, sample_weight: Any = None) -> float:
+    """Kendall's tau-b of labels and scores, mean over queries.
+
+    Equals `scipy.stats.kendalltau` on each query. Queries whose labels are all equal do not count; where
+    only the scores are all equal the query counts 0, so that a constant model scores 0 and not NaN.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import kendall_tau
+    >>> kendall_tau([1, 2, 3, 1, 2], [10, 20, 30, 2, 1], [7, 7, 7, 8, 8])
+    0.0
+    """
+    return KendallTau()(y_true, scores, qid, sample_weight=sample_weight)

@@ -1,0 +1,200 @@
+"""What every metric offers: a name, its convention in words, and evaluators that remember the labels.
+
+A metric is a small frozen object whose fields are its options. Everything that depends on the labels alone
+(grouping, levels, gains, the best possible value, which queries count) is done once by `Metric.prepare`;
+the `Evaluator` it returns only looks at scores.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_numbers, check_qid, check_weights
+from rankwise.exceptions import InvalidInputError
+from rankwise.threads import default_threads
+
+__all__ = ["Doubles", "Evaluator", "Metric", "PerQuery"]
+
+Doubles = npt.NDArray[np.float64]
+
+# Starting threads costs what sorting some thousand rows costs.
+_ROWS_A_THREAD = 8_000
+
+
+@dataclass(frozen=True)
+class PerQuery:
+    """A metric, query by query.
+
+    Attributes
+    ----------
+    ids : (queries,) array
+        The caller's query ids.
+    values : (queries,) float64
+        The metric of each query; NaN where the metric is undefined and the query therefore does not count.
+    counted : (queries,) bool
+        Whether the query enters the mean.
+    """
+
+    ids: npt.NDArray[Any]
+    values: Doubles
+    counted: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return int(self.ids.shape[0])
+
+    def mean(self) -> float:
+        """Return the mean over the queries that count."""
+        return float(self.values[self.counted].mean())
+
+
+class Evaluator(ABC):
+    """A metric with its labels prepared: call it with scores, as often as you like.
+
+    Parameters
+    ----------
+    queries : Queries
+        The queries of the rows.
+    counted : (queries,) bool
+        Which queries the metric is defined for.
+    shares : (queries,) float64, optional
+        The weights of the queries in the mean; equal if not given.
+    n_threads : int
+        Threads to use at most.
+    """
+
+    def __init__(
+        self, queries: Queries, counted: npt.NDArray[np.bool_], n_threads: int, shares: Doubles | None = None
+    ) -> None:
+        self.queries = queries
+        self.counted = counted
+        self.n_threads = n_threads
+        self._shares = None if shares is None else shares[counted]
+
+    def __call__(self, scores: Any) -> float:
+        """Return the metric of one score a row."""
+        column = check_numbers("scores", scores, self.queries.n_rows)
+        return float(self._means(column[:, np.newaxis])[0])
+
+    def many(self, scores: Any) -> Doubles:
+        """Return the metric of each column of a (rows, columns) matrix of scores."""
+        block = np.asarray(scores, dtype=np.float64)
+        if block.ndim != 2 or block.shape[0] != self.queries.n_rows:
+            raise InvalidInputError(
+                f"scores must have shape ({self.queries.n_rows}, columns), got {block.shape}.",
+                "pass one column a model; for a single one call the evaluator itself.",
+            )
+        if not np.isfinite(block).all():
+            raise InvalidInputError(
+                "scores contain NaN or infinity.", "look for the column that diverged and leave it out."
+            )
+        return self._means(block)
+
+    def per_query(self, scores: Any) -> PerQuery:
+        """Return the metric of one score a row, query by query."""
+        column = check_numbers("scores", scores, self.queries.n_rows)
+        values = np.where(self.counted, self._values(column[:, np.newaxis])[0], np.nan)
+        return PerQuery(self.queries.ids, values, self.counted)
+
+    def _means(self, block: Doubles) -> Doubles:
+        if block.shape[1] == 0:
+            return np.empty(0)
+        values = self._values(block)
+        if not self.counted.all():
+            values = values[:, self.counted]
+        return np.asarray(np.average(values, axis=1, weights=self._shares), dtype=np.float64)
+
+    def _threads(self, block: Doubles) -> int:
+        return max(1, min(self.n_threads, block.size // _ROWS_A_THREAD))
+
+    @abstractmethod
+    def _values(self, block: Doubles) -> Doubles:
+        """Return the (columns, queries) values; those of queries that do not count are arbitrary."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Metric(ABC):
+    """A metric and its options.
+
+    Attributes
+    ----------
+    base_name : str
+        Its name in the table `METRICS`, without a cutoff.
+    greater_is_better : bool
+        Whether a good ranking has a large value.
+    takes_weights : bool
+        Whether `sample_weight` means something to it.
+    needs_two_levels : bool
+        Whether only queries with two different labels count.
+    """
+
+    base_name: ClassVar[str]
+    greater_is_better: ClassVar[bool] = True
+    takes_weights: ClassVar[bool] = False
+    needs_two_levels: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The name under which `get_metric` finds it, with its cutoff, such as ``"ndcg@10"``."""
+        k = getattr(self, "k", None)
+        return self.base_name if k is None else f"{self.base_name}@{k}"
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return the convention in words; a figure is never printed without it."""
+
+    def __call__(self, y_true: Any, scores: Any, qid: Any = None, *, sample_weight: Any = None) -> float:
+        """Return the metric of one score a row."""
+        labels = check_numbers("y_true", y_true)
+        column = check_numbers("scores", scores, labels.shape[0])
+        return self.prepare(labels, qid, sample_weight=sample_weight)(column)
+
+    def prepare(
+        self, y_true: Any, queries: Any = None, *, sample_weight: Any = None, n_threads: int | None = None
+    ) -> Evaluator:
+        """Do everything that depends on the labels alone.
+
+        Parameters
+        ----------
+        y_true : (rows,) numbers
+            The labels.
+        queries : (rows,) ids, Queries or None
+            The query of each row, encoded or not; None means that all rows form one query.
+        sample_weight : (rows,) numbers, optional
+            Weights of the rows; only for metrics that count pairs.
+        n_threads : int, optional
+            Threads to use at most; the CPUs of this process by default.
+
+        Returns
+        -------
+        Evaluator
+            Call it with scores.
+        """
+        labels = check_numbers("y_true", y_true)
+        if labels.shape[0] == 0:
+            raise InvalidInputError("y_true is empty.", "a ranking needs at least one row.")
+        if not isinstance(queries, Queries):
+            queries = check_qid(queries, labels.shape[0])
+        elif queries.n_rows != labels.shape[0]:
+            raise InvalidInputError(
+                f"the queries have {queries.n_rows} rows, but y_true has {labels.shape[0]}.",
+                "encode the query ids of the same rows.",
+            )
+        weights = check_weights(sample_weight, labels.shape[0])
+        if weights is not None and not self.takes_weights:
+            raise InvalidInputError(
+                f"{self.name} does not take sample_weight.",
+                "leave it out, or use pairwise_error, concordance, auc or kendall_tau, which count pairs.",
+            )
+        return self._prepare(labels, queries, weights, default_threads() if n_threads is None else n_threads)
+
+    @abstractmethod
+    def _prepare(
+        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+    ) -> Evaluator:
+        """Prepare validated labels."""

@@ -1,0 +1,220 @@
+"""Metrics of relevant and other rows: average precision (MAP), precision and reciprocal rank (MRR)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from rankwise import _core
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics.top import TopEvaluator, TopMetric, relevance
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+    from rankwise.metrics.metric import Doubles, Evaluator
+
+__all__ = [
+    "AveragePrecision",
+    "Precision",
+    "ReciprocalRank",
+    "average_precision",
+    "precision",
+    "reciprocal_rank",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _BinaryMetric(TopMetric):
+    relevant: float = 1
+
+    def _conventions(self) -> str:
+        return f"relevant means label >= {self.relevant:g}; {self._tail()}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragePrecision(_BinaryMetric):
+    """Mean precision at the relevant rows; see `average_precision`."""
+
+    base_name: ClassVar[str] = "map"
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        beyond = "" if self.k is None else f"; relevant rows beyond position {self.k} contribute 0"
+        return f"{self._title('MAP')}: mean precision at the relevant rows{beyond}; {self._conventions()}"
+
+    def _prepare(
+        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+    ) -> Evaluator:
+        values, n_relevant = relevance(labels, self.relevant, queries)
+        return TopEvaluator(
+            self,
+            _core.summed_precision,
+            values,
+            n_relevant,
+            relevant=n_relevant > 0,
+            queries=queries,
+            n_threads=n_threads,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Precision(_BinaryMetric):
+    """Share of relevant rows among the first k; see `precision`."""
+
+    base_name: ClassVar[str] = "precision"
+
+    k: int | None = 10
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.k is None:
+            raise InvalidInputError("precision needs a cutoff.", "pass k, for example k=10.")
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        short = "score 0" if self.convention == "letor3" else "are filled up with irrelevant ones"
+        return (
+            f"{self._title('P')}: share of relevant rows among the first {self.k}; "
+            f"lists of fewer rows {short}; {self._conventions()}"
+        )
+
+    def _prepare(
+        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+    ) -> Evaluator:
+        values, n_relevant = relevance(labels, self.relevant, queries)
+        return TopEvaluator(
+            self,
+            _core.relevant_at_top,
+            values,
+            np.full(len(queries), float(self.k or 1)),
+            relevant=n_relevant > 0,
+            queries=queries,
+            n_threads=n_threads,
+            zeroed=self._shorter_than_k(queries) if self.convention == "letor3" else None,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReciprocalRank(_BinaryMetric):
+    """One over the position of the first relevant row; see `reciprocal_rank`."""
+
+    base_name: ClassVar[str] = "mrr"
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        beyond = "" if self.k is None else f", 0 if that lies beyond position {self.k}"
+        return f"{self._title('MRR')}: 1 / position of the first relevant row{beyond}; {self._conventions()}"
+
+    def _prepare(
+        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+    ) -> Evaluator:
+        values, n_relevant = relevance(labels, self.relevant, queries)
+        return TopEvaluator(
+            self,
+            _core.reciprocal_rank,
+            values,
+            np.ones(len(queries)),
+            relevant=n_relevant > 0,
+            queries=queries,
+            n_threads=n_threads,
+        )
+
+
+def average_precision(
+    y_true: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    relevant: float = 1,
+    k: int | None = None,
+    ties: str = "average",
+    empty: str = "skip",
+    convention: str | None = None,
+) -> float:
+    """Mean average precision: the mean precision at the relevant rows, mean over queries.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        The labels; any real numbers.
+    scores : (rows,) numbers
+        The predictions; larger is better.
+    qid : (rows,) ids, optional
+        The query of each row, in any order; without it all rows form one query.
+    relevant : float
+        Rows with at least this label are relevant.
+    k : int, optional
+        Relevant rows beyond this position contribute 0; the sum is still divided by the number of all
+        relevant rows, as trec_eval does.
+    ties : {"average", "stable"}
+        Rows with equal scores: the expectation over all their orders, or the order of the rows.
+    empty : {"skip", "zero", "one"}
+        What a query without a relevant row counts.
+    convention : {"letor3", "letor4"}, optional
+        The script of a LETOR benchmark; sets `ties` and `empty`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import average_precision
+    >>> average_precision([1, 0, 2, 0], [4.0, 3.0, 2.0, 1.0])
+    0.8333333333333333
+    """
+    metric = AveragePrecision(relevant=relevant, k=k, ties=ties, empty=empty, convention=convention)
+    return metric(y_true, scores, qid)
+
+
+def precision(
+    y_true: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    k: int = 10,
+    relevant: float = 1,
+    ties: str = "average",
+    empty: str = "skip",
+    convention: str | None = None,
+) -> float:
+    """Share of relevant rows among the first k, mean over queries.
+
+    A list of fewer than k rows is filled up with irrelevant ones; with ``convention="letor3"`` it scores 0.
+    The other parameters are those of `average_precision`.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import precision
+    >>> precision([1, 0, 2, 0], [4.0, 3.0, 2.0, 1.0], k=3)
+    0.6666666666666666
+    """
+    metric = Precision(k=k, relevant=relevant, ties=ties, empty=empty, convention=convention)
+    return metric(y_true, scores, qid)
+
+
+def reciprocal_rank(
+    y_true: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    relevant: float = 1,
+    k: int | None = None,
+    ties: str = "average",
+    empty: str = "skip",
+) -> float:
+    """Mean reciprocal rank: one over the position of the first relevant row, mean over queries.
+
+    With `k` a query whose first relevant row lies beyond position k scores 0. The other parameters are those
+    of `average_precision`.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import reciprocal_rank
+    >>> reciprocal_rank([0, 0, 1, 1], [4.0, 3.0, 2.0, 1.0])
+    0.3333333333333333
+    """
+    return ReciprocalRank(relevant=relevant, k=k, ties=ties, empty=empty)(y_true, scores, qid)

@@ -1,0 +1,151 @@
+"""The table of metrics, and looking one up by name."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_choice, check_numbers, check_qid
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics.concordance import Auc, Concordance, KendallTau, PairwiseError
+from rankwise.metrics.gain import Err, MeanNdcg, Ndcg
+from rankwise.metrics.metric import Metric, PerQuery
+from rankwise.metrics.precision import AveragePrecision, Precision, ReciprocalRank
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+__all__ = ["METRICS", "evaluate", "get_metric", "per_query"]
+
+METRICS: Mapping[str, Metric] = {
+    metric.base_name: metric
+    for metric in (
+        PairwiseError(),
+        Concordance(),
+        Auc(),
+        KendallTau(),
+        Ndcg(),
+        MeanNdcg(),
+        Err(),
+        AveragePrecision(),
+        Precision(),
+        ReciprocalRank(),
+    )
+}
+
+
+def get_metric(name: str | Metric, **options: Any) -> Metric:
+    """Look a metric up by its name, with a cutoff after ``@`` where it takes one.
+
+    Parameters
+    ----------
+    name : str or Metric
+        A name in `METRICS`, such as ``"pairwise_error"``, ``"ndcg@10"``, ``"map"`` or ``"precision@5"``.
+    **options
+        Options of the metric's function, such as ``gain="linear"`` or ``convention="letor4"``.
+
+    Returns
+    -------
+    Metric
+        Call it with labels, scores and query ids, or `Metric.prepare` it for many evaluations.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import get_metric
+    >>> metric = get_metric("ndcg@10", gain="linear")
+    >>> metric.name, metric.greater_is_better
+    ('ndcg@10', True)
+    >>> get_metric("mrr").describe()  # doctest: +ELLIPSIS
+    'MRR: 1 / position of the first relevant row; relevant means label >= 1; tied scores averaged ...'
+    """
+    if isinstance(name, Metric):
+        metric = name
+    else:
+        base, at, cutoff = name.partition("@") if isinstance(name, str) else (name, "", "")
+        metric = METRICS[check_choice("metric", base, METRICS)]
+        if at:
+            if not cutoff.isdecimal():
+                raise InvalidInputError(
+                    f"metric={name!r} has no number after '@'.", f"write for example '{base}@10'."
+                )
+            options = {"k": int(cutoff), **options}
+    known = {field.name for field in fields(metric)}
+    for option in options:
+        if option not in known:
+            raise InvalidInputError(
+                f"{metric.base_name} has no option {option!r}.",
+                f"its options are {', '.join(sorted(known))}." if known else "it takes no options.",
+            )
+    return replace(metric, **options)
+
+
+def per_query(
+    metric: str | Metric,
+    y_true: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    sample_weight: Any = None,
+    **options: Any,
+) -> PerQuery:
+    """Evaluate a metric query by query.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        As for `get_metric`.
+    y_true, scores, qid, sample_weight
+        As for the metric's function.
+    **options
+        As for `get_metric`.
+
+    Returns
+    -------
+    PerQuery
+        The ids, the values (NaN where undefined), and which queries count in the mean.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import per_query
+    >>> result = per_query("pairwise_error", [1, 0, 3, 2, 2], [0.2, 0.1, 0.5, 0.7, 0.1], list("xxyyz"))
+    >>> result.ids.tolist(), result.values.tolist(), result.counted.tolist()
+    (['x', 'y', 'z'], [0.0, 1.0, nan], [True, True, False])
+    """
+    return get_metric(metric, **options).prepare(y_true, qid, sample_weight=sample_weight).per_query(scores)
+
+
+def evaluate(
+    y_true: Any,
+    scores: Any,
+    qid: Any = None,
+    *,
+    metrics: Iterable[str | Metric] = ("pairwise_error", "ndcg@10", "map"),
+) -> dict[str, float]:
+    """Evaluate several metrics, encoding the query ids once.
+
+    Parameters
+    ----------
+    y_true, scores, qid
+        As for the metrics' functions; `qid` may already be encoded as `Queries`.
+    metrics : iterable of str or Metric
+        As for `get_metric`.
+
+    Returns
+    -------
+    dict
+        From the metric's name to its value.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import evaluate
+    >>> evaluate([2, 1, 0, 1, 0], [5, 4, 3, 1, 2], [1, 1, 1, 2, 2], metrics=["concordance", "precision@1"])
+    {'concordance': 0.5, 'precision@1': 0.5}
+    """
+    if isinstance(metrics, str):
+        raise InvalidInputError("metrics must be a list of names.", f"pass [{metrics!r}].")
+    labels = check_numbers("y_true", y_true)
+    column = check_numbers("scores", scores, labels.shape[0])
+    queries = qid if isinstance(qid, Queries) else check_qid(qid, labels.shape[0])
+    chosen = [get_metric(metric) for metric in metrics]
+    return {metric.name: metric.prepare(labels, queries)(column) for metric in chosen}

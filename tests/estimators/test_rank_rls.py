@@ -1,0 +1,328 @@
+"""The estimator as a user meets it: models, attributes, invariances, and every kind of bad input."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import label_pairs, solve_rankrls
+from scipy.sparse.linalg import aslinearoperator
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import Ridge
+from strategies import make_problem
+
+from rankwise import RankRLS
+from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
+from rankwise.solvers import choose
+
+TIGHT = {"tol": 1e-13}
+
+
+def fit(problem, **options):
+    model = RankRLS(**{**TIGHT, **options})
+    return model.fit(problem.X, problem.y, qid=problem.qid, sample_weight=problem.sample_weight)
+
+
+def test_attributes():
+    problem = make_problem(0)
+    model = fit(problem)
+    pairs = label_pairs(problem.y, problem.qid, ties="exclude")
+    assert model.n_pairs_ == pairs.winner.size
+    assert model.n_queries_ == len(set(problem.qid))
+    with_pairs = {problem.qid[i] for i in pairs.winner}
+    assert model.n_ignored_queries_ == model.n_queries_ - len(with_pairs)
+    assert model.n_ignored_queries_ >= 2
+    assert model.coef_.shape == (5,)
+    assert model.n_features_in_ == 5
+    assert model.solver_ == "direct"
+    assert model.n_iter_ == 0
+    assert fit(problem, solver="cg").n_iter_ > 0
+
+
+def test_one_global_ranking_is_ridge_regression():
+    problem = make_problem(1, queries=1, real=True)
+    ridge = Ridge(alpha=0.7).fit(problem.X, problem.y)
+    np.testing.assert_allclose(fit(problem, alpha=0.7).coef_, ridge.coef_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("ties", ["include", "exclude"])
+def test_queries_without_pairs_count_only_with_ties(ties):
+    """A query of one level wants its scores equal where ties are compared, and says nothing where not."""
+    problem = make_problem(2)
+    lonely = np.isin(problem.qid, [6, 7])
+    without = RankRLS(ties=ties).fit(problem.X[~lonely], problem.y[~lonely], qid=problem.qid[~lonely])
+    same = np.allclose(without.coef_, RankRLS(ties=ties).fit(problem.X, problem.y, qid=problem.qid).coef_)
+    assert same == (ties == "exclude")
+
+
+@pytest.mark.parametrize("solver", ["direct", "eigen", "cg"])
+@pytest.mark.parametrize("settings_", [{}, {"ties": "exclude"}, {"query_weight": "equal", "cost": "unit"}])
+def test_several_outputs(solver, settings_):
+    problem = make_problem(3, weighted=True)
+    other = make_problem(4)
+    Y = np.column_stack([problem.y, other.y])
+    model = RankRLS(solver=solver, **TIGHT, **settings_).fit(problem.X, Y, problem.qid, problem.sample_weight)
+    assert model.coef_.shape == (2, 5)
+    assert model.predict(problem.X).shape == Y.shape
+    assert model.rank(problem.X, problem.qid).shape == Y.shape
+    singles = []
+    for column in range(2):
+        one = RankRLS(solver=solver, **TIGHT, **settings_)
+        one.fit(problem.X, Y[:, column], problem.qid, problem.sample_weight)
+        np.testing.assert_allclose(model.coef_[column], one.coef_, atol=1e-10)
+        singles.append(one.score(problem.X, Y[:, column], problem.qid))
+        assert model.n_pairs_[column] == one.n_pairs_
+    assert model.score(problem.X, Y, problem.qid) == pytest.approx(np.mean(singles))
+
+
+def test_ranks_are_one_based_and_shared_by_ties():
+    model = RankRLS(alpha=0.0).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    X = np.array([[3.0], [1.0], [3.0], [0.0], [7.0], [2.0]])
+    assert model.rank(X).tolist() == [2, 5, 2, 6, 1, 4]
+    assert model.rank(X, qid=["a", "a", "a", "a", "b", "b"]).tolist() == [1, 3, 1, 4, 1, 2]
+    assert model.rank(X, qid=["a", "b", "a", "b", "a", "b"]).tolist() == [2, 2, 2, 3, 1, 1]
+
+
+@given(seed=st.integers(0, 10_000), solver=st.sampled_from(["direct", "cg"]), sparse=st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_row_order_and_query_names_change_nothing(seed, solver, sparse):
+    problem = make_problem(seed % 7, rows=60, weighted=seed % 2 == 1)
+    rng = np.random.default_rng(seed)
+    expected = fit(problem, solver=solver).coef_
+    order = rng.permutation(60)
+    names = rng.permutation(10)
+    X = sp.csr_matrix(problem.X[order]) if sparse else problem.X[order]
+    weight = None if problem.sample_weight is None else problem.sample_weight[order]
+    renamed = np.array([f"query {names[q]}" for q in problem.qid])[order]
+    actual = RankRLS(solver=solver, **TIGHT).fit(X, problem.y[order], renamed, weight).coef_
+    np.testing.assert_allclose(actual, expected, atol=1e-10)
+
+
+@given(seed=st.integers(0, 10_000), ties=st.sampled_from(["include", "exclude"]))
+@settings(max_examples=20, deadline=None)
+def test_shifting_a_query_changes_nothing(seed, ties):
+    problem = make_problem(seed % 5)
+    rng = np.random.default_rng(seed)
+    expected = fit(problem, ties=ties).coef_
+    problem.y = problem.y + rng.normal(size=20)[problem.qid]
+    problem.X = problem.X + rng.normal(size=(20, 5))[problem.qid]
+    if ties == "include":  # shifted labels keep their ties only up to rounding
+        np.testing.assert_allclose(fit(problem, ties=ties).coef_, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+@pytest.mark.parametrize("ties", ["include", "exclude"])
+def test_weight_two_is_duplication_and_weight_zero_removal(query_weight, ties):
+    problem = make_problem(5)
+    options = {"query_weight": query_weight, "ties": ties, **TIGHT}
+    weight = np.random.default_rng(0).integers(0, 3, size=problem.y.size)
+    rows = np.repeat(np.arange(problem.y.size), weight)
+    expected = RankRLS(**options).fit(problem.X[rows], problem.y[rows], problem.qid[rows])
+    actual = RankRLS(**options).fit(problem.X, problem.y, problem.qid, weight)
+    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-10)
+
+
+def test_query_importance_multiplies_the_weight_of_its_pairs():
+    problem = make_problem(6)
+    importance = {0: 3.0, 1: 0.0}
+    pairs = label_pairs(problem.y, problem.qid, query_importance=importance)
+    model = RankRLS(**TIGHT).fit(problem.X, problem.y, problem.qid, query_importance=importance)
+    np.testing.assert_allclose(model.coef_, solve_rankrls(problem.X, pairs, 1.0), atol=1e-10)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_threads_change_only_rounding(n_threads):
+    rng = np.random.default_rng(0)
+    X = sp.random(3000, 200, density=0.05, random_state=rng, format="csr")
+    y, qid = rng.integers(0, 4, size=3000), rng.integers(0, 100, size=3000)
+    expected = RankRLS(solver="cg", n_threads=1, **TIGHT).fit(X, y, qid).coef_
+    np.testing.assert_allclose(
+        RankRLS(solver="cg", n_threads=n_threads, **TIGHT).fit(X, y, qid).coef_, expected, atol=1e-10
+    )
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda X: sp.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape),
+        lambda X: _reverse_rows(X),
+        lambda X: _split_entries(X),
+        lambda X: X.astype(np.float32).astype(np.float64),
+        lambda X: sp.hstack([X, sp.csr_matrix((X.shape[0], 3))]).tocsr()[:, : X.shape[1]],
+    ],
+)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_unusual_csr(damage, solver):
+    problem = make_problem(7)
+    X = sp.csr_matrix(np.where(np.abs(problem.X) > 0.5, np.round(problem.X, 2).astype(np.float32), 0))
+    X = X.astype(np.float64)
+    expected = RankRLS(solver=solver, **TIGHT).fit(X.toarray(), problem.y, problem.qid)
+    actual = RankRLS(solver=solver, **TIGHT).fit(damage(X), problem.y, problem.qid)
+    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-10)
+
+
+def _reverse_rows(X):
+    X = X.copy()
+    for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True):
+        X.indices[a:b] = X.indices[a:b][::-1].copy()
+        X.data[a:b] = X.data[a:b][::-1].copy()
+    X.has_sorted_indices = False
+    return X
+
+
+def _split_entries(X):
+    """Every entry stored twice, half each: legal, and not canonical."""
+    return sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.bool_, np.uint16, object])
+def test_numeric_dtypes(dtype):
+    problem = make_problem(8)
+    X = (problem.X > 0).astype(dtype)
+    expected = RankRLS().fit(X.astype(np.float64), problem.y, problem.qid)
+    np.testing.assert_allclose(RankRLS().fit(X, problem.y.astype(int), problem.qid).coef_, expected.coef_)
+
+
+def test_a_linear_operator_is_enough():
+    problem = make_problem(9)
+    operator = aslinearoperator(problem.X)
+    model = fit(problem)
+    by_products = RankRLS(**TIGHT).fit(operator, problem.y, problem.qid)
+    assert by_products.solver_ == "cg"
+    np.testing.assert_allclose(by_products.coef_, model.coef_, atol=1e-9)
+    np.testing.assert_allclose(by_products.predict(operator), model.predict(problem.X), atol=1e-9)
+    with pytest.raises(InvalidInputError, match="columns"):
+        by_products.predict(aslinearoperator(problem.X[:, :2]))
+
+
+def test_twenty_rows_are_enough():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    assert RankRLS().fit(X, X[:, 0]).score(X, X[:, 0]) > 0.9
+
+
+# --- bad input: one clear error each, ending in a remedy -------------------------------------------------------
+
+X4 = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.5, 3.0]])
+Y4 = np.array([0.0, 1.0, 2.0, 1.0])
+
+
+def with_value(array, value):
+    array = array.copy()
+    array.flat[1] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"X": with_value(X4, np.nan)}, "NaN"),
+        ({"X": with_value(X4, np.inf)}, "infinity"),
+        ({"X": sp.csr_matrix(with_value(X4, np.nan))}, "NaN"),
+        ({"y": with_value(Y4, np.nan)}, "NaN"),
+        ({"y": with_value(Y4, -np.inf)}, "infinity"),
+        ({"y": Y4[:3]}, "inconsistent"),
+        ({"y": ["a", "b", "c", "d"]}, "convert"),
+        ({"sample_weight": [1, 1, np.nan, 1]}, "NaN"),
+        ({"sample_weight": [1, 1, -1, 1]}, "negative"),
+        ({"sample_weight": [0, 0, 0, 0]}, "zero everywhere"),
+        ({"qid": [1, 1, 2]}, "3 entries, but X has 4 rows"),
+        ({"qid": [1, 1, None, 2]}, "missing"),
+        ({"qid": [1, 1, np.nan, 2]}, "missing"),
+        ({"query_importance": {0: -1}}, "not negative"),
+        ({"X": X4[:0], "y": Y4[:0]}, "0 sample"),
+        ({"X": X4[:1], "y": Y4[:1]}, "1 sample"),
+        ({"X": X4[:, :0]}, "0 feature"),
+        ({"X": X4[:, 0]}, "1D array|Expected 2D"),
+        ({"X": [["a", "b"]] * 4}, "convert"),
+        ({"X": X4 * 1j}, "[Cc]omplex"),
+    ],
+)
+def test_bad_data(arguments, message):
+    data = {"X": X4, "y": Y4, **arguments}
+    with pytest.raises(InvalidInputError, match=rf"(?s)({message}).*Hint: ."):
+        RankRLS().fit(**data)
+
+
+@pytest.mark.parametrize(
+    ("labels", "qid", "hint"),
+    [
+        (np.ones(4), None, "check that y"),
+        (Y4, [1, 2, 3, 4], "single row"),
+        (np.array([0.0, 0.0, 1.0, 1.0]), [1, 1, 2, 2], "check that y"),
+    ],
+)
+def test_labels_that_order_nothing(labels, qid, hint):
+    with pytest.raises(NoPairsError, match=f"No query has two different labels.*Hint: .*{hint}"):
+        RankRLS().fit(X4, labels, qid)
+    with pytest.raises(NoPairsError, match="output 1 of y"):
+        RankRLS().fit(X4, np.column_stack([[0, 1, 0, 1], labels]), [1, 1, 2, 2] if qid else None)
+
+
+def test_weights_that_leave_nothing_to_order():
+    with pytest.raises(NoPairsError):
+        RankRLS().fit(X4, Y4, sample_weight=[0, 1, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alpha": -1.0}, "alpha=-1.0 .*Hint: use 0 or a positive"),
+        ({"alpha": np.nan}, "alpha=nan"),
+        ({"alpha": "1"}, "alpha='1'"),
+        ({"tol": -1e-3}, "tol"),
+        ({"max_iter": 0}, "max_iter=0"),
+        ({"n_threads": 1.5}, "n_threads=1.5"),
+        ({"solver": "cgg"}, "did you mean 'cg'.*'auto', 'direct', 'eigen', 'cg'"),
+        ({"query_weight": "rows"}, "'size', 'pairs', 'equal'"),
+        ({"ties": "included"}, "did you mean 'include'"),
+        ({"cost": "log"}, "'magnitude', 'unit', 'relative'"),
+        ({"precondition": "ssor"}, "'jacobi'"),
+        ({"cost": "relative"}, "Hint: set ties='exclude'"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(InvalidInputError, match=message):
+        RankRLS(**parameters).fit(X4, Y4)
+
+
+def test_a_design_too_wide_for_direct_solvers(monkeypatch):
+    monkeypatch.setattr(choose, "available_memory", lambda: 10**6)
+    wide = sp.random(20, 3000, density=0.01, format="csr", random_state=0)
+    y = np.arange(20.0)
+    for solver in ("direct", "eigen"):
+        with pytest.raises(UnsuitableSolverError, match=r"3000 × 3000.*Hint: use solver='cg'"):
+            RankRLS(solver=solver).fit(wide, y)
+    assert RankRLS().fit(wide, y).solver_ == "cg"
+
+
+def test_alpha_zero_says_what_it_did_where_the_problem_is_singular():
+    X = np.column_stack([X4, X4[:, 0]])
+    with pytest.warns(scipy.linalg.LinAlgWarning, match=r"least norm was taken. Hint: use alpha > 0"):
+        model = RankRLS(alpha=0).fit(X, Y4)
+    expected = solve_rankrls(X, label_pairs(Y4), 0)
+    np.testing.assert_allclose(model.coef_, expected, atol=1e-10)
+
+
+def test_stopping_short_warns_with_a_remedy():
+    problem = make_problem(10)
+    with pytest.warns(ConvergenceWarning, match=r"stopped after 1 iterations.*Hint: raise max_iter"):
+        RankRLS(alpha=1e-3, solver="cg", max_iter=1).fit(problem.X, problem.y)
+
+
+def test_near_ties_in_the_relative_cost_warn():
+    y = np.array([0.0, 1e-6, 1.0, 2.0])
+    with pytest.warns(UserWarning, match=r"differ by only 1e-06.*Hint: "):
+        RankRLS(cost="relative", ties="exclude").fit(X4, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        RankRLS(cost="relative", ties="exclude").fit(X4, Y4)
+
+
+def test_a_zero_column_gets_a_zero_coefficient():
+    X = np.column_stack([X4, np.zeros(4)])
+    for solver in ("direct", "cg"):
+        assert RankRLS(solver=solver).fit(X, Y4).coef_[2] == 0

@@ -1,0 +1,199 @@
+"""The table of metrics: names, words, invariances, evaluators and the door."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from rankwise.data.validation import check_qid
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import METRICS, evaluate, get_metric, per_query
+from strategies import rankings
+
+# Every metric, with options under which any labels of rankings() are valid and some query counts.
+EVERYTHING = [
+    *(get_metric(name) for name in ("pairwise_error", "concordance", "kendall_tau")),
+    get_metric("pairwise_error", average="pooled", ties=1),
+    get_metric("auc", relevant=2),
+    *(
+        get_metric(name, empty="zero", **options)
+        for name in ("ndcg", "ndcg@3", "map", "map@3", "precision@2", "mrr", "mrr@2")
+        for options in ({}, {"ties": "stable"})
+    ),
+    get_metric("err@4", empty="one", max_grade=4),
+    get_metric("mean_ndcg"),
+    get_metric("mean_ndcg", convention=None, empty="zero"),
+    get_metric("ndcg@2", convention="letor3"),
+]
+BY_NAME = pytest.mark.parametrize(
+    "metric", EVERYTHING, ids=lambda metric: re.sub(r"[ ;:].*", "", repr(metric))
+)
+
+
+def usable(metric, y, qid):
+    """Whether some query counts, under the metric's own view of the labels."""
+    levels = np.asarray(y) >= metric.relevant if metric.base_name == "auc" else np.asarray(y)
+    own = {}
+    for level, key in zip(levels, qid, strict=True):
+        own.setdefault(key, set()).add(level)
+    return not metric.needs_two_levels or any(len(labels) > 1 for labels in own.values())
+
+
+@BY_NAME
+@given(data=rankings(), seed=st.integers(0, 9))
+def test_row_order_names_and_monotone_transforms_change_nothing(metric, data, seed):
+    y, scores, qid, _ = data
+    assume(usable(metric, y, qid))
+    reference = metric(y, scores, qid)
+    assert 0 <= reference <= 1 or metric.base_name == "kendall_tau"
+    renamed = [f"query {key}" for key in qid]
+    ranks = np.unique(scores, return_inverse=True)[1]
+    assert metric(y, ranks**3.0 - 7, renamed) == pytest.approx(reference, abs=1e-12)
+    if (
+        getattr(metric, "ties", None) != "stable"
+    ):  # stable ties keep the order of the rows: that one must stay
+        moved = np.random.default_rng(seed).permutation(len(y))
+        assert metric(y[moved], scores[moved], [qid[r] for r in moved]) == pytest.approx(reference, abs=1e-12)
+
+
+@BY_NAME
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_many_equals_one_at_a_time(metric, order):
+    rng = np.random.default_rng(3)
+    y, qid = rng.integers(0, 5, 3000), rng.choice(["a", "b", "c", "d"], 3000, p=[0.9, 0.05, 0.04, 0.01])
+    scores = np.asarray(np.round(rng.normal(size=(3000, 12)), 1), order=order)
+    evaluator = metric.prepare(y, check_qid(qid, 3000), n_threads=3)
+    alone = [metric(y, column, qid) for column in scores.T]
+    assert evaluator.many(scores) == pytest.approx(alone, abs=1e-15)
+    assert evaluator.many(scores[:, ::-2]) == pytest.approx(alone[::-2], abs=1e-15)
+    assert evaluator.many(scores).tolist() == metric.prepare(y, qid, n_threads=1).many(scores).tolist()
+    assert evaluator.many(scores[:, :0]).shape == (0,)
+    with ThreadPoolExecutor(4) as pool:  # evaluators keep no state between calls
+        assert list(pool.map(evaluator, scores.T)) == pytest.approx(alone, abs=1e-15)
+
+
+@BY_NAME
+def test_per_query_means_equal_the_metric(metric):
+    rng = np.random.default_rng(4)
+    y, scores, qid = rng.integers(0, 3, 200), rng.normal(size=200), rng.integers(-20, 60, 200)
+    result = per_query(metric, y, scores, qid)
+    assert result.ids.tolist() == sorted(set(qid.tolist()))
+    assert np.isnan(result.values).tolist() == (~result.counted).tolist()
+    assert len(result) == len(set(qid.tolist()))
+    if getattr(metric, "average", None) != "pooled":
+        assert result.mean() == pytest.approx(metric(y, scores, qid))
+
+
+@BY_NAME
+def test_names_and_words(metric):
+    assert metric.name.partition("@")[0] in METRICS
+    assert get_metric(metric) == metric
+    words = metric.describe()
+    assert "over queries" in words or "all queries together" in words
+    assert "tie" in words
+    k = getattr(metric, "k", None)
+    assert k is None or str(k) in words
+
+
+def test_describe_tells_conventions_apart():
+    texts = [metric.describe() for metric in EVERYTHING]
+    assert len(set(texts)) == len(texts)
+    assert get_metric("ndcg@10", convention="letor4").describe() == (
+        "NDCG@10: gain 2^y - 1; positions 1 and 2 undiscounted, then 1/log2(position); "
+        "lists of fewer than 10 rows score 0; tied scores keep the order of the rows; "
+        "queries without a relevant row count 0; mean over queries (the script of LETOR4)"
+    )
+
+
+def test_lookup():
+    assert set(METRICS) == {metric.base_name for metric in METRICS.values()}
+    assert get_metric("ndcg@10").k == 10
+    assert get_metric("precision@5").name == "precision@5"
+    assert not METRICS["pairwise_error"].greater_is_better
+    assert all(metric.greater_is_better for name, metric in METRICS.items() if name != "pairwise_error")
+    with pytest.raises(
+        InvalidInputError, match=r"Hint: did you mean 'ndcg'\? metric is one of 'pairwise_error'"
+    ):
+        get_metric("ndgc@10")
+    with pytest.raises(InvalidInputError, match="no number after"):
+        get_metric("ndcg@ten")
+    with pytest.raises(InvalidInputError, match="auc has no option 'k'"):
+        get_metric("auc@5")
+    with pytest.raises(InvalidInputError, match="takes no options"):
+        get_metric("kendall_tau@5")
+    with pytest.raises(InvalidInputError, match="mean_ndcg has no cutoff"):
+        get_metric("mean_ndcg@5")
+    with pytest.raises(InvalidInputError, match="needs a cutoff"):
+        get_metric("precision", k=None)
+    with pytest.raises(InvalidInputError, match="metric=3"):
+        get_metric(3)
+
+
+def test_evaluate_encodes_once_and_names_what_it_returns():
+    y, scores, qid = [1, 0, 1, 0], [2, 1, 0, 1], ["a", "a", "b", "b"]
+    result = evaluate(y, scores, qid)
+    assert list(result) == ["pairwise_error", "ndcg@10", "map"]
+    assert result["pairwise_error"] == 0.5
+    assert evaluate(y, scores, check_qid(qid, 4)) == result
+    with pytest.raises(InvalidInputError, match="list of names"):
+        evaluate(y, scores, qid, metrics="map")
+
+
+@pytest.mark.parametrize("kind", [list, tuple, np.asarray, pd.Series, pl.Series])
+@BY_NAME
+def test_containers(metric, kind):
+    y, scores, qid = [2, 0, 1, 0], [2.5, 1.0, 0.0, 1.0], ["a", "a", "b", "b"]
+    expected = metric(np.array(y), np.array(scores), np.array(qid))
+    assert metric(kind(y), kind(scores), kind(qid)) == expected
+    assert metric(np.array(y, np.int8), np.array(scores, np.float32), kind(qid)) == expected
+
+
+BAD = {
+    "lengths differ": ([1, 0], [1.0, 2.0, 3.0], None),
+    "qid too short": ([1, 0], [1.0, 2.0], ["a"]),
+    "NaN in scores": ([1, 0], [1.0, np.nan], None),
+    "infinite score": ([1, 0], [1.0, np.inf], None),
+    "NaN in labels": ([np.nan, 0], [1.0, 2.0], None),
+    "scores in two dimensions": ([1, 0], [[1.0], [2.0]], None),
+    "labels in two dimensions": ([[1, 0]], [1.0, 2.0], None),
+    "a scalar": (1, 1.0, None),
+    "text": (["good", "bad"], [1.0, 2.0], None),
+    "complex": ([1, 0], [1j, 2.0], None),
+    "a missing label": (pd.Series([1, None], dtype="Int64"), [1.0, 2.0], None),
+    "nothing": ([], [], None),
+    "ragged": ([[1], [1, 2]], [1.0, 2.0], None),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+@BY_NAME
+def test_bad_input_ends_in_a_remedy(metric, case):
+    with pytest.raises(InvalidInputError, match=r"Hint: \S"):
+        metric(*BAD[case])
+
+
+@BY_NAME
+def test_evaluators_check_scores(metric):
+    evaluator = metric.prepare([3, 0, 1], ["a", "a", "a"])
+    for bad in ([1.0, 2.0], [[1.0], [2.0], [3.0]], [1.0, np.nan, 2.0]):
+        with pytest.raises(InvalidInputError, match="Hint:"):
+            evaluator(bad)
+    for bad in (np.zeros(3), np.zeros((2, 4)), np.full((3, 1), np.inf)):
+        with pytest.raises(InvalidInputError, match="Hint:"):
+            evaluator.many(bad)
+    with pytest.raises(InvalidInputError, match="encode the query ids of the same rows"):
+        metric.prepare([1, 0], check_qid(["a", "a", "a"], 3))
+
+
+@BY_NAME
+def test_weights_are_refused_where_they_mean_nothing(metric):
+    if metric.takes_weights:
+        assert metric([3, 0, 1], [3, 1, 2], sample_weight=[1, 2, 3]) == metric([3, 0, 1], [3, 1, 2])
+    else:
+        with pytest.raises(InvalidInputError, match="does not take sample_weight"):
+            metric([3, 0, 1], [3, 1, 2], sample_weight=[1, 2, 3])
