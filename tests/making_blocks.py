@@ -41,7 +41,10 @@ def make_blocks(qid, y, coupling, *, weight=None, scale=None):
 def degrees(blocks, grouped_weight, scale):
     """The total weight of a row's pairs, segment by segment."""
     mass = np.array(
-        [grouped_weight[a:b].sum() for a, b in zip(blocks.segment_start, blocks.segment_start[1:], strict=False)]
+        [
+            grouped_weight[a:b].sum()
+            for a, b in zip(blocks.segment_start, blocks.segment_start[1:], strict=False)
+        ]
     )
     degree = np.zeros(mass.size)
     for q in range(scale.size):
@@ -62,6 +65,8 @@ def make_folds(blocks, fold, k):
     """Folds whose scale stays the blocks' own, so that the oracle only has to hide rows."""
     fold = np.asarray(fold, dtype=np.int32)
     weight = np.ones(fold.size) if blocks.row_weight is None else blocks.row_weight
-    columns = [degrees(blocks, np.where(fold[blocks.order] == c, 0.0, weight), blocks.scale) for c in range(k)]
+    columns = [
+        degrees(blocks, np.where(fold[blocks.order] == c, 0.0, weight), blocks.scale) for c in range(k)
+    ]
     scale = np.repeat(blocks.scale[:, None], k, axis=1)
     return Folds(fold=fold, degree=np.ascontiguousarray(np.transpose(columns)), scale=scale)

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+
 from making_blocks import make_blocks, make_folds
 from oracles import laplacian_matrix
-
 from rankwise import _core
 from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.design import CsrDesign, csr, fused
@@ -21,7 +21,9 @@ def tolerance(value):
 
 
 def close(actual, expected, scale=1.0):
-    np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-12 * max(scale, np.abs(expected).max(initial=1)))
+    np.testing.assert_allclose(
+        actual, expected, rtol=1e-11, atol=1e-12 * max(scale, np.abs(expected).max(initial=1))
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -220,7 +222,11 @@ def test_fused_of_duplicates_and_rows_without_values(monkeypatch, seed):
 
 @pytest.mark.parametrize("shape", [(1, 5), (0, 4), (5, 0), (0, 0)])
 def test_fused_of_small_shapes(shape):
-    blocks = problem("one", "all", weighted=False, rows=shape[0]) if shape[0] else problem("alone", "all", False, 0)
+    blocks = (
+        problem("one", "all", weighted=False, rows=shape[0])
+        if shape[0]
+        else problem("alone", "all", False, 0)
+    )
     product = CsrDesign(random_csr(*shape), 3).gram_product(blocks)
     assert np.all(product(np.ones(shape[1])) == 0)
 

@@ -150,7 +150,11 @@ def cross_validate_ranker(
     names = [scoring] if isinstance(scoring, str) else list(scoring)
     scorers = {name: make_ranking_scorer(name, global_ranking=qid is None) for name in names}
     if isinstance(cv, int):
-        cv = QueryKFold(cv) if qid is not None else sklearn.model_selection.KFold(cv, shuffle=True, random_state=0)
+        cv = (
+            QueryKFold(cv)
+            if qid is not None
+            else sklearn.model_selection.KFold(cv, shuffle=True, random_state=0)
+        )
     with sklearn.config_context(enable_metadata_routing=True):
         return dict(
             cross_validate(

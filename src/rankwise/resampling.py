@@ -147,7 +147,10 @@ class FoldRows:
         scores = self._design.dot(v)
         rows = np.flatnonzero(self._fold >= 0)
         self._held_out[rows] = scores[rows, self._fold[rows]]
-        lanes = [graph.laplacian(np.ascontiguousarray(column)) for graph, column in zip(self._graphs, scores.T, strict=True)]
+        lanes = [
+            graph.laplacian(np.ascontiguousarray(column))
+            for graph, column in zip(self._graphs, scores.T, strict=True)
+        ]
         return self._design.tdot(np.column_stack(lanes))
 
     def errors(self, output: int, scores: Floats) -> Floats:

@@ -111,7 +111,9 @@ def cut(blocks: QueryBlocks, lengths: Ids, columns: int, n_threads: int) -> Chun
     return _chunks(blocks, work, query_work, large, size)
 
 
-def _chunks(blocks: QueryBlocks, work: Ids, query_work: Ids, large: npt.NDArray[np.bool_], size: int) -> Chunks:
+def _chunks(
+    blocks: QueryBlocks, work: Ids, query_work: Ids, large: npt.NDArray[np.bool_], size: int
+) -> Chunks:
     start = blocks.query_start
     small_work = np.where(large, 0, query_work)
     run = (np.cumsum(small_work) - small_work) // size

@@ -33,6 +33,8 @@ class Design(Protocol):
         The number of stored values.
     kind : str
         "dense", "csr" or "operator".
+    n_threads : int
+        Threads that products may use.
     reads : int
         How many times X was read completely so far.
     """
@@ -41,6 +43,7 @@ class Design(Protocol):
     dtype: np.dtype[Any]
     nnz: int
     kind: str
+    n_threads: int
     reads: int
 
     def dot(self, v: Floats) -> Floats:

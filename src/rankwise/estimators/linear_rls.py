@@ -169,8 +169,10 @@ class LinearRankRLS(Ranker):
 
 def check_number(name: str, value: object, *, minimum: float, remedy: str) -> None:
     """Raise unless `value` is a finite real number of at least `minimum`."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not np.isfinite(value) or value < minimum:
-        raise InvalidInputError(f"{name}={value!r} is not a finite number of at least {minimum}.", f"{remedy}.")
+    if not isinstance(value, Real) or isinstance(value, bool) or not minimum <= float(value) < np.inf:
+        raise InvalidInputError(
+            f"{name}={value!r} is not a finite number of at least {minimum}.", f"{remedy}."
+        )
 
 
 def check_count(name: str, value: object) -> None:

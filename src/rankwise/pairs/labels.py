@@ -305,7 +305,7 @@ def _weighted(values: Floats, row_weight: Floats | None) -> Floats:
 
 
 def _sum_by(group: npt.NDArray[np.int64], values: Floats, n_groups: int) -> Floats:
-    return np.bincount(group, weights=values, minlength=n_groups)
+    return np.asarray(np.bincount(group, weights=values, minlength=n_groups), dtype=np.float64)
 
 
 def _exclusive(values: Floats) -> Floats:

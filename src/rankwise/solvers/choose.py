@@ -68,10 +68,10 @@ def choose_solver(design: Design) -> str:
     Where both cost about the same, the direct solver wins: its answer is exact.
     """
     n_rows, n_features = design.shape
-    if design.nnz is None or not fits_direct(n_features):
+    if design.kind == "operator" or not fits_direct(n_features):
         return "cg"
     per_row = design.nnz / max(n_rows, 1)
-    is_dense = design.nnz == n_rows * n_features
+    is_dense = design.kind == "dense"
     gram = design.nnz * per_row * (_DENSE_GRAM if is_dense else _SPARSE_GRAM)
     direct = gram + _FACTOR * float(n_features) ** 3
     iterate = _ITERATIONS * _PRODUCT * design.nnz
