@@ -44,3 +44,14 @@ relevant_at_top = discounted_gain
 summed_precision = discounted_gain
 reciprocal_rank = discounted_gain
 expected_reciprocal_rank = discounted_gain
+
+# ---- preferences: the Laplacian of a list of neighbours, written to `out`
+
+def preference_laplacian(
+    start: _Integers,
+    neighbour: npt.NDArray[np.int32] | _Integers,
+    weight: _Doubles | None,
+    F: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import Pairs
 
+from oracles import Pairs
 from rankwise.pairs.labels import COSTS, TIES
 from rankwise.pairs.preferences import preference_graph
 

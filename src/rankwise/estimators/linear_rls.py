@@ -14,6 +14,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_importance
 from rankwise.design import Design, as_design
 from rankwise.estimators.base import Ranker
+from rankwise.estimators.pairwise import NEAR_TIE
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import (
@@ -28,9 +29,6 @@ from rankwise.pairs.labels import (
 )
 
 __all__ = ["LinearRankRLS", "TrainingData", "check_count", "check_number"]
-
-# Pairs whose labels differ by less than this share of the largest difference dominate the relative cost.
-_NEAR_TIE = 1e-4
 
 
 @dataclass
@@ -158,7 +156,7 @@ class LinearRankRLS(Ranker):
             return
         for levels in data.levels:
             gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
-            if gaps.size and gaps.min() < _NEAR_TIE * gaps.max():
+            if gaps.size and gaps.min() < NEAR_TIE * gaps.max():
                 warnings.warn(
                     f"Labels that differ by only {gaps.min():.3g} weigh 1/difference² in cost='relative' and "
                     "dominate the fit. Hint: round the labels, or use cost='magnitude'.",

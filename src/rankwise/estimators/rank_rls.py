@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.data.validation import check_choice
 from rankwise.design import Design
 from rankwise.estimators.linear_rls import LinearRankRLS, check_number
+from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.objectives import SquaredObjective
+from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver, fits_direct, matrix_bytes
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankRLS"]
 
 
-class RankRLS(LinearRankRLS):
+class RankRLS(PairwiseRanker, LinearRankRLS):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -80,6 +83,8 @@ class RankRLS(LinearRankRLS):
     1.0
     """
 
+    coef_: Floats
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -127,12 +132,18 @@ class RankRLS(LinearRankRLS):
         """
         self._check_parameters()
         data = self._training_data(X, y, qid, sample_weight, query_importance)
-        self.solver_ = self._resolve_solver(data.design)
-        solutions = [self._solve(SquaredObjective(data.design, graph)) for graph in self._graphs(data)]
-        coef = np.column_stack([s.coef for s in solutions]) if data.several_outputs else solutions[0].coef
+        self._learn(data.design, self._graphs(data))
+        if data.several_outputs:
+            self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
+        return self
+
+    def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
+        """Solve every graph's problem; several graphs are several outputs."""
+        self.solver_ = self._resolve_solver(design, forms_matrix=graphs[0].blocks is not None)
+        solutions = [self._solve(SquaredObjective(design, graph)) for graph in graphs]
+        coef = np.column_stack([s.coef for s in solutions]) if len(solutions) > 1 else solutions[0].coef
         self.coef_ = np.ascontiguousarray(coef.T)
         self.n_iter_ = max(s.n_iter for s in solutions)
-        return self
 
     def _solve(self, objective: SquaredObjective) -> Solution:
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter, precondition=self.precondition)
@@ -143,7 +154,7 @@ class RankRLS(LinearRankRLS):
                 f"{objective.n_features} columns, and alpha={self.alpha} does not choose between the "
                 "solutions: the one of least norm was taken. Hint: use alpha > 0.",
                 scipy.linalg.LinAlgWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif not solution.status.is_good:
             warnings.warn(
@@ -151,14 +162,20 @@ class RankRLS(LinearRankRLS):
                 f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter "
                 "or tol, use a larger alpha, or scale the columns.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return solution
 
-    def _resolve_solver(self, design: Design) -> str:
-        if self.solver == "auto":
-            return choose_solver(design)
+    def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
         n_features = design.shape[1]
+        if self.precondition is not None and not forms_matrix and not fits_direct(n_features):
+            raise UnsuitableSolverError(
+                f"precondition={self.precondition!r} needs the diagonal of X'LX, which for pairs comes only with the "
+                f"whole matrix of {n_features} × {n_features}.",
+                "use precondition=None, and scale the columns before if their scales differ much.",
+            )
+        if self.solver == "auto":
+            return choose_solver(design, forms_matrix=forms_matrix)
         if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
             raise UnsuitableSolverError(
                 f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "

@@ -126,7 +126,9 @@ class PreferenceGraph:
         return MaskedPreferences(self, fold, n_folds)
 
     def _at_rows(self, per_pair: Floats) -> Floats:
-        won = np.bincount(self.winner, weights=per_pair, minlength=self.n_rows)
+        won: Floats = np.bincount(self.winner, weights=per_pair, minlength=self.n_rows).astype(
+            np.float64, copy=False
+        )
         return won - np.bincount(self.loser, weights=per_pair, minlength=self.n_rows)
 
 
@@ -210,7 +212,9 @@ class MaskedPreferences:
 
     def _sum_by_fold(self, per_pair: Floats) -> Floats:
         held_out = self._fold >= 0
-        return np.bincount(self._fold[held_out], weights=per_pair[held_out], minlength=self._n_folds)
+        return np.bincount(self._fold[held_out], weights=per_pair[held_out], minlength=self._n_folds).astype(
+            np.float64
+        )
 
 
 def preference_graph(
