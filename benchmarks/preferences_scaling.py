@@ -17,11 +17,11 @@ import time
 from pathlib import Path
 
 import numpy as np
-from rcv1like import make
 
 from rankwise.design import as_design
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.preferences import preference_graph
+from rcv1like import make
 
 
 def best_of(function, repeats=5):
