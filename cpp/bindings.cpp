@@ -371,4 +371,5 @@ NB_MODULE(_core, m) {
     bind_metrics(m);
     bind_preferences<std::int32_t>(m);
     bind_preferences<int64_t>(m);
+    bind_order_statistics(m);
 }

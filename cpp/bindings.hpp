@@ -4,3 +4,4 @@
 #include <nanobind/nanobind.h>
 
 void bind_metrics(nanobind::module_& m);
+void bind_order_statistics(nanobind::module_& m);

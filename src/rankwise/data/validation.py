@@ -64,7 +64,7 @@ def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDAr
             f"{int(np.argmax(bad))}.",
             "drop those rows or replace the values.",
         )
-    return numbers
+    return np.ascontiguousarray(numbers)
 
 
 def check_qid(qid: Any, n_rows: int) -> Queries:

@@ -66,6 +66,11 @@ class PairwiseRanker(Ranker):
         1.0
         """
         self._check_parameters()
+        if getattr(self, "early_stopping", False):
+            raise InvalidInputError(
+                "early_stopping=True needs rows with labels to watch, and fit_pairs has none.",
+                "set early_stopping=False, and choose alpha with rankwise.model_selection.PreferenceKFold.",
+            )
         design = as_design(self._check_matrix(X, reset=True), self.n_threads)
         preferences = check_pairs(pairs, design.shape[0], magnitude, weight)
         self._warn_about_small_magnitudes(preferences)

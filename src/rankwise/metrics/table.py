@@ -148,4 +148,4 @@ def evaluate(
     column = check_numbers("scores", scores, labels.shape[0])
     queries = qid if isinstance(qid, Queries) else check_qid(qid, labels.shape[0])
     chosen = [get_metric(metric) for metric in metrics]
-    return {metric.name: metric.prepare(labels, queries)(column) for metric in chosen}
+    return {metric.name: metric.prepare(labels, queries).evaluate(column) for metric in chosen}

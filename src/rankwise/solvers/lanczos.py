@@ -136,6 +136,8 @@ class Lanczos:
 
 def _solve_tridiagonal(diagonal: Floats, off_diagonal: Floats) -> Floats:
     """Return the first column of the inverse; of the pseudo-inverse where rounding made it singular."""
+    if diagonal.size == 1:
+        return np.divide(1.0, diagonal, out=np.zeros(1), where=diagonal > 0)
     first = np.zeros(diagonal.size)
     first[0] = 1.0
     bands = np.zeros((2, diagonal.size))
