@@ -24,5 +24,13 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+# The kernels alone, without Python: out-of-bounds and undefined behaviour in one build, data races in the other.
+test-sanitize:
+	mkdir -p build/sanitize
+	for kind in address,undefined thread; do \
+		$(CXX) -std=c++17 -O1 -g -Wall -Wextra -Icpp -pthread -fsanitize=$$kind -fno-sanitize-recover=all \
+			cpp/tests/kernels_test.cpp -o build/sanitize/kernels_test && build/sanitize/kernels_test || exit 1; \
+	done
+
 clean:
 	rm -rf build $(VENV)

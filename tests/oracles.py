@@ -7,7 +7,7 @@ from itertools import pairwise, permutations
 
 import numpy as np
 
-# --- pairs that labels induce --------------------------------------------------------------------------------
+# --- pairs that labels induce -------------------------------------------------------------------------------
 
 
 @dataclass
@@ -100,7 +100,7 @@ def solve_rankrls(X, pairs, alpha):
 
 
 def laplacian_matrix(blocks, *, hidden=None, rows=None):
-    """L of a `QueryBlocks` pair by pair: each unordered pair of a query adds weight * (e_i - e_j)(e_i - e_j)'.
+    """L of a `QueryBlocks` pair by pair: each pair of a query adds weight * (e_i - e_j)(e_i - e_j)'.
 
     `hidden` marks rows (in the caller's order) whose weight counts as 0.
     """

@@ -1,4 +1,4 @@
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -119,6 +119,111 @@ def smoothed_violations(
     excess: _Doubles,
     n_threads: int,
     /,
+) -> None: ...
+
+# ---- products: see the headers csr, laplacian, fused, gram_diagonal and dense in cpp/
+
+class Blocks:
+    def __init__(
+        self,
+        order: _Integers,
+        query_start: _Integers,
+        segment_start: _Integers,
+        query_segment: _Integers,
+        degree: _Doubles,
+        scale: _Doubles,
+        coupling: int,
+        row_weight: _Doubles | None,
+        level_value: _Doubles | None,
+    ) -> None: ...
+
+class Folds:
+    def __init__(
+        self, fold: npt.NDArray[np.int32], degree: _Doubles, scale: _Doubles, held_out: _Doubles
+    ) -> None: ...
+
+class Plan:
+    def __init__(
+        self,
+        chunk_start: _Integers,
+        chunk_query: _Integers,
+        chunk_large: _Integers,
+        chunk_work: _Integers,
+        large_query: _Integers,
+        large_start: _Integers,
+        colsum: _Doubles,
+    ) -> None: ...
+
+def laplacian(blocks: Blocks, folds: Folds | None, F: _Doubles, out: _Doubles, n_threads: int) -> None: ...
+def csr_dot(
+    values: npt.NDArray[Any],
+    ids: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    rank: npt.NDArray[np.int32] | None,
+    V: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def csr_transposed_dot(
+    values: npt.NDArray[Any],
+    ids: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    rank: npt.NDArray[np.int32] | None,
+    U: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def csr_fused(
+    values: npt.NDArray[Any],
+    ids: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    rank: npt.NDArray[np.int32] | None,
+    blocks: Blocks,
+    folds: Folds | None,
+    plan: Plan,
+    V: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def csr_squared_norms(
+    values: npt.NDArray[Any],
+    ids: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    weight: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def csr_gram_diagonal(
+    values: npt.NDArray[Any],
+    ids: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    blocks: Blocks,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def csr_weighted_sum(
+    values: npt.NDArray[Any],
+    ids: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    blocks: Blocks,
+    folds: Folds | None,
+    first: int,
+    last: int,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def count_columns(ids: npt.NDArray[Any], out: _Integers, n_threads: int) -> None: ...
+def rename_columns(
+    ids: npt.NDArray[Any], rank: npt.NDArray[np.int32], out: npt.NDArray[Any], n_threads: int
+) -> None: ...
+def centre_queries(
+    blocks: Blocks, first: int, last: int, Z: _Doubles, sums: _Doubles | None, n_threads: int
+) -> None: ...
+def shift_rows(
+    blocks: Blocks, first: int, last: int, shift: _Doubles, Z: _Doubles, sums: _Doubles | None, origin: int
+) -> None: ...
+def couple_relative(
+    blocks: Blocks, first: int, last: int, sums: _Doubles, out: _Doubles, n_threads: int
 ) -> None: ...
 
 # ---- preferences (cpp/preferences.hpp): the Laplacian of a list of neighbours, written to `out`

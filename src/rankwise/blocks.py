@@ -68,7 +68,7 @@ class QueryBlocks:
     level_value: npt.NDArray[np.float64] | None = None
 
     def compiled(self) -> _core.Blocks:
-        """The same arrays, as the compiled kernels take them."""
+        """Return the same arrays as the compiled kernels take them."""
         return _core.Blocks(
             self.order,
             self.query_start,
@@ -102,7 +102,7 @@ class Folds:
     scale: npt.NDArray[np.float64]
 
     def compiled(self, held_out: npt.NDArray[np.float64] | None = None) -> _core.Folds:
-        """The same arrays, as the compiled kernels take them, and where held-out scores go."""
+        """Return the same arrays as the compiled kernels take them, and where held-out scores go."""
         if held_out is None:
             held_out = np.empty(self.fold.size)
         return _core.Folds(self.fold, self.degree, self.scale, held_out)
@@ -129,5 +129,6 @@ def laplacian(
     table = as_table(scores)
     out = np.zeros_like(table)
     threads = n_threads if table.size >= MANY_SCORES else 1
-    _core.laplacian(blocks.compiled(), folds and folds.compiled(held_out), table, out, threads)
+    compiled_folds = None if folds is None else folds.compiled(held_out)
+    _core.laplacian(blocks.compiled(), compiled_folds, table, out, threads)
     return out.reshape(scores.shape)

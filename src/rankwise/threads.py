@@ -12,8 +12,8 @@ __all__ = ["default_threads"]
 def default_threads() -> int:
     """Return the number of processors this process may use, or 1 where the caller is already parallel.
 
-    Already parallel means: a child process of `multiprocessing` or joblib (loky), or any thread but the main one
-    (joblib's threading backend, the workers of dask). ``RANKWISE_NUM_THREADS`` overrides both.
+    Already parallel means: a child process of `multiprocessing` or joblib (loky), or any thread but the main
+    one (joblib's threading backend, the workers of dask). ``RANKWISE_NUM_THREADS`` overrides both.
     """
     asked = os.environ.get("RANKWISE_NUM_THREADS", "")
     if asked.isdigit() and int(asked) > 0:

@@ -16,6 +16,7 @@ from rankwise.design.protocol import Floats, RowIndex, accepted_dtype
 __all__ = ["CsrDesign"]
 
 Relabel = bool | Literal["auto"]
+Prepared = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.int32] | None]
 
 # Starting threads costs about 30 microseconds: below this much work one thread is faster.
 MANY_NONZEROS = 1 << 17
@@ -39,12 +40,13 @@ class CsrDesign:
             start = start.astype(np.int64, copy=False)
         self.arrays = (values[: start[-1]], ids[: start[-1]], start)
         # What the products take: the ids, and the new names of columns where they were renamed.
-        self.prepared: tuple[Any, ...] = (*self.arrays, None)
+        self.prepared: Prepared = (*self.arrays, None)
         self.dtype: np.dtype[Any] = values.dtype
         self.nnz = int(start[-1])
         self.reads = 0
 
     def dot(self, v: Floats) -> Floats:
+        """Return ``X v``."""
         self.reads += 1
         table = as_table(v)
         out = np.empty((self.shape[0], table.shape[1]))
@@ -52,6 +54,7 @@ class CsrDesign:
         return out.reshape(self.shape[0], *v.shape[1:])
 
     def tdot(self, u: Floats) -> Floats:
+        """Return ``X' u``."""
         self.reads += 1
         table = as_table(u)
         out = np.empty((self.shape[1], table.shape[1]))
@@ -70,8 +73,8 @@ class CsrDesign:
     def relabel_columns(self) -> None:
         """Rename columns by falling frequency for all later products; the ids are copied, the values are not.
 
-        The coefficients of frequent columns then lie side by side in cache, and two bytes an id suffice below 65,536
-        columns.
+        The coefficients of frequent columns then lie side by side in cache, and two bytes an id suffice below
+        65,536 columns.
         """
         values, ids, start = self.arrays
         count = np.empty(self.shape[1], dtype=np.int64)
@@ -83,21 +86,25 @@ class CsrDesign:
         self.prepared = (values, narrow, start, rank)
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats:
+        """Return ``X' L X``, (n, n)."""
         self.reads += 1
         if self.nnz > DENSE_SHARE * self.shape[0] * self.shape[1] or blocks.coupling == "relative":
             return gram.gram_matrix(self._centred(blocks))
         return self._sparse_gram_matrix(blocks)
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
+        """Return ``diag(X' L X)``."""
         self.reads += 1
         out = np.empty(self.shape[1])
         _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads())
         return out
 
     def column_sums(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the rows."""
         return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
 
     def squared_norms(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the squared rows."""
         self.reads += 1
         weights = np.ones(self.shape[0]) if weights is None else as_table(weights).ravel()
         out = np.empty(self.shape[1])
@@ -105,6 +112,7 @@ class CsrDesign:
         return out
 
     def rows(self, index: RowIndex) -> CsrDesign:
+        """Return the design of a subset of rows."""
         return CsrDesign(self.matrix()[index], self.n_threads)
 
     def matrix(self) -> Any:
@@ -154,7 +162,7 @@ class CsrDesign:
 
     @staticmethod
     def _add_terms(G: Floats, blocks: QueryBlocks, parts: Any, segment: npt.NDArray[np.int64]) -> None:
-        """Add the terms of queries and segments; `parts` sums the rows of `segment`, which a block may have cut."""
+        """Add the terms of queries and segments; row i of `parts` is a part of the sum of ``segment[i]``."""
         start = np.searchsorted(segment, np.arange(blocks.degree.size + 1))
         S = _sum_groups(np.ones(segment.size), start) @ parts
         _add_squares(G, _sum_groups(np.ones(blocks.degree.size), blocks.query_segment) @ S, -blocks.scale)

@@ -32,6 +32,7 @@ class DenseDesign:
         self.reads = 0
 
     def dot(self, v: Floats) -> Floats:
+        """Return ``X v``."""
         self.reads += 1
         if self.dtype == np.float64:
             return np.asarray(self.X @ v, dtype=np.float64)
@@ -41,6 +42,7 @@ class DenseDesign:
         return out
 
     def tdot(self, u: Floats) -> Floats:
+        """Return ``X' u``."""
         self.reads += 1
         if self.dtype == np.float64:
             return np.asarray(self.X.T @ u, dtype=np.float64)
@@ -50,21 +52,25 @@ class DenseDesign:
         return out
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
-        """None: BLAS reads a dense matrix at the speed of memory, and the Gram matrix is small where it pays."""
+        """Return None: BLAS reads a dense matrix at the speed of memory."""
         return None
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats:
+        """Return ``X' L X``, (n, n)."""
         self.reads += 1
         return gram.gram_matrix(self._centred(blocks))
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
+        """Return ``diag(X' L X)``."""
         self.reads += 1
         return gram.gram_diagonal(self._centred(blocks))
 
     def column_sums(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the rows."""
         return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
 
     def squared_norms(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the squared rows."""
         self.reads += 1
         out = np.zeros(self.shape[1])
         for rows in self._row_blocks():
@@ -73,6 +79,7 @@ class DenseDesign:
         return out
 
     def rows(self, index: RowIndex) -> DenseDesign:
+        """Return the design of a subset of rows."""
         return DenseDesign(self.X[index], self.n_threads)
 
     def _row_blocks(self) -> Iterator[slice]:

@@ -62,13 +62,13 @@ class FusedProduct:
         design.reads += 1
         table = as_table(v)
         out = np.empty_like(table)
-        folds = self.folds and self.folds.compiled(held_out)
+        folds = None if self.folds is None else self.folds.compiled(held_out)
         _core.csr_fused(*design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads)
         return out.reshape(v.shape)
 
     def _segment_sums(self, blocks: QueryBlocks, chunks: Chunks) -> Floats:
         """Return ``X'(w 1_segment)`` for the segments of large queries, flat."""
-        folds = self.folds and self.folds.compiled()
+        folds = None if self.folds is None else self.folds.compiled()
         columns = self.folds.degree.shape[1] if self.folds else 1
         sums = np.empty((int(chunks.large_start[-1]), self.design.shape[1], columns))
         segments = [s for q in chunks.large_query for s in range(*blocks.query_segment[q : q + 2])]
@@ -91,9 +91,9 @@ def prepare(
 def chunk_size(columns: int) -> int:
     """Return how many non-zeros make a chunk.
 
-    While the coefficients and the gradient fit in a core's cache beside it, a chunk does too, and is read from memory
-    once. With more columns the two vectors would throw each other out at every chunk: larger chunks use each of
-    them longer.
+    While the coefficients and the gradient fit in a core's cache beside it, a chunk does too, and is read
+    from memory once. With more columns the two vectors would throw each other out at every chunk: larger
+    chunks use each of them longer.
     """
     return 1 << 16 if columns <= 1 << 17 else 1 << 22
 

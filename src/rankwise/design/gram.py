@@ -1,7 +1,7 @@
 """X' L X and its diagonal from dense blocks of rows.
 
-L does not see a shift inside a query, so each query is centred before anything is squared: features far from zero lose no
-digits. With rows z centred and S_k the weighted sums of the segments (see `rankwise.blocks`),
+L does not see a shift inside a query, so each query is centred before anything is squared: features far from
+zero lose no digits. With rows z centred and S_k the weighted sums of the segments (see `rankwise.blocks`),
 
     X' L X = sum of w degree z z'  -  sum over segments S_k T_k',
 
@@ -110,7 +110,7 @@ class CentredBlocks:
     def _pieces_with_sums(
         self, query: int, pieces: list[tuple[int, int]], mean: Floats
     ) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """A level is needed only until it ends, so there may be as many levels as rows."""
+        """Yield a level's sum once it ends: there may be as many levels as rows."""
         blocks = self.blocks
         compiled = blocks.compiled()
         unfinished = np.zeros((1, self.columns))

@@ -18,6 +18,7 @@ class OperatorDesign:
 
     kind = "operator"
     nnz = 0
+    n_threads = 1  # what the operator does with threads is its own affair
 
     def __init__(self, operator: Any, n_threads: int = 1) -> None:
         self.operator = operator
@@ -27,29 +28,37 @@ class OperatorDesign:
         self.reads = 0
 
     def dot(self, v: Floats) -> Floats:
+        """Return ``X v``."""
         self.reads += 1
         return np.asarray(self.operator @ v, dtype=np.float64)
 
     def tdot(self, u: Floats) -> Floats:
+        """Return ``X' u``."""
         self.reads += 1
         return np.asarray(self.operator.T @ u, dtype=np.float64)
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
+        """Return None: there are no rows to fuse over."""
         return None
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
+        """Return None: it would take a product for each column."""
         return None
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
+        """Return None: it would take a product for each column."""
         return None
 
     def column_sums(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the rows."""
         return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
 
     def squared_norms(self, weights: Floats | None = None) -> Floats | None:
+        """Return None: they would take a product for each column."""
         return None
 
     def rows(self, index: RowIndex) -> OperatorDesign:
+        """Return the design of a subset of rows."""
         whole = self.operator
         kept = np.arange(self.shape[0])[index]
 

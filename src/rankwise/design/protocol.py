@@ -34,7 +34,7 @@ class Design(Protocol):
     kind : str
         "dense", "csr" or "operator".
     n_threads : int
-        Threads that products may use.
+        How many threads its products may use.
     reads : int
         How many times X was read completely so far.
     """
