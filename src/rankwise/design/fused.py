@@ -95,7 +95,7 @@ def chunk_size(columns: int) -> int:
     from memory once. With more columns the two vectors would throw each other out at every chunk: larger
     chunks use each of them longer.
     """
-    return 1 << 16 if columns <= 1 << 17 else 1 << 22
+    return 1 << 14 if columns <= 1 << 17 else 1 << 22
 
 
 def cut(blocks: QueryBlocks, lengths: Ids, columns: int, n_threads: int) -> Chunks | None:
