@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rankwise import RankRLS
+from real_data import NEEDS_REAL_DATA, housing, ohsumed
 
 pytestmark = NEEDS_REAL_DATA
-from real_data import housing, ohsumed
 
 
 @pytest.mark.parametrize("solver", ["direct", "eigen", "cg"])
