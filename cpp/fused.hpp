@@ -42,9 +42,9 @@ public:
           g_(n_threads, X.columns * K), S_(n_threads, large_segments() * K) {}
 
     void run(const double* V, int64_t k, double* G) {
-        std::unique_ptr<double[]> packed;
+        Buffer packed;
         v_ = V;
-        if (rank_ || K != k) v_ = (packed = pack<K>(V, X_.columns, k, panel_.first, panel_.width, rank_)).get();
+        if (rank_ || K != 1 || k != 1) v_ = (packed = pack<K>(V, X_.columns, k, panel_.first, panel_.width, rank_)).get();
         run_threads(n_threads_, [&](int t) { walk_chunks(t); });
         couple_large();
         finish(k, G);
