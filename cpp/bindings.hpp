@@ -4,4 +4,6 @@
 #include <nanobind/nanobind.h>
 
 void bind_metrics(nanobind::module_& m);
+void bind_order_statistics(nanobind::module_& m);
+void bind_preferences(nanobind::module_& m);
 void bind_products(nanobind::module_& m);

@@ -8,6 +8,7 @@
 
 #include "bindings.hpp"
 #include "metrics.hpp"
+#include "metrics_top.hpp"
 
 namespace nb = nanobind;
 
@@ -48,14 +49,29 @@ void def_top_metric(nb::module_& m, const char* name) {
 
 void bind_metrics(nb::module_& m) {
     m.def(
-        "dense_levels",
+        "level_pairs",
         [](const Vector<const std::int64_t>& rows, const Vector<const std::int64_t>& offsets,
-           const Vector<const double>& labels, const Vector<std::int32_t>& levels,
-           const Vector<std::int64_t>& n_levels, int n_threads) {
+           const Vector<const double>& labels, std::optional<Vector<const double>> weights,
+           const Vector<std::int32_t>& levels, const Vector<std::int64_t>& n_levels, const MetricBlock& totals,
+           int n_threads) {
+            static_assert(sizeof(metrics::PairTotals) == 2 * sizeof(double));
             nb::gil_scoped_release unlocked;
-            metrics::dense_levels(grouping_of(rows, offsets), labels.data(), levels.data(), n_levels.data(), n_threads);
+            metrics::level_pairs(grouping_of(rows, offsets), labels.data(), weights ? weights->data() : nullptr,
+                                 levels.data(), n_levels.data(),
+                                 reinterpret_cast<metrics::PairTotals*>(totals.data()), n_threads);
         },
-        nb::arg("rows"), nb::arg("offsets"), nb::arg("labels"), nb::arg("levels"), nb::arg("n_levels"),
+        nb::arg("rows"), nb::arg("offsets"), nb::arg("labels"), nb::arg("weights").none(), nb::arg("levels"),
+        nb::arg("n_levels"), nb::arg("totals"), nb::arg("n_threads"));
+    m.def(
+        "best_gains",
+        [](const Vector<const std::int64_t>& rows, const Vector<const std::int64_t>& offsets,
+           const Vector<const double>& values, const Vector<const double>& discount_sums, std::int64_t k,
+           const Vector<double>& out, int n_threads) {
+            nb::gil_scoped_release unlocked;
+            metrics::best_gains(grouping_of(rows, offsets), values.data(), {k, discount_sums.data(), true}, out.data(),
+                                n_threads);
+        },
+        nb::arg("rows"), nb::arg("offsets"), nb::arg("values"), nb::arg("discount_sums"), nb::arg("k"), nb::arg("out"),
         nb::arg("n_threads"));
     m.def(
         "count_pairs",

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 #include "fenwick.hpp"
+#include "merge_sort.hpp"
 #include "parallel.hpp"
 
 namespace rankwise::metrics {
@@ -57,19 +57,65 @@ void for_each_ranking(const Grouping& grouping, Index n_columns, int n_threads, 
     });
 }
 
-// Replaces the labels of each query by their dense ranks 0, 1, ...; returns the number of levels a query.
-inline void dense_levels(const Grouping& grouping, const double* labels, std::int32_t* levels, Index* n_levels,
-                         int n_threads) {
+// What the labels alone say about the pairs of one query, in weight s_i s_j.
+struct PairTotals {
+    double ordered;  // labels differ
+    double all;
+};
+
+// Replaces the labels of each query by their dense ranks 0, 1, ... and adds up the pairs.
+inline void level_pairs(const Grouping& grouping, const double* labels, const double* weights, std::int32_t* levels,
+                        Index* n_levels, PairTotals* totals, int n_threads) {
+    constexpr int max_grades = 64;
+    struct Scratch {
+        std::vector<double> distinct, level_weight;
+    };
     for_each_ranking(grouping, 1, n_threads, [&] {
-        return [&, distinct = std::vector<double>()](Index, Index query) mutable {
+        return [&, scratch = Scratch()](Index, Index query) mutable {
             const Index begin = grouping.offsets[query], end = grouping.offsets[query + 1];
-            distinct.assign(labels + begin, labels + end);
-            std::sort(distinct.begin(), distinct.end());
-            distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
-            for (Index i = begin; i < end; ++i)
-                levels[i] = static_cast<std::int32_t>(
-                    std::lower_bound(distinct.begin(), distinct.end(), labels[i]) - distinct.begin());
-            n_levels[query] = static_cast<Index>(distinct.size());
+            // Labels are mostly a few small integers, which need no sort.
+            std::int32_t rank_of_grade[max_grades] = {};
+            bool grades = true;
+            for (Index i = begin; i < end && grades; ++i) {
+                const double label = labels[i];
+                grades = label >= 0.0 && label < max_grades && label == static_cast<double>(static_cast<int>(label));
+                if (grades) rank_of_grade[static_cast<int>(label)] = 1;
+            }
+            if (grades) {
+                std::int32_t count = 0;
+                for (auto& rank : rank_of_grade) {
+                    const bool present = rank != 0;
+                    rank = count;
+                    count += present;
+                }
+                for (Index i = begin; i < end; ++i) levels[i] = rank_of_grade[static_cast<int>(labels[i])];
+                n_levels[query] = count;
+            } else {
+                auto& distinct = scratch.distinct;
+                distinct.assign(labels + begin, labels + end);
+                std::sort(distinct.begin(), distinct.end());
+                distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+                for (Index i = begin; i < end; ++i)
+                    levels[i] = static_cast<std::int32_t>(
+                        std::lower_bound(distinct.begin(), distinct.end(), labels[i]) - distinct.begin());
+                n_levels[query] = static_cast<Index>(distinct.size());
+            }
+            // Running sums instead of differences of squares: nothing cancels.
+            PairTotals total{0.0, 0.0};
+            scratch.level_weight.assign(static_cast<std::size_t>(n_levels[query]), 0.0);
+            double before = 0.0;
+            for (Index i = begin; i < end; ++i) {
+                const double s = weights ? weights[i] : 1.0;
+                total.all += s * before;
+                before += s;
+                scratch.level_weight[static_cast<std::size_t>(levels[i])] += s;
+            }
+            double below = 0.0;
+            for (const double weight : scratch.level_weight) {
+                total.ordered += weight * below;
+                below += weight;
+            }
+            totals[query] = total;
         };
     });
 }
@@ -81,16 +127,42 @@ struct PairCounts {
     double equal_scores; // scores are equal, whatever the labels
 };
 
+struct LabelledScore {
+    double score;
+    std::int32_t level;
+    std::int32_t place;
+};
+
+// Walks down the sorted scores; `higher` holds the weight at each level among the rows with larger scores.
+template <typename Weight>
+PairCounts walk_pairs(std::vector<LabelledScore>& sorted, Fenwick<double>& higher, Index n_levels, Weight weight) {
+    PairCounts counts{0.0, 0.0, 0.0};
+    higher.reset(static_cast<std::size_t>(n_levels));
+    for (auto group = sorted.begin(); group != sorted.end();) {
+        // One run of equal scores: pairs inside it, level by level, and against the rows above it.
+        auto end = group + 1;
+        while (end != sorted.end() && end->score == group->score) ++end;
+        if (end - group > 1)
+            std::sort(group, end, [](const LabelledScore& a, const LabelledScore& b) { return a.level < b.level; });
+        double in_group = 0.0, below_level = 0.0;
+        for (auto entry = group; entry != end; ++entry) {
+            if (entry != group && entry->level != (entry - 1)->level) below_level = in_group;
+            const double s = weight(*entry);
+            counts.wrong += s * higher.sum_before(static_cast<std::size_t>(entry->level));
+            counts.undecided += s * below_level;
+            counts.equal_scores += s * in_group;
+            in_group += s;
+        }
+        for (; group != end; ++group) higher.add(static_cast<std::size_t>(group->level), weight(*group));
+    }
+    return counts;
+}
+
 inline void count_pairs(const Grouping& grouping, const Scores& scores, const std::int32_t* levels,
                         const Index* n_levels, const double* weights, PairCounts* out, int n_threads) {
-    struct Entry {
-        double score;
-        std::int32_t level;
-        std::int32_t place;
-    };
     struct Scratch {
-        std::vector<Entry> entries;
-        Fenwick<double> higher;  // the weight at each level among the rows with larger scores
+        std::vector<LabelledScore> entries, buffer;
+        Fenwick<double> higher;
     };
     for_each_ranking(grouping, scores.n_columns, n_threads, [&] {
         return [&, scratch = Scratch()](Index column, Index query) mutable {
@@ -100,237 +172,9 @@ inline void count_pairs(const Grouping& grouping, const Scores& scores, const st
             for (Index i = 0; i < n; ++i)
                 entries[static_cast<std::size_t>(i)] = {scores.at(grouping.rows[begin + i], column),
                                                         levels[begin + i], static_cast<std::int32_t>(i)};
-            std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
-                return a.score != b.score ? a.score > b.score : a.level < b.level;
-            });
-            const auto weight = [&](const Entry& entry) { return weights ? weights[begin + entry.place] : 1.0; };
-
-            PairCounts counts{0.0, 0.0, 0.0};
-            scratch.higher.reset(static_cast<std::size_t>(n_levels[query]));
-            for (auto group = entries.begin(); group != entries.end();) {
-                // One run of equal scores, ordered by level: pairs inside it, and against the rows above it.
-                auto end = group;
-                double in_group = 0.0, below_level = 0.0;
-                for (; end != entries.end() && end->score == group->score; ++end) {
-                    if (end != group && end->level != (end - 1)->level) below_level = in_group;
-                    const double s = weight(*end);
-                    counts.wrong += s * scratch.higher.sum_before(static_cast<std::size_t>(end->level));
-                    counts.undecided += s * below_level;
-                    counts.equal_scores += s * in_group;
-                    in_group += s;
-                }
-                for (; group != end; ++group) scratch.higher.add(static_cast<std::size_t>(group->level), weight(*group));
-            }
-            out[column * grouping.n_queries + query] = counts;
-        };
-    });
-}
-
-// ---------------------------------------------------------------------------------------------------------
-// Metrics of the top of the list. `values` holds what a row is worth: its gain, its relevance (0 or 1), or
-// the probability that it satisfies. Each metric below receives the best rows as runs of equal scores and returns
-// its expectation over all orders inside the runs; with stable ties every run has one row.
-
-struct Entry {
-    double score;
-    double value;
-    std::int32_t place;
-};
-
-struct Run {
-    const Entry* begin;
-    const Entry* end;
-    Index before;  // rows ranked above the run
-
-    Index size() const { return end - begin; }
-    double sum() const {
-        double sum = 0.0;
-        for (const Entry* entry = begin; entry != end; ++entry) sum += entry->value;
-        return sum;
-    }
-};
-
-// What a metric may look up: the cutoff, and the sums of the discounts of the first 0, 1, 2, ... positions.
-struct Settings {
-    Index k;
-    const double* discount_sums;
-    bool stable;
-};
-
-// The rows that can stand among the first k, best first: the k best and everything equal to the k-th.
-inline void best_rows(const Grouping& grouping, const Scores& scores, const double* values, Index column, Index query,
-                      Index k, std::vector<double>& copy, std::vector<Entry>& best) {
-    const Index begin = grouping.offsets[query], n = grouping.size(query);
-    best.clear();
-    // Selecting first pays once the cutoff is well below the length (measured: at 100 rows, k = 10, 2.5 times).
-    double threshold = 0.0;
-    const bool select = 3 * k < n;
-    if (select) {
-        copy.resize(static_cast<std::size_t>(n));
-        for (Index i = 0; i < n; ++i) copy[static_cast<std::size_t>(i)] = scores.at(grouping.rows[begin + i], column);
-        const auto kth = copy.begin() + (k - 1);
-        std::nth_element(copy.begin(), kth, copy.end(), [](double a, double b) { return a > b; });
-        threshold = *kth;
-    }
-    for (Index i = 0; i < n; ++i) {
-        const double score = scores.at(grouping.rows[begin + i], column);
-        if (!select || score >= threshold) best.push_back({score, values[begin + i], static_cast<std::int32_t>(i)});
-    }
-    std::sort(best.begin(), best.end(), [](const Entry& a, const Entry& b) {
-        return a.score != b.score ? a.score > b.score : a.place < b.place;
-    });
-}
-
-// Calls visit(run) for runs that start above the cutoff, best first, until it returns false.
-template <typename Visit>
-void for_each_run(const std::vector<Entry>& best, const Settings& settings, Visit visit) {
-    const Entry* const start = best.data();
-    const Entry* const stop = start + best.size();
-    for (const Entry* begin = start; begin != stop && begin - start < settings.k;) {
-        const Entry* end = begin + 1;
-        if (!settings.stable)
-            while (end != stop && end->score == begin->score) ++end;
-        if (!visit(Run{begin, end, begin - start})) return;
-        begin = end;
-    }
-}
-
-// Sum of gain times discount: each row of a run expects the run's mean discount.
-struct DiscountedGain {
-    double operator()(const std::vector<Entry>& best, const Settings& settings) const {
-        double sum = 0.0;
-        for_each_run(best, settings, [&](const Run& run) {
-            const Index last = std::min(run.before + run.size(), settings.k);
-            sum += run.sum() * (settings.discount_sums[last] - settings.discount_sums[run.before]) /
-                   static_cast<double>(run.size());
-            return true;
-        });
-        return sum;
-    }
-};
-
-// The mean over all cutoffs of the discounted gain divided by the best possible one; needs the whole list.
-struct MeanNormalisedGain {
-    std::vector<double> ideal{};
-
-    double operator()(const std::vector<Entry>& best, const Settings& settings) {
-        ideal.clear();
-        for (const Entry& entry : best) ideal.push_back(entry.value);
-        std::sort(ideal.begin(), ideal.end(), [](double a, double b) { return a > b; });
-        double gain = 0.0, best_gain = 0.0, sum = 0.0;
-        for_each_run(best, settings, [&](const Run& run) {
-            const double mean = run.sum() / static_cast<double>(run.size());
-            for (Index i = run.before; i < run.before + run.size(); ++i) {
-                const double discount = settings.discount_sums[i + 1] - settings.discount_sums[i];
-                gain += mean * discount;
-                best_gain += ideal[static_cast<std::size_t>(i)] * discount;
-                if (best_gain > 0.0) sum += gain / best_gain;
-            }
-            return true;
-        });
-        return best.empty() ? 0.0 : sum / static_cast<double>(best.size());
-    }
-};
-
-// The number of relevant rows among the first k.
-struct RelevantAtTop {
-    double operator()(const std::vector<Entry>& best, const Settings& settings) const {
-        double sum = 0.0;
-        for_each_run(best, settings, [&](const Run& run) {
-            const Index inside = std::min(run.size(), settings.k - run.before);
-            sum += run.sum() * static_cast<double>(inside) / static_cast<double>(run.size());
-            return true;
-        });
-        return sum;
-    }
-};
-
-// Sum of the precisions at the relevant rows (McSherry and Najork 2008, for the expectation over ties): a relevant
-// row at the j-th place of a run sees, on average, its share of the run's other relevant rows above it.
-struct SummedPrecision {
-    double operator()(const std::vector<Entry>& best, const Settings& settings) const {
-        double sum = 0.0, relevant_before = 0.0;
-        for_each_run(best, settings, [&](const Run& run) {
-            const double relevant = run.sum(), n = static_cast<double>(run.size());
-            if (relevant > 0.0) {
-                const Index inside = std::min(run.size(), settings.k - run.before);
-                const double others = n > 1.0 ? (relevant - 1.0) / (n - 1.0) : 0.0;
-                for (Index j = 0; j < inside; ++j)
-                    sum += relevant / n * (relevant_before + 1.0 + static_cast<double>(j) * others) /
-                           static_cast<double>(run.before + j + 1);
-            }
-            relevant_before += relevant;
-            return true;
-        });
-        return sum;
-    }
-};
-
-// One over the position of the first relevant row.
-struct ReciprocalRank {
-    double operator()(const std::vector<Entry>& best, const Settings& settings) const {
-        double sum = 0.0;
-        for_each_run(best, settings, [&](const Run& run) {
-            const double relevant = run.sum(), n = static_cast<double>(run.size());
-            if (relevant == 0.0) return true;
-            const Index inside = std::min(run.size(), settings.k - run.before);
-            double none_yet = 1.0;  // the probability that the run's first j rows are all irrelevant
-            for (Index j = 0; j < inside && none_yet > 0.0; ++j) {
-                const double here = relevant / (n - static_cast<double>(j));
-                sum += none_yet * here / static_cast<double>(run.before + j + 1);
-                none_yet *= 1.0 - std::min(here, 1.0);
-            }
-            return false;
-        });
-        return sum;
-    }
-};
-
-// Expected reciprocal rank (Chapelle et al. 2009): the reader goes down and stops at a row with probability `value`.
-struct ExpectedReciprocalRank {
-    std::vector<double> survival{};
-
-    double operator()(const std::vector<Entry>& best, const Settings& settings) {
-        double sum = 0.0, reading = 1.0;
-        for_each_run(best, settings, [&](const Run& run) {
-            const Index inside = std::min(run.size(), settings.k - run.before);
-            // survival[j]: the mean, over the ways to choose j rows of the run, of the probability that none of them
-            // satisfies. Rows enter one at a time: the next one is among the j chosen with probability j / rows. That
-            // is quadratic in the length of a run (or length times k), and free of cancellation.
-            survival.assign(static_cast<std::size_t>(inside) + 1, 0.0);
-            survival[0] = 1.0;
-            double rows = 0.0;
-            for (const Entry* entry = run.begin; entry != run.end; ++entry) {
-                rows += 1.0;
-                for (Index j = std::min(inside, static_cast<Index>(rows)); j > 0; --j) {
-                    const double chosen = static_cast<double>(j) / rows;
-                    const auto at = static_cast<std::size_t>(j);
-                    survival[at] = (1.0 - chosen) * survival[at] + chosen * (1.0 - entry->value) * survival[at - 1];
-                }
-            }
-            for (Index j = 0; j < inside; ++j) {
-                const auto at = static_cast<std::size_t>(j);
-                sum += reading * (survival[at] - survival[at + 1]) / static_cast<double>(run.before + j + 1);
-            }
-            reading *= survival[static_cast<std::size_t>(inside)];
-            return reading > 0.0;
-        });
-        return sum;
-    }
-};
-
-template <typename Metric>
-void score_top(const Grouping& grouping, const Scores& scores, const double* values, const Settings& settings,
-               double* out, int n_threads) {
-    struct Scratch {
-        std::vector<double> copy;
-        std::vector<Entry> best;
-        Metric metric;
-    };
-    for_each_ranking(grouping, scores.n_columns, n_threads, [&] {
-        return [&, scratch = Scratch()](Index column, Index query) mutable {
-            best_rows(grouping, scores, values, column, query, settings.k, scratch.copy, scratch.best);
-            out[column * grouping.n_queries + query] = scratch.metric(scratch.best, settings);
+            sort_by_score(entries, scratch.buffer);
+            const auto weight = [&](const LabelledScore& entry) { return weights ? weights[begin + entry.place] : 1.0; };
+            out[column * grouping.n_queries + query] = walk_pairs(entries, scratch.higher, n_levels[query], weight);
         };
     });
 }

@@ -1,7 +1,8 @@
 """Learning to rank from scores, queries and preferences."""
 
 from rankwise.estimators.rank_rls import RankRLS
+from rankwise.estimators.rank_rls_cv import RankRLSCV
 
-__all__ = ["RankRLS", "__version__"]
+__all__ = ["RankRLS", "RankRLSCV", "__version__"]
 
 __version__ = "0.1.0.dev0"

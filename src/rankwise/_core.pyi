@@ -9,12 +9,23 @@ _Levels: TypeAlias = npt.NDArray[np.int32]
 
 # ---- metrics: results are written to the last array argument; scores are (rows, columns) with any strides
 
-def dense_levels(
+def level_pairs(
     rows: _Integers,
     offsets: _Integers,
     labels: _Doubles,
+    weights: _Doubles | None,
     levels: _Levels,
     n_levels: _Integers,
+    totals: _Doubles,
+    n_threads: int,
+) -> None: ...
+def best_gains(
+    rows: _Integers,
+    offsets: _Integers,
+    values: _Doubles,
+    discount_sums: _Doubles,
+    k: int,
+    out: _Doubles,
     n_threads: int,
 ) -> None: ...
 def count_pairs(
@@ -44,6 +55,71 @@ relevant_at_top = discounted_gain
 summed_precision = discounted_gain
 reciprocal_rank = discounted_gain
 expected_reciprocal_rank = discounted_gain
+
+# ---- order statistics of RankSVM (cpp/order_statistics.hpp) ----
+
+class RankedQueries:
+    def __init__(
+        self,
+        start: _Integers,
+        counting: npt.NDArray[np.uint8],
+        n_levels: _Levels,
+        rank: _Levels,
+        weight: _Doubles | None,
+        scale: _Doubles | None,
+    ) -> None: ...
+
+class SortedScores:
+    def __init__(
+        self,
+        score: _Doubles,
+        order: _Levels,
+        sorted_score: _Doubles,
+        sorted_rank: _Levels,
+        /,
+    ) -> None: ...
+
+def sort_scores(
+    queries: RankedQueries,
+    score: _Doubles,
+    presorted_from: int,
+    order: _Levels,
+    sorted_score: _Doubles,
+    sorted_rank: _Levels,
+    n_threads: int,
+    /,
+) -> None: ...
+def violation_counts(
+    queries: RankedQueries,
+    point: SortedScores,
+    margin: float,
+    won: _Doubles,
+    lost: _Doubles,
+    n_threads: int,
+    /,
+) -> None: ...
+def violation_laplacian(
+    queries: RankedQueries,
+    point: SortedScores,
+    margin: float,
+    won: _Doubles,
+    lost: _Doubles,
+    v: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+    /,
+) -> None: ...
+def smoothed_violations(
+    queries: RankedQueries,
+    point: SortedScores,
+    margin: float,
+    delta: float,
+    won: _Doubles,
+    lost: _Doubles,
+    excess: _Doubles,
+    n_threads: int,
+    /,
+) -> None: ...
 
 # ---- products: see the headers csr, laplacian, fused, gram_diagonal and dense in cpp/
 
@@ -148,4 +224,15 @@ def shift_rows(
 ) -> None: ...
 def couple_relative(
     blocks: Blocks, first: int, last: int, sums: _Doubles, out: _Doubles, n_threads: int
+) -> None: ...
+
+# ---- preferences (cpp/preferences.hpp): the Laplacian of a list of neighbours, written to `out`
+
+def preference_laplacian(
+    start: _Integers,
+    neighbour: npt.NDArray[np.int32] | _Integers,
+    weight: _Doubles | None,
+    F: _Doubles,
+    out: _Doubles,
+    n_threads: int,
 ) -> None: ...

@@ -21,7 +21,7 @@ from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph
 
-__all__ = ["EvaluationRows", "FoldRows", "Judge", "deal_folds", "hold_out"]
+__all__ = ["EvaluationRows", "FoldRows", "Judge", "NoRows", "deal_folds", "hold_out"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -79,6 +79,24 @@ class EvaluationRows:
     def errors(self, output: int, scores: Floats) -> Floats:
         """Judge (alphas, rows) scores of an output."""
         return self._judges[output].errors(scores)
+
+
+class NoRows:
+    """An objective that nobody judges: only its residuals are watched. One lane and one table an output."""
+
+    def __init__(self, objective: QuadraticObjective) -> None:
+        self._objective = objective
+        self.rhs = objective.rhs.reshape(objective.n_features, -1)
+        self.row_lanes = [np.empty(0, dtype=np.int64) for _ in range(self.rhs.shape[1])]
+
+    def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
+        """Return ``H @ vectors``."""
+        squeezed = vectors[:, 0] if vectors.shape[1] == 1 else vectors
+        return self._objective.product(squeezed).reshape(vectors.shape), [np.empty(0)] * vectors.shape[1]
+
+    def errors(self, output: int, scores: Floats) -> Floats:
+        """Return zeros."""
+        return np.zeros(scores.shape[0])
 
 
 class FoldRows:
@@ -147,7 +165,10 @@ class FoldRows:
         scores = self._design.dot(v)
         rows = np.flatnonzero(self._fold >= 0)
         self._held_out[rows] = scores[rows, self._fold[rows]]
-        lanes = [graph.laplacian(np.ascontiguousarray(column)) for graph, column in zip(self._graphs, scores.T, strict=True)]
+        lanes = [
+            graph.laplacian(np.ascontiguousarray(column))
+            for graph, column in zip(self._graphs, scores.T, strict=True)
+        ]
         return self._design.tdot(np.column_stack(lanes))
 
     def errors(self, output: int, scores: Floats) -> Floats:

@@ -8,15 +8,15 @@ import scipy.linalg
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import label_pairs, solve_rankrls
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
-from strategies import make_problem
 
+from oracles import label_pairs, solve_rankrls
 from rankwise import RankRLS
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
 from rankwise.solvers import choose
+from strategies import make_problem
 
 TIGHT = {"tol": 1e-13}
 
@@ -144,26 +144,6 @@ def test_threads_change_only_rounding(n_threads):
     )
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda X: sp.csr_matrix((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape),
-        lambda X: _reverse_rows(X),
-        lambda X: _split_entries(X),
-        lambda X: X.astype(np.float32).astype(np.float64),
-        lambda X: sp.hstack([X, sp.csr_matrix((X.shape[0], 3))]).tocsr()[:, : X.shape[1]],
-    ],
-)
-@pytest.mark.parametrize("solver", ["direct", "cg"])
-def test_unusual_csr(damage, solver):
-    problem = make_problem(7)
-    X = sp.csr_matrix(np.where(np.abs(problem.X) > 0.5, np.round(problem.X, 2).astype(np.float32), 0))
-    X = X.astype(np.float64)
-    expected = RankRLS(solver=solver, **TIGHT).fit(X.toarray(), problem.y, problem.qid)
-    actual = RankRLS(solver=solver, **TIGHT).fit(damage(X), problem.y, problem.qid)
-    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-10)
-
-
 def _reverse_rows(X):
     X = X.copy()
     for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True):
@@ -176,6 +156,28 @@ def _reverse_rows(X):
 def _split_entries(X):
     """Every entry stored twice, half each: legal, and not canonical."""
     return sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda X: sp.csr_matrix(
+            (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape
+        ),
+        _reverse_rows,
+        _split_entries,
+        lambda X: X.astype(np.float32).astype(np.float64),
+        lambda X: sp.hstack([X, sp.csr_matrix((X.shape[0], 3))]).tocsr()[:, : X.shape[1]],
+    ],
+)
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+def test_unusual_csr(damage, solver):
+    problem = make_problem(7)
+    X = sp.csr_matrix(np.where(np.abs(problem.X) > 0.5, np.round(problem.X, 2).astype(np.float32), 0))
+    X = X.astype(np.float64)
+    expected = RankRLS(solver=solver, **TIGHT).fit(X.toarray(), problem.y, problem.qid)
+    actual = RankRLS(solver=solver, **TIGHT).fit(damage(X), problem.y, problem.qid)
+    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-10)
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int64, np.bool_, np.uint16, object])
@@ -258,8 +260,11 @@ def test_bad_data(arguments, message):
 def test_labels_that_order_nothing(labels, qid, hint):
     with pytest.raises(NoPairsError, match=f"No query has two different labels.*Hint: .*{hint}"):
         RankRLS().fit(X4, labels, qid)
+
+
+def test_every_output_needs_a_pair():
     with pytest.raises(NoPairsError, match="output 1 of y"):
-        RankRLS().fit(X4, np.column_stack([[0, 1, 0, 1], labels]), [1, 1, 2, 2] if qid else None)
+        RankRLS().fit(X4, np.column_stack([[0, 1, 0, 1], [0, 0, 1, 1]]), [1, 1, 2, 2])
 
 
 def test_weights_that_leave_nothing_to_order():

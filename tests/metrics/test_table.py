@@ -153,6 +153,19 @@ def test_containers(metric, kind):
     assert metric(np.array(y, np.int8), np.array(scores, np.float32), kind(qid)) == expected
 
 
+@BY_NAME
+def test_strides_and_later_writes(metric):
+    rng = np.random.default_rng(5)
+    table = rng.integers(0, 5, (300, 3)).astype(float)
+    y, scores, qid = table[:, 0], table[::-1, 1], np.repeat(np.arange(30), 10)
+    expected = metric(y.copy(), scores.copy(), qid)
+    assert metric(y, scores, qid) == expected
+    evaluator = metric.prepare(y, qid)
+    kept = scores.copy()
+    table[:] = 0
+    assert evaluator(kept) == expected
+
+
 BAD = {
     "lengths differ": ([1, 0], [1.0, 2.0, 3.0], None),
     "qid too short": ([1, 0], [1.0, 2.0], ["a"]),

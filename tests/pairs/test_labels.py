@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from oracles import label_pairs
-from strategies import make_problem
 
+from oracles import label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, find_levels, label_graph
+from strategies import make_problem
 
 SETTINGS = [
     (ties, cost, weight)

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from oracles import label_pairs, solve_rankrls
 from scipy.sparse.linalg import aslinearoperator
-from strategies import make_problem
 
+from oracles import label_pairs, solve_rankrls
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.losses import LOSSES
@@ -16,6 +15,7 @@ from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.solution import Status
+from strategies import make_problem
 
 STORAGES = {
     "dense": np.ascontiguousarray,

@@ -36,5 +36,5 @@ def as_design(X: Any, n_threads: int | None = None) -> Design:
     if sp.issparse(X):
         return CsrDesign(X.tocsr(), threads)
     if isinstance(X, LinearOperator):
-        return OperatorDesign(X)
+        return OperatorDesign(X, threads)
     return DenseDesign(np.asarray(X), threads)

@@ -20,8 +20,9 @@ class OperatorDesign:
     nnz = 0
     n_threads = 1  # what the operator does with threads is its own affair
 
-    def __init__(self, operator: Any) -> None:
+    def __init__(self, operator: Any, n_threads: int = 1) -> None:
         self.operator = operator
+        self.n_threads = n_threads
         self.shape: tuple[int, int] = operator.shape
         self.dtype: np.dtype[Any] = np.dtype(np.float64 if operator.dtype is None else operator.dtype)
         self.reads = 0

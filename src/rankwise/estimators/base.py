@@ -28,6 +28,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
+    fitted_with_qid_: bool
+    n_queries_: int
+    n_pairs_: Any  # one number, or one an output
+    n_ignored_queries_: Any
+
     def predict(self, X: Any) -> Floats:
         """Return a score for each row of X: higher is better.
 
@@ -97,6 +102,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self, X: Any, y: Any, qid: Any, sample_weight: Any
     ) -> tuple[Any, Floats, Queries, Floats | None]:
         """Pass training data through the door."""
+        if y is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None.",
+                "pass the labels that the rows are to be ranked by.",
+            )
         X, y = self._check_matrix(X, y, reset=True)
         n_rows = X.shape[0]
         queries = check_qid(qid, n_rows)
@@ -114,13 +124,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if y is not None:
             options.update(multi_output=True, y_numeric=True, ensure_min_samples=2)
         try:
-            checked = validate_data(self, X, **options) if y is None else validate_data(self, X, y, **options)
+            if y is None:
+                return validate_data(self, X, **options)
+            X, y = validate_data(self, X, y, **options)
+            return X, np.asarray(y, dtype=np.float64)
         except ValueError as error:
             raise InvalidInputError(_sentence(error), _remedy(str(error))) from error
-        if y is None:
-            return checked
-        X, y = checked
-        return X, np.asarray(y, dtype=np.float64)
 
     def _check_operator(self, X: Any, y: Any, *, reset: bool) -> Any:
         if reset:

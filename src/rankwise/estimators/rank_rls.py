@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,16 +15,24 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.data.validation import check_choice
 from rankwise.design import Design
-from rankwise.estimators.linear_rls import LinearRankRLS, check_number
-from rankwise.exceptions import UnsuitableSolverError
-from rankwise.objectives import SquaredObjective
+from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
+from rankwise.estimators.pairwise import PairwiseRanker
+from rankwise.estimators.surface_search import SurfaceSearch
+from rankwise.estimators.training import TrainingData
+from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.metrics import Metric, get_metric
+from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
+from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.resampling import hold_out
 from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver, fits_direct, matrix_bytes
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankRLS"]
 
+_EARLY_STOPPED = 1000  # iterations; early stopping usually ends after some tens
 
-class RankRLS(LinearRankRLS):
+
+class RankRLS(PairwiseRanker, LinearRankRLS):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -47,6 +59,20 @@ class RankRLS(LinearRankRLS):
         Iterative solvers stop at this relative residual of the normal equations.
     max_iter : int, default=None
         The most iterations; by default enough to converge.
+    scaling : float, default=0.0
+        Penalise ``w'D^(2 scaling)w``, ``D = diag(X'LX)``, instead of ``w'w``: a prior that expects smaller
+        coefficients of columns that vary much. 0 is off, 0.25 often helps on text.
+    early_stopping : bool, default=False
+        Stop conjugate gradients when held-out rows are no longer ranked better, and keep the best iterate.
+    patience : int, default=10
+        How many iterations without improvement early stopping waits for.
+    scoring : str or Metric, default="pairwise_error"
+        What early stopping watches: a name of `rankwise.metrics.METRICS`.
+    validation_fraction : float, default=0.1
+        The share of queries (of rows, where there is one ranking) that early stopping holds out if `fit` gets
+        no `eval_set`.
+    random_state : int, default=0
+        Seeds that choice.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 
@@ -62,6 +88,10 @@ class RankRLS(LinearRankRLS):
         Queries without such a pair. With ``ties="include"`` they still enter the objective.
     solver_ : str
         The solver that was used.
+    best_iteration_ : int, or ndarray of shape (outputs,)
+        With early stopping: the iteration that was kept.
+    history_ : list of float, or list of lists
+        With early stopping: the value of `scoring` after each iteration.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (features,)
         Only where X has string column names.
@@ -80,6 +110,8 @@ class RankRLS(LinearRankRLS):
     1.0
     """
 
+    coef_: Floats
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -91,6 +123,12 @@ class RankRLS(LinearRankRLS):
         precondition: str | None = None,
         tol: float = 1e-5,
         max_iter: int | None = None,
+        scaling: float = 0.0,
+        early_stopping: bool = False,
+        patience: int = 10,
+        scoring: str | Metric = "pairwise_error",
+        validation_fraction: float = 0.1,
+        random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -101,6 +139,12 @@ class RankRLS(LinearRankRLS):
         self.precondition = precondition
         self.tol = tol
         self.max_iter = max_iter
+        self.scaling = scaling
+        self.early_stopping = early_stopping
+        self.patience = patience
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
         self.n_threads = n_threads
 
     def fit(
@@ -110,6 +154,7 @@ class RankRLS(LinearRankRLS):
         qid: Any = None,
         sample_weight: Any = None,
         query_importance: Any = None,
+        eval_set: Any = None,
     ) -> RankRLS:
         """Fit the model.
 
@@ -124,26 +169,78 @@ class RankRLS(LinearRankRLS):
             A pair weighs the product of its rows' weights: weight 2 equals duplication, 0 removal.
         query_importance : dict or array-like of shape (rows,), optional
             A factor on the weight of every pair of a query.
+        eval_set : tuple (X, y) or (X, y, qid), optional
+            The rows that early stopping watches; by default a share of the training data.
         """
         self._check_parameters()
+        if eval_set is not None and not self.early_stopping:
+            raise InvalidInputError(
+                "eval_set was passed, but nothing looks at it.",
+                "set early_stopping=True, or use RankRLSCV to choose alpha on it.",
+            )
         data = self._training_data(X, y, qid, sample_weight, query_importance)
-        self.solver_ = self._resolve_solver(data.design)
-        solutions = [self._solve(SquaredObjective(data.design, graph)) for graph in self._graphs(data)]
-        coef = np.column_stack([s.coef for s in solutions]) if data.several_outputs else solutions[0].coef
+        if self.early_stopping:
+            return self._fit_early_stopped(data, eval_set)
+        self._learn(data.design, data.graphs())
+        if data.several_outputs:
+            self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
+        return self
+
+    def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
+        """Solve every graph's problem; several graphs are several outputs."""
+        self.solver_ = self._resolve_solver(design, forms_matrix=graphs[0].blocks is not None)
+        solutions = [self._solve(SquaredObjective(design, graph)) for graph in graphs]
+        coef = np.column_stack([s.coef for s in solutions]) if len(solutions) > 1 else solutions[0].coef
         self.coef_ = np.ascontiguousarray(coef.T)
         self.n_iter_ = max(s.n_iter for s in solutions)
+
+    def _fit_early_stopped(self, data: TrainingData, eval_set: Any) -> RankRLS:
+        """Read one column of the regularisation surface, and keep its best iterate."""
+        search = SurfaceSearch(
+            data,
+            get_metric(self.scoring),
+            method="hybrid",
+            alphas=np.array([float(self.alpha)]),
+            candidates=[0],
+            patience=self.patience,
+            tol=self.tol,
+            max_iter=_EARLY_STOPPED if self.max_iter is None else self.max_iter,
+            n_threads=self.n_threads,
+            judge_rows=sys.maxsize,
+        )
+        if eval_set is not None:
+            trial = search.judged_by_rows(self.scaling, *self._eval_set(data, eval_set, search.metric))
+        else:
+            held = hold_out(
+                data.design, data.columns[0], data.queries, self.validation_fraction, self.random_state
+            )
+            trial = search.judged_by_folds(self.scaling, np.where(held, 0, -1).astype(np.int32))
+        coef = trial.coefficients(search.alphas)
+        sign = -1.0 if search.metric.greater_is_better else 1.0
+        history = [(sign * surface.table[0]).tolist() for surface in trial.surfaces]
+        steps = np.array([cell.step for cell in trial.cells])
+        self.solver_ = "cg"
+        self.coef_ = np.array(coef) if data.several_outputs else coef[0]
+        self.n_iter_ = max(len(values) for values in history)
+        self.history_ = history if data.several_outputs else history[0]
+        self.best_iteration_ = steps if data.several_outputs else int(steps[0])
         return self
 
     def _solve(self, objective: SquaredObjective) -> Solution:
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter, precondition=self.precondition)
-        solution = SOLVERS[self.solver_](objective, float(self.alpha), options)
+        scaled: QuadraticObjective = objective
+        if self.scaling != 0:
+            scaled = ScaledObjective(objective, prior_scale(objective, self.scaling))
+        solution = SOLVERS[self.solver_](scaled, float(self.alpha), options)
+        if isinstance(scaled, ScaledObjective):
+            solution = replace(solution, coef=scaled.to_coef(solution.coef))
         if solution.status is Status.SINGULAR:
             warnings.warn(
                 f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
                 f"{objective.n_features} columns, and alpha={self.alpha} does not choose between the "
                 "solutions: the one of least norm was taken. Hint: use alpha > 0.",
                 scipy.linalg.LinAlgWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif not solution.status.is_good:
             warnings.warn(
@@ -151,14 +248,21 @@ class RankRLS(LinearRankRLS):
                 f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter "
                 "or tol, use a larger alpha, or scale the columns.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return solution
 
-    def _resolve_solver(self, design: Design) -> str:
-        if self.solver == "auto":
-            return choose_solver(design)
+    def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
         n_features = design.shape[1]
+        needs_diagonal = self.precondition is not None or self.scaling != 0
+        if needs_diagonal and not forms_matrix and not fits_direct(n_features):
+            raise UnsuitableSolverError(
+                "precondition and scaling need the diagonal of X'LX, which for pairs comes only with the whole matrix "
+                f"of {n_features} × {n_features}.",
+                "use precondition=None and scaling=0, and scale the columns before if their scales differ much.",
+            )
+        if self.solver == "auto":
+            return choose_solver(design, forms_matrix=forms_matrix)
         if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
             raise UnsuitableSolverError(
                 f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "
@@ -173,3 +277,10 @@ class RankRLS(LinearRankRLS):
         if self.precondition is not None:
             check_choice("precondition", self.precondition, ("jacobi",))
         check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
+        check_number("scaling", self.scaling, minimum=-np.inf, remedy="use 0 (off) or 0.25")
+        get_metric(self.scoring)
+        check_count("patience", self.patience, optional=False)
+        if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:
+            raise InvalidInputError(
+                f"validation_fraction={self.validation_fraction!r} is not between 0 and 1.", "use 0.1."
+            )

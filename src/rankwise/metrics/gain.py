@@ -32,7 +32,7 @@ def _gains(labels: Doubles, gain: str) -> Doubles:
             "shift the labels so that the smallest is 0, or use pairwise_error, which takes any labels.",
         )
     if gain == "linear":
-        return labels
+        return labels.copy()  # the caller may write to the labels while an evaluator lives
     if labels.max() > 1000:
         raise InvalidInputError(
             f"y_true goes up to {labels.max():g}, and 2^y overflows.",
@@ -76,30 +76,18 @@ class Ndcg(TopMetric):
     def _prepare(
         self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
     ) -> Evaluator:
-        gains = _gains(labels[queries.order], self.gain)
+        gains = _gains(queries.group(labels), self.gain)
         longest = int(queries.sizes.max())
         discount_sums = _discount_sums(self.discount, longest)
-        # The best order is that of the gains themselves.
-        ideal = np.empty((1, len(queries)))
-        grouped = np.arange(queries.n_rows, dtype=np.int64)
+        ideal = np.empty(len(queries))
         cutoff = longest if self.k is None else min(self.k, longest)
-        _core.discounted_gain(
-            grouped,
-            queries.offsets,
-            gains[:, np.newaxis],
-            gains,
-            discount_sums,
-            cutoff,
-            True,
-            ideal,
-            n_threads,
-        )
+        _core.best_gains(queries.order, queries.offsets, gains, discount_sums, cutoff, ideal, n_threads)
         return TopEvaluator(
             self,
             _core.discounted_gain,
             gains,
-            ideal[0],
-            relevant=ideal[0] > 0,
+            ideal,
+            relevant=ideal > 0,
             queries=queries,
             n_threads=n_threads,
             discount_sums=discount_sums,
@@ -130,7 +118,7 @@ class MeanNdcg(Ndcg):
     def _prepare(
         self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
     ) -> Evaluator:
-        gains = _gains(labels[queries.order], self.gain)
+        gains = _gains(queries.group(labels), self.gain)
         return TopEvaluator(
             self,
             _core.mean_normalised_gain,
@@ -160,7 +148,7 @@ class Err(TopMetric):
     def _prepare(
         self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
     ) -> Evaluator:
-        gains = _gains(labels[queries.order], "exp")
+        gains = _gains(queries.group(labels), "exp")
         largest = float(labels.max())
         max_grade = largest if self.max_grade is None else float(self.max_grade)
         if largest > max_grade:

@@ -78,7 +78,10 @@ class Evaluator(ABC):
 
     def __call__(self, scores: Any) -> float:
         """Return the metric of one score a row."""
-        column = check_numbers("scores", scores, self.queries.n_rows)
+        return self.evaluate(check_numbers("scores", scores, self.queries.n_rows))
+
+    def evaluate(self, column: Doubles) -> float:
+        """Return the metric of scores that were already validated."""
         return float(self._means(column[:, np.newaxis])[0])
 
     def many(self, scores: Any) -> Doubles:
@@ -152,7 +155,7 @@ class Metric(ABC):
         """Return the metric of one score a row."""
         labels = check_numbers("y_true", y_true)
         column = check_numbers("scores", scores, labels.shape[0])
-        return self.prepare(labels, qid, sample_weight=sample_weight)(column)
+        return self.prepare(labels, qid, sample_weight=sample_weight).evaluate(column)
 
     def prepare(
         self, y_true: Any, queries: Any = None, *, sample_weight: Any = None, n_threads: int | None = None

@@ -152,5 +152,5 @@ class TopMetric(Metric):
 
 def relevance(labels: Doubles, threshold: Any, queries: Queries) -> tuple[Doubles, Doubles]:
     """Return 1 for relevant rows in grouped order, and the number of relevant rows of each query."""
-    values = (labels >= threshold)[queries.order].astype(np.float64)
+    values = queries.group(labels >= threshold).astype(np.float64)
     return values, np.add.reduceat(values, queries.offsets[:-1])

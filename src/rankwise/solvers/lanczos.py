@@ -19,7 +19,8 @@ from rankwise.pairs.graph import Floats
 
 __all__ = ["Lanczos", "basis_bytes"]
 
-_CHUNK = 16  # basis vectors allocated at a time
+# Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
+_CHUNK = 4
 
 
 def basis_bytes(n_features: int, lanes: int, steps: int) -> int:
@@ -136,6 +137,8 @@ class Lanczos:
 
 def _solve_tridiagonal(diagonal: Floats, off_diagonal: Floats) -> Floats:
     """Return the first column of the inverse; of the pseudo-inverse where rounding made it singular."""
+    if diagonal.size == 1:
+        return np.divide(1.0, diagonal, out=np.zeros(1), where=diagonal > 0)
     first = np.zeros(diagonal.size)
     first[0] = 1.0
     bands = np.zeros((2, diagonal.size))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -42,7 +43,7 @@ class Readout:
         self.scores = np.zeros(shape)
         self._direction = np.zeros(shape)
         bounds = np.searchsorted(row_lane, np.arange(n_lanes + 1))
-        self._rows = [slice(int(a), int(b)) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+        self._rows = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
         self._pivot = np.ones((n_lanes, alphas.size))
         self._zeta = np.zeros((n_lanes, alphas.size))
         self.residual = np.ones((n_lanes, alphas.size))  # ‖b - (H + αI)w‖ / ‖b‖
@@ -80,7 +81,9 @@ class Readout:
             direction *= inverse[:, None]
             self.scores[:active, rows] += zeta[:, None] * direction
             start = space.start_norm[lane]
-            self.residual[lane, :active] = beta_next[lane] * np.abs(zeta * inverse) / start if start > 0 else 0.0
+            self.residual[lane, :active] = (
+                beta_next[lane] * np.abs(zeta * inverse) / start if start > 0 else 0.0
+            )
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,11 @@ class Surface:
         """Return the alpha of least error where each has converged; of equals the largest alpha."""
         last = len(self.errors)
         cells = [
-            Cell(i, int(self.converged_at[i]) or last, float(self.errors[(int(self.converged_at[i]) or last) - 1][i]))
+            Cell(
+                i,
+                int(self.converged_at[i]) or last,
+                float(self.errors[(int(self.converged_at[i]) or last) - 1][i]),
+            )
             for i in candidates
         ]
         return min(cells, key=lambda cell: (cell.error, -cell.alpha_index))

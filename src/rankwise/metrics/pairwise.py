@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwise import _core
 from rankwise.data.validation import check_choice
-from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Doubles, Evaluator, Metric
+from rankwise.metrics.pair_counts import LabelPairs, OrderEvaluator, TauEvaluator
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
@@ -33,62 +32,6 @@ __all__ = [
 ]
 
 _AVERAGES = {"queries": "mean over queries with a pair", "pooled": "over the pairs of all queries together"}
-
-
-class _LabelPairs:
-    """The pairs that the labels order, and what scores do to them."""
-
-    def __init__(self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int) -> None:
-        self._rows, self._offsets = queries.order, queries.offsets
-        self._weights = None if weights is None else weights[self._rows]
-        self._levels = np.empty(queries.n_rows, dtype=np.int32)
-        self._n_levels = np.empty(len(queries), dtype=np.int64)
-        _core.dense_levels(
-            self._rows, self._offsets, labels[self._rows], self._levels, self._n_levels, n_threads
-        )
-        # Scores that are all equal leave every pair undecided: that counts the pairs.
-        counts = self.count(np.broadcast_to(0.0, (queries.n_rows, 1)), n_threads)[0]
-        self.ordered, self.all = counts[:, 1], counts[:, 2]
-        if not self.ordered.any():
-            raise NoPairsError(
-                "no query has two rows with different labels, so there are no pairs to count.",
-                "check that y_true varies inside queries, and that qid names queries and not rows.",
-            )
-
-    def count(self, block: Doubles, n_threads: int) -> npt.NDArray[np.float64]:
-        """Return (columns, queries, 3) weights of wrong, undecided, and equally scored pairs."""
-        out = np.empty((block.shape[1], self._n_levels.shape[0], 3))
-        _core.count_pairs(
-            self._rows, self._offsets, block, self._levels, self._n_levels, self._weights, out, n_threads
-        )
-        return out
-
-
-class _OrderEvaluator(Evaluator):
-    def __init__(self, pairs: _LabelPairs, metric: _OrderMetric, queries: Queries, n_threads: int) -> None:
-        shares = pairs.ordered if metric.average == "pooled" else None
-        super().__init__(queries, pairs.ordered > 0, n_threads, shares)
-        self._pairs, self._metric = pairs, metric
-
-    def _values(self, block: Doubles) -> Doubles:
-        counts = self._pairs.count(block, self._threads(block))
-        values = counts[:, :, 0] + float(self._metric.ties) * counts[:, :, 1]
-        if self._metric.greater_is_better:
-            values = self._pairs.ordered - values
-        return np.asarray(values / np.where(self.counted, self._pairs.ordered, 1.0))
-
-
-class _TauEvaluator(Evaluator):
-    def __init__(self, pairs: _LabelPairs, queries: Queries, n_threads: int) -> None:
-        super().__init__(queries, pairs.ordered > 0, n_threads)
-        self._pairs = pairs
-
-    def _values(self, block: Doubles) -> Doubles:
-        wrong, undecided, equal_scores = np.moveaxis(self._pairs.count(block, self._threads(block)), 2, 0)
-        difference = self._pairs.ordered - undecided - 2.0 * wrong
-        ordered_by_scores = np.maximum(self._pairs.all - equal_scores, 0.0)
-        scale = np.sqrt(self._pairs.ordered * ordered_by_scores)
-        return np.asarray(np.divide(difference, scale, out=np.zeros(scale.shape), where=scale > 0))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +56,14 @@ class _OrderMetric(_PairMetric):
     def _prepare(
         self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
     ) -> Evaluator:
-        return _OrderEvaluator(_LabelPairs(labels, queries, weights, n_threads), self, queries, n_threads)
+        return OrderEvaluator(
+            LabelPairs(labels, queries, weights, n_threads),
+            queries,
+            n_threads,
+            tie_cost=float(self.ties),
+            rightly=self.greater_is_better,
+            pooled=self.average == "pooled",
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -186,7 +136,7 @@ class KendallTau(_PairMetric):
     def _prepare(
         self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
     ) -> Evaluator:
-        return _TauEvaluator(_LabelPairs(labels, queries, weights, n_threads), queries, n_threads)
+        return TauEvaluator(LabelPairs(labels, queries, weights, n_threads), queries, n_threads)
 
 
 def check_tie_cost(ties: object) -> None:

@@ -1,0 +1,104 @@
+"""A Krylov run as the estimators use it: memory decided first, progress shown, interruption survived."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from rankwise.memory import available_memory
+from rankwise.pairs.graph import Floats
+from rankwise.progress import ProgressLine
+from rankwise.solvers.lanczos import basis_bytes
+from rankwise.solvers.surface import Surface, SurfaceRun, System
+
+__all__ = ["KrylovFit"]
+
+
+class KrylovFit:
+    """One run of `SurfaceRun`, and the coefficients that can be read from it.
+
+    Parameters
+    ----------
+    system : System
+    alphas : (alphas,) float64
+        In increasing order.
+    tol : float
+    max_iter : int
+    column_scale : (features,) float64, optional
+        Where the system is in scaled coordinates ``w = column_scale * u``.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        alphas: Floats,
+        *,
+        tol: float,
+        max_iter: int,
+        column_scale: Floats | None = None,
+    ) -> None:
+        n_features, lanes = system.rhs.shape
+        steps = min(max_iter, n_features + 1)
+        self.keeps_basis = basis_bytes(n_features, lanes, steps) <= 0.8 * available_memory()
+        self._run = SurfaceRun(system, alphas, tol=tol, keep_basis=self.keeps_basis)
+        self._max_iter = max_iter
+        self._scale = column_scale
+        self.was_interrupted = False
+
+    @property
+    def surfaces(self) -> Sequence[Surface]:
+        """The tables, output by output."""
+        return self._run.surfaces
+
+    @property
+    def n_steps(self) -> int:
+        """How many iterations every table has."""
+        return min(len(surface.errors) for surface in self._run.surfaces)
+
+    @property
+    def n_products(self) -> int:
+        """Vectors that were multiplied by the Hessian."""
+        return self._run.space.n_steps * self._run.space.n_lanes
+
+    def advance(self, is_done: Callable[[Sequence[Surface]], bool], title: str) -> bool:
+        """Grow the tables until the rule is satisfied; on Ctrl-C keep what there is.
+
+        Returns
+        -------
+        bool
+            Whether it ended before `max_iter`.
+        """
+        with ProgressLine(title) as progress:
+
+            def show(surfaces: Sequence[Surface]) -> None:
+                progress.update(f"iteration {len(surfaces[0].errors)}, best {_best(surfaces):.6g}")
+
+            try:
+                return self._run.advance(is_done, self._max_iter, show)
+            except KeyboardInterrupt:
+                if self.n_steps == 0:
+                    raise
+                self.was_interrupted = True
+        warnings.warn(
+            f"Interrupted after {self.n_steps} iterations; the best model so far is kept. Hint: call fit again "
+            "without interrupting it for the final one.",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+        return True
+
+    def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
+        """Return the coefficients of an alpha after some iterations."""
+        coef = self._run.coefficients(lane, alpha, steps)
+        return coef if self._scale is None else coef * self._scale
+
+    def path(self, lane: int, alpha: float) -> Floats:
+        """Return the coefficients of an alpha after every iteration, (iterations, features)."""
+        return np.array([self.coefficients(lane, alpha, step) for step in range(1, self.n_steps + 1)])
+
+
+def _best(surfaces: Sequence[Surface]) -> float:
+    return float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))

@@ -1,0 +1,109 @@
+"""Choosing a cell of the regularisation surface: when to stop growing it, and how to read it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_qid
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.metrics import Metric
+from rankwise.pairs.graph import Floats
+from rankwise.resampling import Judge
+from rankwise.solvers.surface import Cell, Surface
+
+__all__ = [
+    "METHODS",
+    "after_steps",
+    "best_cells",
+    "check_alphas",
+    "judge_rows",
+    "read_eval_set",
+    "stopping_rule",
+]
+
+METHODS = ("hybrid", "tikhonov", "early-stopping")
+
+Rule = Callable[[Sequence[Surface]], bool]
+
+
+def check_alphas(alphas: Any) -> Floats:
+    """Return a grid of alphas: finite, not negative, in increasing order, without duplicates."""
+    try:
+        grid = np.unique(np.asarray(alphas, dtype=np.float64).ravel())
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"alphas must be numbers ({error}).", "pass for example alphas=2.0 ** np.arange(-10, 11)."
+        ) from error
+    if grid.size == 0:
+        raise InvalidInputError("alphas is empty.", "pass for example alphas=2.0 ** np.arange(-10, 11).")
+    if not np.isfinite(grid).all() or grid[0] < 0:
+        raise InvalidInputError(
+            "alphas must be finite and not negative.", "use powers of two around 1; 0 means no penalty."
+        )
+    return grid
+
+
+def stopping_rule(method: str, candidates: Sequence[int], patience: int) -> Rule:
+    """Tell when the surface has grown enough.
+
+    Tikhonov reads converged alphas, so all of them must converge; the other methods stop when no cell has
+    beaten the best one for `patience` iterations.
+    """
+    if method == "tikhonov":
+        return lambda surfaces: all(bool((s.converged_at[list(candidates)] > 0).all()) for s in surfaces)
+
+    def stale(surface: Surface) -> bool:
+        return bool(surface.errors) and len(surface.errors) - surface.best_cell(candidates).step >= patience
+
+    return lambda surfaces: all(stale(surface) for surface in surfaces)
+
+
+def after_steps(steps: int) -> Rule:
+    """Stop after a fixed number of iterations."""
+    return lambda surfaces: len(surfaces[0].errors) >= steps
+
+
+def best_cells(method: str, surfaces: Sequence[Surface], candidates: Sequence[int]) -> list[Cell]:
+    """Read each output's surface the way a method does."""
+    if method == "tikhonov":
+        return [surface.best_converged(candidates) for surface in surfaces]
+    return [surface.best_cell(candidates) for surface in surfaces]
+
+
+def judge_rows(metric: Metric, labels: Floats, queries: Queries, n_threads: int | None, what: str) -> Judge:
+    """Prepare a metric on the rows that judge."""
+    try:
+        evaluator = metric.prepare(labels, queries, n_threads=n_threads)
+    except NoPairsError as error:
+        raise NoPairsError(
+            f"{what} has no two rows of a query with different labels, so it cannot judge a ranking.",
+            "give it more rows, or use fewer folds.",
+        ) from error
+    return Judge(evaluator, metric.greater_is_better)
+
+
+def read_eval_set(
+    eval_set: Any, check_matrix: Callable[[Any, Any], Any], *, with_qid: bool, n_outputs: int
+) -> tuple[Any, Floats, Queries]:
+    """Pass an evaluation set through the door: ``(X, y)`` or ``(X, y, qid)``."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
+        )
+    X, y = check_matrix(eval_set[0], eval_set[1])
+    qid = eval_set[2] if len(eval_set) == 3 else None
+    if qid is None and with_qid:
+        raise MissingQueriesError(
+            "fit was called with query ids, but eval_set has none; its score would be a global one.",
+            "pass eval_set=(X_val, y_val, qid_val).",
+        )
+    outputs = 1 if y.ndim == 1 else y.shape[1]
+    if outputs != n_outputs:
+        raise InvalidInputError(
+            f"eval_set has {outputs} outputs, but y has {n_outputs}.", "give both the same columns of labels."
+        )
+    return X, y, check_qid(qid, X.shape[0])

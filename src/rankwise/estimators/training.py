@@ -1,0 +1,89 @@
+"""Training data after the door, on its way to graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwise.data.queries import Queries
+from rankwise.design import Design
+from rankwise.exceptions import NoPairsError
+from rankwise.pairs.graph import Floats
+from rankwise.pairs.labels import (
+    Cost,
+    LabelGraph,
+    Levels,
+    QueryWeight,
+    Ties,
+    find_levels,
+    label_graph,
+    laplacian_depends_on_labels,
+)
+
+__all__ = ["TrainingData"]
+
+
+@dataclass
+class TrainingData:
+    """A design and its labels, after the door.
+
+    Attributes
+    ----------
+    columns : list of (rows,) float64
+        The labels, output by output.
+    levels : list of Levels
+        Their levels, output by output.
+    """
+
+    design: Design
+    y: Floats
+    queries: Queries
+    row_weight: Floats | None
+    importance: Floats | None
+    ties: Ties
+    cost: Cost
+    query_weight: QueryWeight
+
+    def __post_init__(self) -> None:
+        self.columns: list[Floats] = [self.y] if self.y.ndim == 1 else list(np.ascontiguousarray(self.y.T))
+        self.levels: list[Levels] = [find_levels(c, self.queries, self.row_weight) for c in self.columns]
+        for output, levels in enumerate(self.levels):
+            if levels.n_pairs == 0:
+                which = f"output {output} of y" if self.y.ndim == 2 else "y"
+                raise NoPairsError(
+                    f"No query has two different labels in {which}, so nothing says which row is better.",
+                    "every query has a single row: check that qid groups the rows that compete."
+                    if self.queries.sizes.max(initial=0) <= 1
+                    else "check that y holds the labels and that qid groups rows with different labels.",
+                )
+
+    @property
+    def several_outputs(self) -> bool:
+        """Whether y has columns."""
+        return self.y.ndim == 2
+
+    def graph(self, output: int, row_weight: Floats | None) -> LabelGraph:
+        """Build the graph of one output, under row weights that may differ from the data's own."""
+        levels = self.levels[output]
+        if row_weight is not self.row_weight:
+            levels = levels.reweighted(row_weight)
+        return label_graph(
+            self.columns[output], self.queries, levels=levels, row_weight=row_weight, **self._options()
+        )
+
+    def graphs(self) -> list[LabelGraph]:
+        """Return one graph for all outputs where they can share it, else one an output."""
+        if self.several_outputs and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
+            return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
+        return [self.graph(output, self.row_weight) for output in range(len(self.columns))]
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "ties": self.ties,
+            "cost": self.cost,
+            "query_weight": self.query_weight,
+            "query_importance": self.importance,
+            "n_threads": self.design.n_threads,
+        }

@@ -1,0 +1,329 @@
+"""The violated pairs of a ranking, counted without enumerating them.
+
+Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher; it weighs
+``scale_q * weight_i * weight_j``. At scores ``f`` it is *violated* when it lies strictly inside the margin:
+
+    f_i - f_j < margin      (in floating point, in this form; a pair at exactly the margin is satisfied)
+
+`ViolationSweep` holds what does not change with the scores, `ViolationSweep.at` sorts once, and the
+`Violations` it returns offer everything that hinge, squared hinge and smoothed hinge need, each in
+``O(m log m)``. Counts of unweighted pairs are exact integers, and no result depends on the number of threads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise import _core
+
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+    from rankwise.pairs.graph import Floats
+    from rankwise.pairs.labels import Levels
+
+__all__ = ["Counting", "SmoothedHinge", "ViolationSweep", "Violations"]
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
+Counting = Literal["auto", "brute", "levels", "fenwick"]
+
+_CODES = {"brute": 1, "levels": 2, "fenwick": 3}  # enum Counting in cpp/order_statistics.hpp; 0 has no pairs
+_MAX_LEVELS = 8  # kMaxLevels there
+# Rows. Distinct labels, one thread, ns a row by brute force | Fenwick: counts with their sort 52 | 101 at 100
+# rows, 145 | 101 at 200; Laplacian 52 | 69, 109 | 72; smoothed 166 | 195, 327 | 192. Five levels cross there.
+_BRUTE_UP_TO = 128
+_NUMPY_SORTS_FROM = 2048  # rows; below, the call costs more than its SIMD sort gains
+
+
+class ViolationSweep:
+    """Pairs induced by labels inside queries, ready to be counted at any scores.
+
+    All arrays, given and returned, are in the caller's order of rows.
+
+    Parameters
+    ----------
+    label_ranks : (rows,) integers
+        The rank of each row's label among the distinct labels of its query: 0 is the lowest, none is skipped.
+    query_start : (queries + 1,) integers
+        Where each query starts in grouped order.
+    order : (rows,) integers or None
+        The rows in grouped order; None where they already stand so.
+    row_weight : (rows,) float or None
+        A pair weighs the product of its rows' weights.
+    scale : (queries,) float or None
+        A further factor for all pairs of a query.
+    margin : float
+    method : {"auto", "brute", "levels", "fenwick"}
+        How to count; "auto" chooses for each query by its size and its number of levels. "levels" counts
+        queries of more than eight levels as "fenwick".
+    n_threads : int
+    """
+
+    def __init__(
+        self,
+        label_ranks: npt.NDArray[np.integer],
+        query_start: npt.NDArray[np.integer],
+        *,
+        order: npt.NDArray[np.integer] | None = None,
+        row_weight: Floats | None = None,
+        scale: Floats | None = None,
+        margin: float = 1.0,
+        method: Counting = "auto",
+        n_threads: int = 1,
+    ) -> None:
+        self.margin = float(margin)
+        self.n_threads = n_threads
+        self.query_start = np.ascontiguousarray(query_start, dtype=np.int64)
+        self.sizes = np.diff(self.query_start)
+        ranks = label_ranks if order is None else label_ranks[order]
+        self._n_levels = _levels_per_query(ranks, self.query_start)
+        self._counting = _choose_counting(self.sizes, self._n_levels, method)
+        self._order = _grouped_order(ranks, self.sizes, self._counting == _CODES["brute"], order)
+        self._ranks = np.ascontiguousarray(self._grouped(label_ranks), dtype=np.int32)
+        self._row_weight = None if row_weight is None else self.to_grouped(row_weight)
+        self._scale = None if scale is None else np.ascontiguousarray(scale, dtype=np.float64)
+
+    @classmethod
+    def from_levels(
+        cls,
+        levels: Levels,
+        queries: Queries,
+        *,
+        row_weight: Floats | None = None,
+        scale: Floats | None = None,
+        margin: float = 1.0,
+        n_threads: int = 1,
+    ) -> ViolationSweep:
+        """Take the labels' ranks from levels that were found already."""
+        first_level = np.searchsorted(levels.query, np.arange(len(queries)))
+        rank = np.arange(levels.query.size) - first_level[levels.query]
+        ranks = np.empty(levels.n_rows, dtype=np.int32)
+        ranks[levels.order] = np.repeat(rank, np.diff(levels.start))
+        return cls(
+            ranks,
+            queries.offsets,
+            order=queries.order,
+            row_weight=row_weight,
+            scale=scale,
+            margin=margin,
+            n_threads=n_threads,
+        )
+
+    def at(self, scores: npt.NDArray[np.floating]) -> Violations:
+        """Sort by score and return the pairs violated there."""
+        score = self.to_grouped(scores)
+        n_rows = score.size
+        order = np.empty(n_rows, dtype=np.int32)
+        sorted_score, sorted_rank = np.empty(n_rows), np.empty(n_rows, dtype=np.int32)
+        swept = self._counting > _CODES["brute"]
+        for query in np.flatnonzero(swept & (self.sizes >= _NUMPY_SORTS_FROM)):
+            rows = slice(self.query_start[query], self.query_start[query + 1])
+            order[rows] = np.argsort(score[rows])
+        _core.sort_scores(
+            self.kernel_queries(), score, _NUMPY_SORTS_FROM, order, sorted_score, sorted_rank, self.n_threads
+        )
+        return Violations(self, score, order, sorted_score, sorted_rank)
+
+    def kernel_queries(self) -> _core.RankedQueries:
+        """Return the kernels' view of the arrays; made for each call, so that a sweep can be pickled."""
+        return _core.RankedQueries(
+            self.query_start, self._counting, self._n_levels, self._ranks, self._row_weight, self._scale
+        )
+
+    def to_grouped(self, values: npt.NDArray[np.floating]) -> Floats:
+        """Bring rows from the caller's order into that of the kernels."""
+        return np.ascontiguousarray(self._grouped(values), dtype=np.float64)
+
+    def from_grouped(self, values: Floats) -> Floats:
+        """Bring rows from the order of the kernels into the caller's."""
+        if self._order is None:
+            return values
+        out = np.empty_like(values)
+        out[self._order] = values
+        return out
+
+    def _grouped(self, values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
+        return values if self._order is None else values[self._order]
+
+
+@dataclass(frozen=True)
+class SmoothedHinge:
+    """The Huberised hinge at a point: phi(t) = 0 | t²/2δ | t - δ/2, with t = margin - (f_i - f_j).
+
+    Attributes
+    ----------
+    value : float
+        The weighted sum of phi.
+    gradient : (rows,) float64
+        Its derivative by the scores.
+    active : float
+        The weighted sum of the slopes ``a = phi'(t) = clip(t/δ, 0, 1)``. With N the total weight of all pairs
+        and ``g = X'gradient / N``, the hinge problem's minimum is at least ``active/N - |g|²/(4 alpha)``.
+    """
+
+    value: float
+    gradient: Floats
+    active: float
+
+
+@dataclass(frozen=True)
+class Violations:
+    """The subgraph of pairs that are violated at some scores, made by `ViolationSweep.at`; implements `PairGraph`."""
+
+    sweep: ViolationSweep
+    _score: Floats
+    _order: npt.NDArray[np.int32]
+    _sorted_score: Floats
+    _sorted_rank: npt.NDArray[np.int32]
+
+    @cached_property
+    def weight(self) -> float:
+        """The total weight of the violated pairs."""
+        return float(self._counts[0].sum())
+
+    @cached_property
+    def won(self) -> Floats:
+        """For each row, the weight of the violated pairs that it should win."""
+        return self.sweep.from_grouped(self._counts[0])
+
+    @cached_property
+    def lost(self) -> Floats:
+        """For each row, the weight of the violated pairs that it should lose."""
+        return self.sweep.from_grouped(self._counts[1])
+
+    @cached_property
+    def net_wins(self) -> Floats:
+        """`won` minus `lost`."""
+        return self.sweep.from_grouped(self._counts[0] - self._counts[1])
+
+    @property
+    def pull(self) -> Floats:
+        """``r = A'Ωz``; every wanted difference is the margin."""
+        return self.sweep.margin * self.net_wins
+
+    @property
+    def constant(self) -> Floats:
+        """``c = z'Ωz``."""
+        return np.array(self.sweep.margin**2 * self.weight)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the pairs refer to."""
+        return int(self._score.size)
+
+    @property
+    def blocks(self) -> None:
+        """Violated pairs have no structure by level that a fused product could use."""
+
+    def hinge(self) -> float:
+        """Return the weighted sum of ``max(0, margin - (f_i - f_j))``; a subgradient is `-net_wins`."""
+        won, lost = self._counts
+        return float(self.sweep.margin * self.weight - (won - lost) @ self._centred_score)
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Return ``L_V v`` for a vector or a (rows, columns) block."""
+        grouped = self.sweep.to_grouped(v)
+        out = np.empty_like(grouped)
+        _core.violation_laplacian(
+            self.sweep.kernel_queries(),
+            self._kernel_point(),
+            self.sweep.margin,
+            *self._counts,
+            grouped,
+            out,
+            self.sweep.n_threads,
+        )
+        return self.sweep.from_grouped(out)
+
+    def smoothed(self, delta: float) -> SmoothedHinge:
+        """Return value and gradient of the Huberised hinge; they tend to the hinge's as ``delta`` goes to 0.
+
+        Swept queries subtract sums over two windows and divide by `delta`: with D the spread of a query's
+        scores, the rounding error of a slope is about ``1e-16 D / delta``, of a pair's value D times that.
+        """
+        won, lost, excess = (np.empty_like(self._score) for _ in range(3))
+        _core.smoothed_violations(
+            self.sweep.kernel_queries(),
+            self._kernel_point(),
+            self.sweep.margin,
+            delta,
+            won,
+            lost,
+            excess,
+            self.sweep.n_threads,
+        )
+        gradient = lost - won
+        active = float(won.sum())
+        # phi = (a t + max(t - δ, 0)) / 2, and the sum of ω a (f_i - f_j) is -gradient'f.
+        value = (self.sweep.margin * active + gradient @ self._centred_score + excess.sum()) / 2
+        return SmoothedHinge(float(value), self.sweep.from_grouped(gradient), active)
+
+    @cached_property
+    def _counts(self) -> tuple[Floats, Floats]:
+        won, lost = np.empty_like(self._score), np.empty_like(self._score)
+        _core.violation_counts(
+            self.sweep.kernel_queries(),
+            self._kernel_point(),
+            self.sweep.margin,
+            won,
+            lost,
+            self.sweep.n_threads,
+        )
+        return won, lost
+
+    @cached_property
+    def _centred_score(self) -> Floats:
+        """The scores less one of their query's: differences are all that counts, and offsets cost digits."""
+        filled = np.flatnonzero(self.sweep.sizes)
+        first = self._score[self.sweep.query_start[filled]]
+        centred: Floats = self._score - np.repeat(first, self.sweep.sizes[filled])
+        return centred
+
+    def _kernel_point(self) -> _core.SortedScores:
+        return _core.SortedScores(self._score, self._order, self._sorted_score, self._sorted_rank)
+
+
+def _levels_per_query(
+    ranks: npt.NDArray[np.integer], query_start: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int32]:
+    n_levels = np.zeros(query_start.size - 1, dtype=np.int32)
+    filled = np.flatnonzero(np.diff(query_start))
+    if filled.size:  # reduceat would give an empty query the next one's first row
+        n_levels[filled] = np.maximum.reduceat(ranks, query_start[filled]) + 1
+    return n_levels
+
+
+def _choose_counting(
+    sizes: npt.NDArray[np.int64], n_levels: npt.NDArray[np.int32], method: Counting
+) -> npt.NDArray[np.uint8]:
+    swept = np.where(n_levels <= _MAX_LEVELS, _CODES["levels"], _CODES["fenwick"])
+    if method == "auto":
+        codes = np.where(sizes <= _BRUTE_UP_TO, _CODES["brute"], swept)
+    elif method == "levels":
+        codes = swept
+    else:
+        codes = np.full(sizes.size, _CODES[method])
+    return np.where(n_levels > 1, codes, 0).astype(np.uint8)
+
+
+def _grouped_order(
+    ranks: npt.NDArray[np.integer],
+    sizes: npt.NDArray[np.int64],
+    is_brute: npt.NDArray[np.bool_],
+    order: npt.NDArray[np.integer] | None,
+) -> npt.NDArray[np.int64] | None:
+    """Return rows by query and, where brute force counts, by label; None if that is the caller's order.
+
+    Large queries keep the caller's order: permuting their arrays at random would cost as much as a sweep.
+    """
+    if is_brute.any():
+        query = np.repeat(np.arange(sizes.size), sizes)
+        by_label = np.lexsort((np.where(is_brute[query], ranks, 0), query))
+        order = by_label if order is None else order[by_label]
+    if order is None or np.array_equal(order, np.arange(order.size)):
+        return None
+    return np.asarray(order, dtype=np.int64)
