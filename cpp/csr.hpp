@@ -99,7 +99,8 @@ inline void row_scatter(const Csr<Value, Column, Offset>& X, int64_t i, const do
     for (int c = 0; c < K; ++c) factor[c] = u[c];
     int64_t e = 0;
     if constexpr (K == 1) {
-        // Both values are read before g is written, for the compiler cannot know that g is not part of X: 5 %.
+        // Both values are read before g is written, for the compiler cannot know that g is not part of X:
+        // 5 % for float, 1 % for double.
         for (; e + 2 <= length; e += 2) {
             const double a = factor[0] * value[e], b = factor[0] * value[e + 1];
             const int64_t at_a = static_cast<int64_t>(id[e]), at_b = static_cast<int64_t>(id[e + 1]);

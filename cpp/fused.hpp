@@ -77,7 +77,8 @@ private:
         }
     }
 
-    // Scattering leaves memory idle, and the next chunk is about to be read: asking for it now saves 10 %.
+    // Scattering leaves memory idle, and the next chunk is about to be read. Asking for it now saved 8 % (double) and
+    // 3 to 5 % (float) of this loop alone; in the whole product the gain for double was within the noise.
     void scatter(int64_t chunk, const double* f, double* g) const {
         const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
         const int64_t* order = panel_.blocks.order;
