@@ -74,9 +74,8 @@ def _distance(model, X, y, alpha):
 
 def print_selection(rows, results):
     print(f"\nChoosing alpha from 21 at {rows} rows, {VALIDATION_ROWS} validation rows")
-    print(
-        f"{'':32} {'products':>9} {'seconds':>9} {'best error':>11} {'alpha':>9}   products and time of the hybrid surface"
-    )
+    head = ("products", "seconds", "best error", "alpha")
+    print(f"{'':32} {head[0]:>9} {head[1]:>9} {head[2]:>11} {head[3]:>9}   the hybrid surface took")
     hybrid = results["surface, hybrid"]
     for name, r in results.items():
         ratio = f"1/{r['products'] / hybrid['products']:.0f}, 1/{r['seconds'] / hybrid['seconds']:.1f}"
@@ -96,9 +95,7 @@ def against_one_fit(rows, repeats):
     ridge = Ridge(chosen.alpha_, solver="sparse_cg", tol=1e-5)
     timings = interleave(
         {
-            "Ridge(solver='sparse_cg'), one alpha": lambda: Ridge(
-                chosen.alpha_, solver="sparse_cg", tol=1e-5
-            ).fit(X, y),
+            "Ridge(solver='sparse_cg'), one alpha": lambda: ridge.fit(X, y),
             "RankRLSCV, evaluation set": lambda: RankRLSCV(GRID).fit(X, y, eval_set=(X_val, y_val)),
             "RankRLSCV, eight folds": lambda: RankRLSCV(GRID, cv=8).fit(X, y),
         },
