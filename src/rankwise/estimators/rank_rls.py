@@ -255,11 +255,11 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
     def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
         n_features = design.shape[1]
         needs_diagonal = self.precondition is not None or self.scaling != 0
-        if needs_diagonal and not forms_matrix and not fits_direct(n_features):
+        if needs_diagonal and design.kind == "operator" and not fits_direct(n_features):
             raise UnsuitableSolverError(
-                "precondition and scaling need the diagonal of X'LX, which for pairs comes only with the whole matrix "
-                f"of {n_features} × {n_features}.",
-                "use precondition=None and scaling=0, and scale the columns before if their scales differ much.",
+                "precondition and scaling need the diagonal of X'LX, which for a LinearOperator comes only with the "
+                f"whole matrix of {n_features} × {n_features}.",
+                "use precondition=None and scaling=0, or pass a dense or sparse X.",
             )
         if self.solver == "auto":
             return choose_solver(design, forms_matrix=forms_matrix)
