@@ -124,11 +124,6 @@ def test_a_pair_and_its_contradiction_say_that_the_two_tie():
     assert model.n_pairs_ == len(both)
 
 
-def test_early_stopping_is_refused_rather_than_ignored():
-    with pytest.raises(InvalidInputError, match="early_stopping=False"):
-        RankRLS(early_stopping=True).fit_pairs([[0.0], [1.0]], [[1, 0]])
-
-
 def test_what_is_reported():
     X = np.arange(14.0).reshape(7, 2)
     model = RankRLS().fit_pairs(X, [[1, 0], [2, 1], [5, 4], [0, 2]], [1, 2, 1, 0])
