@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
 from oracles import Pairs, label_pairs, solve_rankrls
-from rankwise import RankRLS
+from rankwise import RankRLS, RankRLSCV
 from rankwise.data import stack_preferred
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
 from rankwise.pairs.labels import COSTS, TIES
@@ -88,6 +88,8 @@ def test_many_columns_need_no_matrix_for_its_diagonal():
     assert RankRLS().fit_pairs(X, [[0, 1]]).solver_ == "cg"
     with pytest.raises(UnsuitableSolverError, match="precondition=None"):
         RankRLS(solver="cg", precondition="jacobi").fit_pairs(aslinearoperator(X), [[0, 1]])
+    with pytest.raises(UnsuitableSolverError, match="scaling=0"):
+        RankRLSCV(scaling=0.25).fit_pairs(aslinearoperator(X), [[0, 1]], eval_set=(X, [[0, 1]]))
 
 
 @settings(max_examples=30, deadline=None)

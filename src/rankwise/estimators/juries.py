@@ -21,6 +21,7 @@ from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.resampling import EvaluationRows, FoldPairs, FoldRows, Judge, LeftOutPairs, hold_out
+from rankwise.solvers.choose import require_diagonal
 from rankwise.solvers.surface import System
 
 __all__ = [
@@ -181,6 +182,7 @@ def scaled_objective(
     objective = SquaredObjective(design, graph)
     if power == 0:
         return objective, None
+    require_diagonal(design)
     scale = prior_scale(objective, power)
     return ScaledObjective(objective, scale), scale
 

@@ -26,7 +26,14 @@ from rankwise.metrics import Metric, get_metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.resampling import hold_out
-from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver, fits_direct, matrix_bytes
+from rankwise.solvers.choose import (
+    SOLVERS,
+    SolverOptions,
+    choose_solver,
+    fits_direct,
+    matrix_bytes,
+    require_diagonal,
+)
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankRLS"]
@@ -206,8 +213,13 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
 
         Parameters
         ----------
-        X, pairs, magnitude, weight
-            As in `PairwiseRanker.fit_pairs`.
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2)
+            Row numbers of winner and loser.
+        magnitude : float or array-like of shape (pairs,), optional
+            By how much the winner is preferred, 1 by default; 0 says that the two tie. `cost` says what it does.
+        weight : float or array-like of shape (pairs,), optional
+            How much each pair weighs, 1 by default; 0 leaves it out.
         eval_set : tuple (X, pairs) or (X, pairs, weight), optional
             What early stopping watches; the pairs are row numbers of the X beside them. By default a share of the
             training pairs is held out: `validation_fraction` of the couples of rows that are compared, chosen by the
@@ -303,12 +315,8 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
     def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
         n_features = design.shape[1]
         needs_diagonal = self.precondition is not None or self.scaling != 0
-        if needs_diagonal and design.kind == "operator" and not fits_direct(n_features):
-            raise UnsuitableSolverError(
-                "precondition and scaling need the diagonal of X'LX, which for a LinearOperator comes only with the "
-                f"whole matrix of {n_features} × {n_features}.",
-                "use precondition=None and scaling=0, or pass a dense or sparse X.",
-            )
+        if needs_diagonal:
+            require_diagonal(design)
         if self.solver == "auto":
             return choose_solver(design, forms_matrix=forms_matrix)
         if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
