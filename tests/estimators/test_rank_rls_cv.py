@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupKFold, ShuffleSplit
 
 from rankwise import RankRLS, RankRLSCV
 from rankwise.estimators import krylov_fit
+from rankwise.estimators.folds import folds_of_rows
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
 from rankwise.resampling import FoldRows
@@ -116,7 +117,7 @@ def test_rows_of_one_ranking_averaged_or_pooled(averaging):
     model = RankRLSCV(GRID, cv=3, averaging=averaging, method="tikhonov", tol=1e-10)
     model.fit(problem.X, problem.y)
     assert model.cv_ == "3 folds of rows"
-    fold = model._deal(model._training_data(problem.X, problem.y, None, None, None))
+    fold, _ = folds_of_rows(3, model._training_data(problem.X, problem.y, None, None, None), 0)
     metric = get_metric("pairwise_error")
     for index, alpha in enumerate(GRID):
         scores, errors = np.empty(300), []
@@ -143,7 +144,7 @@ def test_several_outputs_choose_for_themselves(sparse, ties):
     assert model.coef_.shape == (2, 30)
     for output in range(2):
         alone = RankRLSCV(GRID, cv=3, ties=ties)
-        fold = model._deal(model._training_data(X, Y, problem.qid, None, None))
+        fold, _ = folds_of_rows(3, model._training_data(X, Y, problem.qid, None, None), 0)
         alone.cv = FixedFolds(fold)
         alone.fit(X, Y[:, output], problem.qid)
         assert alone.alpha_ == model.alpha_[output]
