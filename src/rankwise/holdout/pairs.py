@@ -16,7 +16,7 @@ from rankwise.pairs.graph import Floats
 
 __all__ = ["leave_pair_out_differences", "leave_pair_out_error"]
 
-_ROUNDING = 1e-13
+_ROUNDING = 1e-11
 _PAIR_BLOCK = 1 << 17  # pairs judged at a time: their numbers stay in cache
 
 
