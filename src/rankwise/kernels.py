@@ -1,8 +1,8 @@
 """Kernels end here: a kernel, or a reduced set of basis rows, becomes an explicit design.
 
 With basis rows B, ``Z = K(·, B) K(B, B)^-1/2`` has ``ZZ' = K(·, B) K(B, B)^+ K(B, ·)``: the "subset of regressors"
-(Nyström) approximation, exact where B holds all rows. From Z on the linear code runs, and a linear model ``w`` predicts as
-``K(x, B) a`` with the dual coefficients ``a = K(B, B)^-1/2 w``.
+(Nyström) approximation, exact where B holds all rows. From Z on the linear code runs, and a linear model ``w``
+predicts as ``K(x, B) a`` with the dual coefficients ``a = K(B, B)^-1/2 w``.
 
 Kernel rows are made in blocks and in float64, whatever the input holds.
 """
@@ -19,8 +19,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
 from rankwise.blocks import Folds, QueryBlocks
-from rankwise.design import CsrDesign, DenseDesign, Design, GramProduct
-from rankwise.design import gram
+from rankwise.design import CsrDesign, DenseDesign, Design, GramProduct, gram
 from rankwise.design.protocol import Floats, RowIndex
 from rankwise.exceptions import MemoryLimitError
 from rankwise.memory import available_memory

@@ -80,7 +80,8 @@ def test_groups_of_queries(settings, kind, features, weighted, folds):
     target = factor.target(graph.pull)[:, None]
     codes = queries.codes % 3 if folds else queries.codes
     groups = groups_of(codes)
-    sees_pairs = (np.abs(factor.apply(np.eye(36))) > 1e-12).any(axis=1)  # rows without a pair have no place in F's coordinates
+    # Rows without a pair have no place in the factor's coordinates.
+    sees_pairs = (np.abs(factor.apply(np.eye(36))) > 1e-12).any(axis=1)
     residual = held_out_residuals(decompose(kind, X, factor), target, groups, ALPHAS, n_threads=2)
     for a, alpha in enumerate(ALPHAS):
         predicted = factor.solve(target[:, 0] - residual[a, :, 0])

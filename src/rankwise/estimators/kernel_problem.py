@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,9 @@ class KernelProblem:
     def matrix(self, copies: int) -> Floats:
         """Return the kernel of all rows as a new array, if `copies` matrices of its size fit."""
         self.budget.demand(
-            8 * copies * self.n_rows**2, self.n_rows, f"The kernel of {self.n_rows} rows and its decomposition"
+            8 * copies * self.n_rows**2,
+            self.n_rows,
+            f"The kernel of {self.n_rows} rows and its decomposition",
         )
         if self.kernel.is_precomputed:
             return np.array(self.X, dtype=np.float64, order="C", copy=True)
@@ -103,17 +106,22 @@ class KernelProblem:
         )
 
 
-def resolve_gamma(gamma: Any, X: Any) -> float:
-    """Return gamma as a number: "scale" is 1 / (columns · variance of X), "auto" 1 / columns."""
+def resolve_gamma(gamma: Any, X: Any, row_weight: Floats | None) -> float:
+    """Return gamma as a number: "scale" is 1 / (columns · variance of X), "auto" 1 / columns.
+
+    The variance is over the entries of all rows, each as often as the row weighs.
+    """
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "auto"))
         if gamma == "auto":
-            return 1.0 / X.shape[1]
-        mean = float(X.mean())
-        squares = float(X.multiply(X).mean()) if sp.issparse(X) else float(np.square(X, dtype=np.float64).mean())
-        variance = squares - mean**2
+            return 1.0 / int(X.shape[1])
+        weight = np.ones(X.shape[0]) if row_weight is None else row_weight
+        share = weight / (weight.sum() * X.shape[1])
+        squared = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
+        mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
+        variance = float(share @ np.asarray(squared.sum(axis=1)).ravel()) - mean**2
         return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if isinstance(gamma, bool) or not np.isscalar(gamma) or not 0 < float(gamma) < np.inf:
+    if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
         raise InvalidInputError(
             f"gamma={gamma!r} is not a positive number.", "use 'scale', 'auto' or a number above 0."
         )
@@ -125,7 +133,11 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int) -> Rows | None:
     if basis is None:
         return None
     n_rows = X.shape[0]
-    method, size = basis if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str) else ("random", basis)
+    method, size = (
+        basis
+        if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str)
+        else ("random", basis)
+    )
     check_choice("basis", method, BASIS_METHODS)
     if np.ndim(size) == 1:
         return _check_rows(np.asarray(size), n_rows)
@@ -148,7 +160,8 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int) -> Rows | None:
 def _check_rows(rows: npt.NDArray[Any], n_rows: int) -> Rows:
     if rows.dtype.kind not in "iu" or rows.size == 0 or rows.min() < 0 or rows.max() >= n_rows:
         raise InvalidInputError(
-            f"basis must hold row indices from 0 to {n_rows - 1}.", "pass integers, for example np.arange(200)."
+            f"basis must hold row indices from 0 to {n_rows - 1}.",
+            "pass integers, for example np.arange(200).",
         )
     if np.unique(rows).size != rows.size:
         raise InvalidInputError("basis names a row twice.", "pass np.unique(basis).")

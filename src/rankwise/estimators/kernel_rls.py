@@ -31,7 +31,7 @@ from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.solution import Status
 
-__all__ = ["KernelRanker", "KernelRankRLS"]
+__all__ = ["KernelRankRLS", "KernelRanker"]
 
 _HAS_GAMMA = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
 _HAS_OFFSET = {"poly", "polynomial", "sigmoid"}
@@ -69,14 +69,13 @@ class KernelRanker(LinearRankRLS):
     def _problem(self, data: TrainingData, gamma: Any) -> KernelProblem:
         """Resolve the kernel and the reduced set, and set the attributes that describe them."""
         design = data.design
-        is_operator = isinstance(design, OperatorDesign)
-        if is_operator and self.kernel != "precomputed":
+        if isinstance(design, OperatorDesign) and self.kernel != "precomputed":
             raise InvalidInputError(
                 f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
-        X = design.operator if is_operator else matrix_rows(design)
-        self.kernel_ = self._make_kernel(gamma, X)
+        X = design.operator if isinstance(design, OperatorDesign) else matrix_rows(design)
+        self.kernel_ = self._make_kernel(gamma, X, data.row_weight)
         if self.kernel_.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
@@ -87,11 +86,11 @@ class KernelRanker(LinearRankRLS):
             self.kernel_, X, self.basis_, MemoryBudget(self.memory_limit), data.design.n_threads
         )
 
-    def _make_kernel(self, gamma: Any, X: Any) -> Kernel:
+    def _make_kernel(self, gamma: Any, X: Any, row_weight: Floats | None) -> Kernel:
         parameters = dict(self.kernel_params or {})
         if isinstance(self.kernel, str):
             if self.kernel in _HAS_GAMMA:
-                self.gamma_ = resolve_gamma(gamma, X)
+                self.gamma_ = resolve_gamma(gamma, X, row_weight)
                 parameters.setdefault("gamma", self.gamma_)
             if self.kernel in _HAS_OFFSET:
                 parameters.setdefault("coef0", self.coef0)

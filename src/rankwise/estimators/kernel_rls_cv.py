@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from numbers import Integral
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
@@ -11,7 +12,7 @@ from sklearn.base import clone
 from rankwise.data.validation import check_choice
 from rankwise.estimators.kernel_problem import KernelProblem
 from rankwise.estimators.kernel_rls import KernelRanker
-from rankwise.estimators.kernel_selection import Candidate, Plan, decompose, judge
+from rankwise.estimators.kernel_selection import Candidate, Plan, decompose, given_folds, judge
 from rankwise.estimators.linear_rls import check_count
 from rankwise.estimators.selection import check_alphas
 from rankwise.estimators.training import TrainingData
@@ -44,10 +45,11 @@ class KernelRankRLSCV(KernelRanker):
         The grid.
     gammas : array-like, default=None
         Values of gamma to try; None means `gamma` alone.
-    cv : "auto", "leave-query-out", "leave-pair-out" or int, default="auto"
-        An integer makes so many folds of whole queries, or of the rows of one ranking. Leave-pair-out judges each pair of
-        rows of one global ranking by the model that saw neither. "auto" leaves out queries where there are several;
-        in one ranking pairs, up to 2000 rows, and else makes 10 folds.
+    cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
+        An integer makes so many folds of whole queries, or of the rows of one ranking. Leave-pair-out judges each
+        pair of rows of one global ranking by the model that saw neither. "auto" leaves out queries where
+        there are several; in one ranking pairs, up to 2000 rows, and else makes 10 folds. Also a scikit-learn
+        splitter, or a list of its splits, that puts each row into at most one test set.
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     scoring : str or Metric, default="pairwise_error"
@@ -87,6 +89,10 @@ class KernelRankRLSCV(KernelRanker):
     >>> model.cv_errors_.shape, bool(model.best_score_ < 0.15)
     ((2, 21), True)
     """
+
+    # Nothing iterates here; the shared checks ask for them.
+    tol: ClassVar[float] = 0.0
+    max_iter: ClassVar[int | None] = None
 
     def __init__(
         self,
@@ -154,7 +160,7 @@ class KernelRankRLSCV(KernelRanker):
         self._problem(data, chosen)  # sets the attributes of the chosen kernel again
         self._report(data, kept, np.array(tables), gammas.index(chosen), sign)
         if self.nested:
-            self.nested_score_ = self._nested(data, metric, sample_weight, query_importance)
+            self.nested_score_ = self._nested(data, metric)
         return self
 
     def _candidates(self, problem: KernelProblem, data: TrainingData) -> list[Candidate]:
@@ -188,18 +194,24 @@ class KernelRankRLSCV(KernelRanker):
         cv = self._resolve_cv(data, metric)
         if cv == "leave-pair-out":
             self.cv_ = f"leave-pair-out over {queries.n_rows} rows"
-            scale = 1.0 if self.query_weight == "size" else 1.0 / (queries.n_rows - 2)
+            # Pairs that weigh 1 make L m times the centering; without two rows m - 2 times.
+            scale = 1.0 if self.query_weight == "size" else queries.n_rows / (queries.n_rows - 2)
             return Plan("pairs", np.zeros(queries.n_rows, dtype=np.int64), scale)
         if cv == "leave-query-out":
             self.cv_ = f"leave-query-out over {len(queries)} queries"
             return Plan("queries", queries.codes)
         unit, n_units = ("queries", len(queries)) if len(queries) > 1 else ("rows", queries.n_rows)
-        if cv > n_units:
-            raise InvalidInputError(
-                f"cv={cv} is more than the {n_units} {unit} there are.", f"use cv <= {n_units}."
+        if isinstance(cv, Integral):
+            if int(cv) > n_units:
+                raise InvalidInputError(
+                    f"cv={cv} is more than the {n_units} {unit} there are.", f"use cv <= {n_units}."
+                )
+            fold = deal_folds(data.design, data.columns[0], queries, int(cv), self.random_state).astype(
+                np.int64
             )
-        self.cv_ = f"{cv} folds of {unit}"
-        fold = deal_folds(data.design, data.columns[0], queries, int(cv), self.random_state).astype(np.int64)
+        else:
+            fold = given_folds(cv, data)
+        self.cv_ = f"{fold.max() + 1} folds of {unit}"
         if unit == "queries":
             return Plan("queries", fold)
         if self._is_ridge() and self.query_weight == "size":
@@ -240,7 +252,8 @@ class KernelRankRLSCV(KernelRanker):
             )
         if n_rows < 3:
             raise InvalidInputError(
-                f"cv='leave-pair-out' leaves nothing to train on from {n_rows} rows.", "use three rows or more."
+                f"cv='leave-pair-out' leaves nothing to train on from {n_rows} rows.",
+                "use three rows or more.",
             )
         if not can_pair:
             raise InvalidInputError(
@@ -257,7 +270,7 @@ class KernelRankRLSCV(KernelRanker):
     def _is_ridge(self) -> bool:
         return bool(self.ties == "include" and self.cost == "magnitude")
 
-    def _nested(self, data: TrainingData, metric: Metric, sample_weight: Any, importance: Any) -> Any:
+    def _nested(self, data: TrainingData, metric: Metric) -> Any:
         """Choose and fit on all but one outer fold, and judge on that fold."""
         queries = data.queries
         n_units = len(queries) if len(queries) > 1 else queries.n_rows
@@ -267,7 +280,7 @@ class KernelRankRLSCV(KernelRanker):
         is_square = self.kernel_.is_precomputed
         matrix = self._problem(data, self.gamma_ if hasattr(self, "gamma_") else self.gamma).X
         scores = np.empty(data.y.shape)
-        per_row = None if importance is None else data.importance[queries.codes]
+        per_row = None if data.importance is None else data.importance[queries.codes]
         for number in range(n_outer):
             test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
             model = inner.fit(
@@ -281,7 +294,7 @@ class KernelRankRLSCV(KernelRanker):
         groups = queries.codes if len(queries) > 1 else fold
         values = [
             metric(labels, column, groups)
-            for labels, column in zip(data.columns, scores.reshape(scores.shape[0], -1).T, strict=True)
+            for labels, column in zip(data.columns, scores.reshape(data.queries.n_rows, -1).T, strict=True)
         ]
         return np.array(values) if data.several_outputs else float(values[0])
 
@@ -289,13 +302,15 @@ class KernelRankRLSCV(KernelRanker):
         self._check_kernel_parameters()
         if isinstance(self.cv, str):
             check_choice("cv", self.cv, _CV)
-        else:
+        elif isinstance(self.cv, Integral) or not (hasattr(self.cv, "split") or np.iterable(self.cv)):
             check_count("cv", self.cv, optional=False)
             if self.cv == 1:
                 raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
         if not isinstance(self.nested, bool):
             check_count("nested", self.nested, optional=False)
-        gammas = [self.gamma] if self.gammas is None else list(np.atleast_1d(np.asarray(self.gammas)).tolist())
+        gammas = (
+            [self.gamma] if self.gammas is None else list(np.atleast_1d(np.asarray(self.gammas)).tolist())
+        )
         if not gammas:
             raise InvalidInputError("gammas is empty.", "use None, or a list such as [0.01, 0.1, 1].")
         return get_metric(self.scoring), gammas

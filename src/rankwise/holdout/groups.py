@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +23,7 @@ def groups_of(codes: npt.NDArray[np.integer]) -> list[Rows]:
     """Return the rows of each code, as the groups that are held out in turn; negative codes never are."""
     order = np.argsort(codes, kind="stable")
     bounds = np.searchsorted(codes[order], np.arange(int(codes.max(initial=-1)) + 2))
-    return [order[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True) if b > a]
+    return [order[a:b] for a, b in pairwise(bounds) if b > a]
 
 
 def held_out_residuals(

@@ -1,8 +1,8 @@
 """A factor ``F`` of the Laplacian of labels, ``L = F'F``, applied in O(rows): what kernels and hold-out formulas need.
 
 MATH section 1. With row weights ``w``, a level k of weight ``n_k`` spans the unit vector ``u_k = √w / √n_k``.
-In the coordinates ``√w f`` the Laplacian of a query leaves two spaces alone: what sums to zero along each ``u_k``, where
-it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix of levels × levels,
+In the coordinates ``√w f`` the Laplacian of a query leaves two spaces alone: what sums to zero along each ``u_k``,
+where it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix of levels × levels,
 
     B = diag(degree) - s_q (√n_k √n_l W_kl)          W: the coupling of `rankwise.blocks`
 
@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.blocks import QueryBlocks
 from rankwise.pairs.graph import Floats
@@ -57,7 +58,9 @@ class LabelFactor:
         step = max(1, (1 << 20) // max(1, kernel.shape[0]))
         for side in (kernel, kernel.T):
             for first in range(0, side.shape[1], step):
-                side[:, first : first + step] = self.apply(np.ascontiguousarray(side[:, first : first + step]))
+                side[:, first : first + step] = self.apply(
+                    np.ascontiguousarray(side[:, first : first + step])
+                )
         return kernel
 
     @cached_property
@@ -78,7 +81,7 @@ class LabelFactor:
         return root * np.repeat(_reciprocal(self._level_norm), self._level_rows)
 
     @cached_property
-    def _level_rows(self) -> Floats:
+    def _level_rows(self) -> npt.NDArray[np.int64]:
         return np.diff(self.blocks.segment_start)
 
     @cached_property
@@ -102,7 +105,9 @@ class LabelFactor:
     def _between(self) -> list[tuple[slice, Floats, Floats]]:
         """The queries' ``√B`` for the relative coupling, and their pseudo-inverses."""
         blocks, roots = self.blocks, []
-        for query, (first, last) in enumerate(zip(blocks.query_segment, blocks.query_segment[1:], strict=False)):
+        for query, (first, last) in enumerate(
+            zip(blocks.query_segment, blocks.query_segment[1:], strict=False)
+        ):
             levels = slice(int(first), int(last))
             assert blocks.level_value is not None
             gaps = blocks.level_value[levels, None] - blocks.level_value[None, levels]
@@ -122,7 +127,9 @@ class LabelFactor:
         along = np.add.reduceat(u * v, blocks.segment_start[:-1], axis=0)
         within = _reciprocal(self._root_degree) if inverse else self._root_degree
         rest = self._mixed_levels(along, inverse=inverse) - within[:, None] * along
-        return np.repeat(within, self._level_rows)[:, None] * v + u * np.repeat(rest, self._level_rows, axis=0)
+        return np.repeat(within, self._level_rows)[:, None] * v + u * np.repeat(
+            rest, self._level_rows, axis=0
+        )
 
     def _mixed_levels(self, along: Floats, *, inverse: bool) -> Floats:
         """Apply ``√B`` or its pseudo-inverse to the levels' coordinates."""
@@ -141,7 +148,7 @@ class LabelFactor:
         centred = along - nu * np.repeat(np.add.reduceat(nu * along, first, axis=0), n_levels, axis=0)
         scale = np.sqrt(blocks.scale) * size
         scale = _reciprocal(scale) if inverse else scale
-        return np.repeat(scale, n_levels)[:, None] * centred
+        return np.asarray(np.repeat(scale, n_levels)[:, None] * centred)
 
     def _grouped(self, v: Floats, scale: Floats | None = None) -> Floats:
         return _times(scale, v[self.blocks.order].reshape(v.shape[0], -1))
@@ -153,8 +160,8 @@ class LabelFactor:
 
 
 def _times(scale: Floats | None, rows: Floats) -> Floats:
-    return rows if scale is None else scale[:, None] * rows
+    return rows if scale is None else np.asarray(scale[:, None] * rows)
 
 
 def _reciprocal(values: Floats) -> Floats:
-    return np.divide(1.0, values, out=np.zeros_like(values), where=values > 0)
+    return np.asarray(np.divide(1.0, values, out=np.zeros_like(values), where=values > 0))

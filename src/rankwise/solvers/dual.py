@@ -62,7 +62,11 @@ class DualObjective:
 
     @cached_property
     def _matrix(self) -> Floats:
-        K = self._kernel.X if isinstance(self._kernel, DenseDesign) else self._kernel.dot(np.eye(self.n_features))
+        K = (
+            self._kernel.X
+            if isinstance(self._kernel, DenseDesign)
+            else self._kernel.dot(np.eye(self.n_features))
+        )
         return self._factor.sandwich(K)
 
     def diagonal(self) -> Floats:
@@ -88,7 +92,9 @@ class DualPoint:
     @property
     def value(self) -> Floats:
         """The quadratic, one entry an output."""
-        value: Floats = (self._coef * (self._objective.product(self._coef) - 2 * self._objective.rhs)).sum(axis=0)
+        value: Floats = (self._coef * (self._objective.product(self._coef) - 2 * self._objective.rhs)).sum(
+            axis=0
+        )
         return value
 
     @property
