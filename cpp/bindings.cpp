@@ -5,5 +5,6 @@ NB_MODULE(_core, m) {
     m.doc() = "The compiled kernels of rankwise. Arguments are trusted: they were validated above.";
     bind_metrics(m);
     bind_order_statistics(m);
+    bind_preferences(m);
     bind_products(m);
 }

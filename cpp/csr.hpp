@@ -68,17 +68,15 @@ inline void row_dot(const Csr<Value, Column, Offset>& X, int64_t i, const double
     const Column* id = X.ids + X.start[i];
     const int64_t length = static_cast<int64_t>(X.start[i + 1] - X.start[i]);
     if constexpr (K == 1) {
-        // Four sums: one alone waits four cycles for each addition.
-        double a = 0, b = 0, c = 0, d = 0;
+        // Two sums: with more, what is left at the end of a row costs a mispredicted branch that outweighs them.
+        double a = 0, b = 0;
         int64_t e = 0;
-        for (; e + 4 <= length; e += 4) {
+        for (; e + 2 <= length; e += 2) {
             a += value[e] * v[id[e]];
             b += value[e + 1] * v[id[e + 1]];
-            c += value[e + 2] * v[id[e + 2]];
-            d += value[e + 3] * v[id[e + 3]];
         }
-        for (; e < length; ++e) a += value[e] * v[id[e]];
-        out[0] = (a + b) + (c + d);
+        if (e < length) a += value[e] * v[id[e]];
+        out[0] = a + b;
     } else {
         double sum[K] = {};
         for (int64_t e = 0; e < length; ++e) {
@@ -98,11 +96,39 @@ inline void row_scatter(const Csr<Value, Column, Offset>& X, int64_t i, const do
     const int64_t length = static_cast<int64_t>(X.start[i + 1] - X.start[i]);
     double factor[K];
     for (int c = 0; c < K; ++c) factor[c] = u[c];
-    for (int64_t e = 0; e < length; ++e) {
+    int64_t e = 0;
+    if constexpr (K == 1) {
+        // Both values are read before g is written, for the compiler cannot know that g is not part of X: 5 %.
+        for (; e + 2 <= length; e += 2) {
+            const double a = factor[0] * value[e], b = factor[0] * value[e + 1];
+            const int64_t at_a = static_cast<int64_t>(id[e]), at_b = static_cast<int64_t>(id[e + 1]);
+            g[at_a] += a;
+            g[at_b] += b;
+        }
+    }
+    for (; e < length; ++e) {
         const double x = value[e];
         double* entry = g + static_cast<int64_t>(id[e]) * K;
         for (int c = 0; c < K; ++c) entry[c] += factor[c] * x;
     }
+}
+
+inline void prefetch([[maybe_unused]] const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#endif
+}
+
+// Asks memory for the first bytes of row i: as many lines in every row, for a loop of varying length would mispredict.
+template <typename Value, typename Column, typename Offset>
+inline void prefetch_row(const Csr<Value, Column, Offset>& X, int64_t i, int64_t length) {
+    constexpr int64_t line = 64;
+    const char* values = reinterpret_cast<const char*>(X.values + X.start[i]);
+    const char* ids = reinterpret_cast<const char*>(X.ids + X.start[i]);
+    const int64_t left = static_cast<int64_t>(X.start[X.rows] - X.start[i]);
+    if (left < length + line) return;  // no addresses outside the arrays
+    for (int64_t at = 0; at < length * static_cast<int64_t>(sizeof(Value)); at += line) prefetch(values + at);
+    for (int64_t at = 0; at < length * static_cast<int64_t>(sizeof(Column)); at += line) prefetch(ids + at);
 }
 
 // Vectors first .. first + width - 1 of the row-major (n, k) array V, packed and with columns renamed.

@@ -225,3 +225,14 @@ def shift_rows(
 def couple_relative(
     blocks: Blocks, first: int, last: int, sums: _Doubles, out: _Doubles, n_threads: int
 ) -> None: ...
+
+# ---- preferences (cpp/preferences.hpp): the Laplacian of a list of neighbours, written to `out`
+
+def preference_laplacian(
+    start: _Integers,
+    neighbour: npt.NDArray[np.int32] | _Integers,
+    weight: _Doubles | None,
+    F: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...

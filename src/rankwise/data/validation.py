@@ -191,9 +191,9 @@ def _as_column(values: Any) -> npt.NDArray[Any]:
 
 def _missing(ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     if ids.dtype.kind == "f":
-        return np.isnan(ids)
+        return np.asarray(np.isnan(ids), dtype=np.bool_)
     if ids.dtype.kind in "mM":
-        return np.isnat(ids)
+        return np.asarray(np.isnat(ids), dtype=np.bool_)
     if ids.dtype == object:
         # NaN and pandas.NA are the values that do not equal themselves
         return np.fromiter((v is None or _differs_from_itself(v) for v in ids), np.bool_, count=ids.size)

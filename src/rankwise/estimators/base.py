@@ -28,6 +28,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
+    fitted_with_qid_: bool
+    n_queries_: int
+    n_pairs_: Any  # one number, or one an output
+    n_ignored_queries_: Any
+
     def predict(self, X: Any) -> Floats:
         """Return a score for each row of X: higher is better.
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.data.validation import check_choice, check_importance
 from rankwise.design import Design, as_design
 from rankwise.estimators.base import Ranker
+from rankwise.estimators.pairwise import NEAR_TIE
 from rankwise.estimators.selection import judge_rows, read_eval_set
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
@@ -21,9 +22,6 @@ from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 from rankwise.resampling import Judge
 
 __all__ = ["LinearRankRLS", "check_count", "check_number"]
-
-# Pairs whose labels differ by less than this share of the largest difference dominate the relative cost.
-_NEAR_TIE = 1e-4
 
 
 class LinearRankRLS(Ranker):
@@ -100,7 +98,7 @@ class LinearRankRLS(Ranker):
             return
         for levels in data.levels:
             gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
-            if gaps.size and gaps.min() < _NEAR_TIE * gaps.max():
+            if gaps.size and gaps.min() < NEAR_TIE * gaps.max():
                 warnings.warn(
                     f"Labels that differ by only {gaps.min():.3g} weigh 1/difference² in cost='relative' and "
                     "dominate the fit. Hint: round the labels, or use cost='magnitude'.",

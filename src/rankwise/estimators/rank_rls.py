@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Real
 from typing import Any
@@ -15,11 +16,13 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.data.validation import check_choice
 from rankwise.design import Design
 from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
+from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.estimators.surface_search import SurfaceSearch
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.metrics import Metric, get_metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
+from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.resampling import hold_out
 from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver, fits_direct, matrix_bytes
 from rankwise.solvers.solution import Solution, Status
@@ -29,7 +32,7 @@ __all__ = ["RankRLS"]
 _EARLY_STOPPED = 1000  # iterations; early stopping usually ends after some tens
 
 
-class RankRLS(LinearRankRLS):
+class RankRLS(PairwiseRanker, LinearRankRLS):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -107,6 +110,8 @@ class RankRLS(LinearRankRLS):
     1.0
     """
 
+    coef_: Floats
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -176,12 +181,18 @@ class RankRLS(LinearRankRLS):
         data = self._training_data(X, y, qid, sample_weight, query_importance)
         if self.early_stopping:
             return self._fit_early_stopped(data, eval_set)
-        self.solver_ = self._resolve_solver(data.design)
-        solutions = [self._solve(SquaredObjective(data.design, graph)) for graph in data.graphs()]
-        coef = np.column_stack([s.coef for s in solutions]) if data.several_outputs else solutions[0].coef
+        self._learn(data.design, data.graphs())
+        if data.several_outputs:
+            self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
+        return self
+
+    def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
+        """Solve every graph's problem; several graphs are several outputs."""
+        self.solver_ = self._resolve_solver(design, forms_matrix=graphs[0].blocks is not None)
+        solutions = [self._solve(SquaredObjective(design, graph)) for graph in graphs]
+        coef = np.column_stack([s.coef for s in solutions]) if len(solutions) > 1 else solutions[0].coef
         self.coef_ = np.ascontiguousarray(coef.T)
         self.n_iter_ = max(s.n_iter for s in solutions)
-        return self
 
     def _fit_early_stopped(self, data: TrainingData, eval_set: Any) -> RankRLS:
         """Read one column of the regularisation surface, and keep its best iterate."""
@@ -229,7 +240,7 @@ class RankRLS(LinearRankRLS):
                 f"{objective.n_features} columns, and alpha={self.alpha} does not choose between the "
                 "solutions: the one of least norm was taken. Hint: use alpha > 0.",
                 scipy.linalg.LinAlgWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         elif not solution.status.is_good:
             warnings.warn(
@@ -237,14 +248,21 @@ class RankRLS(LinearRankRLS):
                 f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter "
                 "or tol, use a larger alpha, or scale the columns.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         return solution
 
-    def _resolve_solver(self, design: Design) -> str:
-        if self.solver == "auto":
-            return choose_solver(design)
+    def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
         n_features = design.shape[1]
+        needs_diagonal = self.precondition is not None or self.scaling != 0
+        if needs_diagonal and not forms_matrix and not fits_direct(n_features):
+            raise UnsuitableSolverError(
+                "precondition and scaling need the diagonal of X'LX, which for pairs comes only with the whole matrix "
+                f"of {n_features} × {n_features}.",
+                "use precondition=None and scaling=0, and scale the columns before if their scales differ much.",
+            )
+        if self.solver == "auto":
+            return choose_solver(design, forms_matrix=forms_matrix)
         if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
             raise UnsuitableSolverError(
                 f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "

@@ -1,10 +1,10 @@
 """Ranking metrics over queries: ragged, in any row order, in O(m log m), with their conventions named."""
 
-from rankwise.metrics.concordance import auc, concordance, kendall_tau, pairwise_error
 from rankwise.metrics.gain import err, mean_ndcg, ndcg
 from rankwise.metrics.metric import Evaluator, Metric, PerQuery
-from rankwise.metrics.precision import average_precision, precision, reciprocal_rank
+from rankwise.metrics.pairwise import auc, concordance, kendall_tau, pairwise_error
 from rankwise.metrics.preferences import preference_error
+from rankwise.metrics.relevance import average_precision, precision, reciprocal_rank
 from rankwise.metrics.table import METRICS, evaluate, get_metric, per_query
 
 __all__ = [

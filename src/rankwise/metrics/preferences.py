@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwise.data.validation import check_numbers, check_weights
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.metrics.concordance import check_tie_cost
+from rankwise.metrics.pairwise import check_tie_cost
 
 __all__ = ["preference_error"]
 

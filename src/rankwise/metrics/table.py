@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics.concordance import Auc, Concordance, KendallTau, PairwiseError
 from rankwise.metrics.gain import Err, MeanNdcg, Ndcg
 from rankwise.metrics.metric import Metric, PerQuery
-from rankwise.metrics.precision import AveragePrecision, Precision, ReciprocalRank
+from rankwise.metrics.pairwise import Auc, Concordance, KendallTau, PairwiseError
+from rankwise.metrics.relevance import AveragePrecision, Precision, ReciprocalRank
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

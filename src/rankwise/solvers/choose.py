@@ -62,10 +62,16 @@ def fits_direct(n_features: int) -> bool:
     return matrix_bytes(n_features) <= 0.8 * available_memory()
 
 
-def choose_solver(design: Design) -> str:
+def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
     """Choose between forming ``X'LX`` and iterating, by an estimate of the work.
 
     Where both cost about the same, the direct solver wins: its answer is exact.
+
+    Parameters
+    ----------
+    design : Design
+    forms_matrix : bool
+        Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product a column.
     """
     n_rows, n_features = design.shape
     if design.kind == "operator" or not fits_direct(n_features):
@@ -73,6 +79,9 @@ def choose_solver(design: Design) -> str:
     per_row = design.nnz / max(n_rows, 1)
     is_dense = design.kind == "dense"
     gram = design.nnz * per_row * (_DENSE_GRAM if is_dense else _SPARSE_GRAM)
+    if not forms_matrix:
+        # BLAS makes the columns of dense products as cheap as the matrix itself; sparse ones cost what they cost.
+        gram = 2 * gram if is_dense else n_features * _PRODUCT * design.nnz
     direct = gram + _FACTOR * float(n_features) ** 3
     iterate = _ITERATIONS * _PRODUCT * design.nnz
     small = 64  # columns: forming X'LX is instant whatever the estimate says

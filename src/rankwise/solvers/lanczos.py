@@ -19,7 +19,8 @@ from rankwise.pairs.graph import Floats
 
 __all__ = ["Lanczos", "basis_bytes"]
 
-_CHUNK = 16  # basis vectors allocated at a time
+# Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
+_CHUNK = 4
 
 
 def basis_bytes(n_features: int, lanes: int, steps: int) -> int:

@@ -1,0 +1,169 @@
+"""Clicks become preferences.
+
+Joachims (2002), "Optimizing search engines using clickthrough data": users read from the top, so whoever clicks
+a result has seen the results above it and passed them by. "Click > skip above" takes only those as beaten. What
+is clicked still depends on where it was shown; weights of one over the probability that a position is examined
+(Joachims, Swaminathan and Schnabel, 2017) undo that on average, at the price of variance, which a limit bounds.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_choice, check_qid
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["pairs_from_clicks"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+def pairs_from_clicks(
+    session: Any,
+    position: Any,
+    clicked: Any,
+    *,
+    against: Literal["above", "above_and_next", "all"] = "above",
+    propensity: Any = None,
+    max_weight: float | None = None,
+) -> tuple[Ints, Floats]:
+    """Turn a log of shown results into preferences: what was clicked beats what was passed by.
+
+    Parameters
+    ----------
+    session : array-like of shape (entries,)
+        The list in which each result was shown (one query asked once); anything hashable, in any order.
+    position : array-like of shape (entries,)
+        Where in its list it stood; smaller is higher.
+    clicked : array-like of shape (entries,)
+        Whether it was clicked: True or False, 1 or 0.
+    against : {"above", "above_and_next", "all"}, default="above"
+        Which results of the same list that were not clicked a clicked one beats: those above it ("click >
+        skip above"), also the one right below it, or all of them.
+    propensity : float or array-like of shape (entries,), optional
+        The probability that a user looks at the result, or an exponent η for a probability of
+        ``position ** -η``, positions counted from 1. A pair then weighs one over its winner's propensity.
+    max_weight : float, optional
+        Larger weights are cut to this one.
+
+    Returns
+    -------
+    pairs : ndarray of shape (pairs, 2)
+        Winner and loser as entry numbers of the log; with ``row``, the row of X of each entry, ``row[pairs]``
+        is what `RankRLS.fit_pairs` takes (drop pairs of a row with itself first). Sorted by session and
+        position of the winner. Empty if nobody passed anything by.
+    weight : ndarray of shape (pairs,)
+        All 1 without propensities.
+
+    Examples
+    --------
+    Of three results the second and third were clicked; both beat the first.
+
+    >>> from rankwise.data import pairs_from_clicks
+    >>> pairs, weight = pairs_from_clicks(["s1"] * 3, [1, 2, 3], [0, 1, 1], propensity=1.0)
+    >>> pairs.tolist()
+    [[1, 0], [2, 0]]
+    >>> weight.tolist()
+    [2.0, 3.0]
+    """
+    check_choice("against", against, ("above", "above_and_next", "all"))
+    places = _check_column("position", position)
+    sessions = check_qid(session, places.size)
+    clicks = _check_clicks(clicked, places.size)
+    entry_weight = _inverse_propensity(propensity, places, max_weight)
+
+    order = np.lexsort((places, sessions.codes))
+    _check_positions(places[order], sessions, order)
+    is_click = clicks[order]
+    clicked_at, passed_at = np.flatnonzero(is_click), np.flatnonzero(~is_click)
+    # Losers of a click are a run of `passed_at`: from the session's first to a bound that `against` names.
+    session_start, session_end = sessions.offsets[:-1], sessions.offsets[1:]
+    here = sessions.codes[order][clicked_at]
+    if against == "all":
+        last = session_end[here]
+    elif against == "above":
+        last = clicked_at
+    else:
+        # one more entry below; if that one was clicked, the run just does not grow
+        last = np.minimum(clicked_at + 2, session_end[here])
+    first_loser = np.searchsorted(passed_at, session_start[here])
+    n_losers = np.searchsorted(passed_at, last) - first_loser
+    winner = np.repeat(clicked_at, n_losers)
+    step = np.arange(winner.size) - np.repeat(np.cumsum(n_losers) - n_losers, n_losers)
+    loser = passed_at[np.repeat(first_loser, n_losers) + step]
+    pairs = np.column_stack([order[winner], order[loser]]).astype(np.int64, copy=False)
+    return pairs, entry_weight[pairs[:, 0]]
+
+
+def _check_column(name: str, values: Any) -> Floats:
+    try:
+        column = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be numbers ({error}).", "pass one number an entry.") from error
+    if column.ndim != 1 or not np.isfinite(column).all():
+        raise InvalidInputError(
+            f"{name} must hold one finite number an entry, got an array of shape {column.shape}"
+            f"{'' if np.isfinite(column).all() else ' with NaN or infinity'}.",
+            "drop entries of the log that are not complete.",
+        )
+    return column
+
+
+def _check_clicks(clicked: Any, n_entries: int) -> npt.NDArray[np.bool_]:
+    clicks = _check_column("clicked", clicked)
+    if clicks.size != n_entries:
+        raise InvalidInputError(
+            f"clicked has {clicks.size} entries, but position has {n_entries}.",
+            "pass one value for each result shown.",
+        )
+    if not np.isin(clicks, (0, 1)).all():
+        raise InvalidInputError(
+            "clicked must be True or False, 1 or 0.",
+            "for counts or dwell times pass a condition, such as count > 0.",
+        )
+    return clicks.astype(np.bool_)
+
+
+def _check_positions(sorted_places: Floats, sessions: Queries, order: Ints) -> None:
+    codes = sessions.codes[order]
+    twice = (sorted_places[1:] == sorted_places[:-1]) & (codes[1:] == codes[:-1])
+    if twice.any():
+        at = int(np.argmax(twice))
+        raise InvalidInputError(
+            f"Session {sessions.ids[codes[at]]!r} has two results at position {sorted_places[at]:g}.",
+            "a session is one list shown once: give each showing an id of its own.",
+        )
+
+
+def _inverse_propensity(propensity: Any, places: Floats, max_weight: float | None) -> Floats:
+    if max_weight is not None and not max_weight > 0:
+        raise InvalidInputError(f"max_weight={max_weight!r} is not positive.", "use None for no limit.")
+    if propensity is None:
+        return np.ones(places.size)
+    if np.ndim(propensity) == 0:
+        exponent = float(propensity)
+        if not np.isfinite(exponent) or exponent < 0:
+            raise InvalidInputError(
+                f"propensity={propensity!r} is not an exponent of at least 0.",
+                "pass a number such as 1.0, or one probability an entry.",
+            )
+        if (places < 1).any():
+            raise InvalidInputError(
+                f"position starts at {places.min():g}, but an exponent needs positions counted from 1.",
+                "pass position + 1, or one probability an entry.",
+            )
+        weight = places**exponent
+    else:
+        probability = _check_column("propensity", propensity)
+        if probability.size != places.size or (probability <= 0).any() or (probability > 1).any():
+            raise InvalidInputError(
+                f"propensity must hold one probability above 0 and up to 1 for each of {places.size} entries.",
+                "replace zeros by the smallest propensity you trust, or bound the weights with max_weight.",
+            )
+        weight = 1.0 / probability
+    return weight if max_weight is None else np.minimum(weight, max_weight)

@@ -1,0 +1,255 @@
+"""Explicit preferences: a list of pairs (winner, loser), each with a magnitude and a weight.
+
+The list is a multigraph: a pair may come twice (its weights add up), and may contradict another (noise: the
+wanted differences then average out). What a magnitude does is the cost's to say:
+
+=========  ====================  ==========================  ==========================================
+cost       wanted difference z   weight ω                    a pair of magnitude 0
+=========  ====================  ==========================  ==========================================
+magnitude  the magnitude         the pair's weight           a tie: asks for equal scores
+unit       1, or 0 for a tie     the pair's weight           a tie: asks for equal scores
+relative   the magnitude         its weight / magnitude²     not defined, so ties must be excluded
+=========  ====================  ==========================  ==========================================
+
+Without magnitudes every pair wants a difference of 1. Ties enter the Laplacian, but have no winner: they count
+neither in `weight` nor in `net_wins`. With ties excluded they take no part at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.pairs.graph import Floats
+from rankwise.pairs.labels import Cost, Ties
+from rankwise.pairs.neighbours import Neighbours, connect
+
+__all__ = ["MaskedPreferences", "PreferenceGraph", "preference_graph"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PreferenceGraph:
+    """Pairs that were listed one by one; implements `PairGraph` in O(pairs).
+
+    Attributes
+    ----------
+    n_rows : int
+    winner, loser : (pairs,) int64
+        The caller's list, in its order.
+    pair_weight : (pairs,) float64
+        ``ω``; 0 for a pair that takes no part.
+    difference : (pairs,) float64
+        ``z``; 0 for a tie.
+    n_threads : int
+    """
+
+    n_rows: int
+    winner: Ints
+    loser: Ints
+    pair_weight: Floats
+    difference: Floats
+    n_threads: int = 1
+
+    blocks = None  # the pairs may run across any rows
+
+    @cached_property
+    def neighbours(self) -> Neighbours:
+        """The pairs as edges without direction."""
+        return connect(self.winner, self.loser, self.pair_weight, self.n_rows)
+
+    @cached_property
+    def is_ordered(self) -> npt.NDArray[np.bool_]:
+        """Which pairs take part and have a winner."""
+        return (self.pair_weight > 0) & (self.difference > 0)
+
+    @property
+    def n_pairs(self) -> int:
+        """How many pairs take part and have a winner."""
+        return int(self.is_ordered.sum())
+
+    @property
+    def weight(self) -> float:
+        """The total weight of the pairs that have a winner."""
+        return float(self.pair_weight[self.is_ordered].sum())
+
+    @cached_property
+    def net_wins(self) -> Floats:
+        """For each row the weight it wins minus the weight it loses."""
+        return self._at_rows(np.where(self.is_ordered, self.pair_weight, 0.0))
+
+    @cached_property
+    def pull(self) -> Floats:
+        """``r = A'Ωz``."""
+        return self._at_rows(self.pair_weight * self.difference)
+
+    @cached_property
+    def constant(self) -> Floats:
+        """``c = z'Ωz``."""
+        return np.array(self.pair_weight @ self.difference**2)
+
+    @property
+    def component_sizes(self) -> Ints:
+        """How many rows each connected component has, largest first; rows in no pair are left out.
+
+        Pairs say nothing about how rows of different components compare.
+        """
+        return self.neighbours.component_sizes
+
+    @property
+    def n_components(self) -> int:
+        """How many connected components the rows that appear in pairs have."""
+        return int(self.component_sizes.size)
+
+    @property
+    def n_unpaired_rows(self) -> int:
+        """How many rows are in no pair that takes part."""
+        return self.n_rows - int(self.component_sizes.sum())
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Apply ``L`` to a vector or to the columns of a block."""
+        return self.neighbours.laplacian(v, self.n_threads)
+
+    def masked(self, fold: Ints, n_folds: int) -> MaskedPreferences:
+        """Return one graph a fold, as columns: column c lacks the pairs of fold c.
+
+        Parameters
+        ----------
+        fold : (pairs,) int64
+            The fold that holds out each pair; -1 for a pair that none holds out.
+        n_folds : int
+        """
+        return MaskedPreferences(self, fold, n_folds)
+
+    def _at_rows(self, per_pair: Floats) -> Floats:
+        won: Floats = np.bincount(self.winner, weights=per_pair, minlength=self.n_rows).astype(
+            np.float64, copy=False
+        )
+        return won - np.bincount(self.loser, weights=per_pair, minlength=self.n_rows)
+
+
+class MaskedPreferences:
+    """The graphs of all folds side by side: column c is the graph without the pairs of fold c.
+
+    The held-out pairs of all folds are one graph over (row, fold), which is taken away from the whole graph in
+    every column; a product with k columns so costs one product of the whole with k columns and one of the
+    pairs with a single column. Where there are columns, it is a `PairGraph` of several outputs.
+    """
+
+    blocks = None
+
+    def __init__(self, graph: PreferenceGraph, fold: Ints, n_folds: int) -> None:
+        held_out = fold >= 0
+        self._whole = graph
+        self._n_folds = n_folds
+        self._fold = fold
+        # Row i as fold c sees it stands at i * n_folds + c, where it stands in an array (rows, folds), too.
+        self._own = PreferenceGraph(
+            n_rows=graph.n_rows * n_folds,
+            winner=(graph.winner * n_folds + fold)[held_out],
+            loser=(graph.loser * n_folds + fold)[held_out],
+            pair_weight=graph.pair_weight[held_out],
+            difference=graph.difference[held_out],
+            n_threads=graph.n_threads,
+        )
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the pairs refer to."""
+        return self._whole.n_rows
+
+    @cached_property
+    def weight(self) -> Floats:
+        """The total weight of each fold's ordered pairs."""
+        return self._whole.weight - self._sum_by_fold(
+            np.where(self._whole.is_ordered, self._whole.pair_weight, 0.0)
+        )
+
+    @cached_property
+    def net_wins(self) -> Floats:
+        """Net wins, a column a fold."""
+        return self._whole.net_wins[:, None] - self._as_columns(self._own.net_wins)
+
+    @cached_property
+    def pull(self) -> Floats:
+        """``r = A'Ωz``, a column a fold."""
+        return self._whole.pull[:, None] - self._as_columns(self._own.pull)
+
+    @cached_property
+    def constant(self) -> Floats:
+        """``c = z'Ωz``, an entry a fold."""
+        return self._whole.constant - self._sum_by_fold(self._whole.pair_weight * self._whole.difference**2)
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Apply each fold's ``L`` to its own column of a block (rows, folds)."""
+        own = self._own.laplacian(np.ascontiguousarray(v).reshape(-1))
+        return self._whole.laplacian(v) - self._as_columns(own)
+
+    def held_out_differences(self, scores: Floats) -> Floats:
+        """Return ``f_winner - f_loser`` of each pair, by the scores of the fold that holds it out.
+
+        Parameters
+        ----------
+        scores : (rows, folds) float64
+            Column c: the scores of the model that was trained without fold c.
+
+        Returns
+        -------
+        (pairs,) float64
+            NaN for pairs that no fold holds out.
+        """
+        differences = np.full(self._fold.size, np.nan)
+        flat = np.ascontiguousarray(scores).reshape(-1)
+        differences[self._fold >= 0] = flat[self._own.winner] - flat[self._own.loser]
+        return differences
+
+    def _as_columns(self, flat: Floats) -> Floats:
+        return flat.reshape(self.n_rows, self._n_folds)
+
+    def _sum_by_fold(self, per_pair: Floats) -> Floats:
+        held_out = self._fold >= 0
+        return np.bincount(self._fold[held_out], weights=per_pair[held_out], minlength=self._n_folds).astype(
+            np.float64
+        )
+
+
+def preference_graph(
+    winner: Ints,
+    loser: Ints,
+    n_rows: int,
+    *,
+    magnitude: Floats | None = None,
+    weight: Floats | None = None,
+    ties: Ties = "include",
+    cost: Cost = "magnitude",
+    n_threads: int = 1,
+) -> PreferenceGraph:
+    """Build the graph of a list of pairs (see the module's docstring).
+
+    Parameters
+    ----------
+    winner, loser : (pairs,) int64
+    n_rows : int
+        How many rows the pairs refer to.
+    magnitude : (pairs,) float64, optional
+        By how much the winner is preferred; 1 by default, 0 is a tie.
+    weight : (pairs,) float64, optional
+        1 by default.
+    ties : {"include", "exclude"}
+    cost : {"magnitude", "unit", "relative"}
+        "relative" only without ties.
+    """
+    difference = np.ones(winner.size) if magnitude is None else magnitude
+    pair_weight = np.ones(winner.size) if weight is None else weight
+    if ties == "exclude":
+        pair_weight = np.where(difference > 0, pair_weight, 0.0)
+    if cost == "relative":
+        # A pair that takes no part must not become 0/0.
+        pair_weight = np.divide(pair_weight, difference**2, out=np.zeros(winner.size), where=pair_weight > 0)
+    elif cost == "unit":
+        difference = np.sign(difference)
+    return PreferenceGraph(n_rows, winner, loser, pair_weight, difference, n_threads)

@@ -1,0 +1,187 @@
+"""Learning from lists of pairs: against labels, against the normal equations, and at the door."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.linalg import aslinearoperator
+
+from oracles import Pairs, label_pairs, solve_rankrls
+from rankwise import RankRLS
+from rankwise.data import stack_preferred
+from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
+from rankwise.pairs.labels import COSTS, TIES
+from strategies import make_problem
+
+SETTINGS = [(ties, cost) for ties in TIES for cost in COSTS if (ties, cost) != ("include", "relative")]
+SOLVERS = ["direct", "eigen", "cg"]
+
+
+def draw(seed, rows=30, features=4, n_pairs=50):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(rows, features))
+    winner = rng.integers(rows, size=n_pairs)
+    loser = (winner + rng.integers(1, rows, size=n_pairs)) % rows
+    return X, np.column_stack([winner, loser]), rng.integers(0, 4, size=n_pairs) / 2.0, rng.random(n_pairs)
+
+
+def close(actual, expected, tolerance=1e-8):
+    np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize(("ties", "cost"), SETTINGS)
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("queries", [1, 6])
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_listing_the_pairs_of_labels_gives_the_model_of_the_labels(ties, cost, weighted, queries, solver):
+    problem = make_problem(1, queries=queries, weighted=weighted)
+    listed = label_pairs(
+        problem.y, problem.qid, ties="include", query_weight="pairs", sample_weight=problem.sample_weight
+    )
+    model = RankRLS(0.3, query_weight="pairs", ties=ties, cost=cost, solver=solver, tol=1e-13)
+    by_labels = model.fit(problem.X, problem.y, problem.qid, problem.sample_weight).coef_
+    n_pairs = model.n_pairs_
+    pairs = np.column_stack([listed.winner, listed.loser])
+    model.fit_pairs(problem.X, pairs, listed.difference, listed.weight)
+    close(model.coef_, by_labels)
+    assert model.n_pairs_ == n_pairs
+
+
+@pytest.mark.parametrize("solver", ["auto", *SOLVERS])
+@pytest.mark.parametrize(
+    "convert", [np.asarray, np.float32, scipy.sparse.csr_matrix, scipy.sparse.coo_array, aslinearoperator]
+)
+def test_every_storage_solves_the_normal_equations(solver, convert):
+    X, pairs, magnitude, weight = draw(0)
+    X = X.astype(np.float32).astype(np.float64)
+    expected = solve_rankrls(X, Pairs(pairs[:, 0], pairs[:, 1], weight, magnitude, len(X)), 0.5)
+    model = RankRLS(0.5, solver=solver, tol=1e-12).fit_pairs(convert(X), pairs, magnitude, weight)
+    close(model.coef_, expected)
+    assert model.coef_.shape == (4,)
+
+
+def test_jacobi_preconditioning_keeps_the_model():
+    X, pairs, magnitude, weight = draw(5)
+    plain = RankRLS(0.5, solver="cg", tol=1e-12).fit_pairs(X, pairs, magnitude, weight)
+    other = RankRLS(0.5, solver="cg", tol=1e-12, precondition="jacobi").fit_pairs(X, pairs, magnitude, weight)
+    close(other.coef_, plain.coef_)
+
+
+def test_many_columns_refuse_a_preconditioner_that_needs_their_matrix():
+    X = scipy.sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 999_999])), shape=(2, 1_000_000))
+    with pytest.raises(UnsuitableSolverError, match="precondition=None"):
+        RankRLS(solver="cg", precondition="jacobi").fit_pairs(X, [[0, 1]])
+    assert RankRLS().fit_pairs(X, [[0, 1]]).solver_ == "cg"
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), cost=st.sampled_from(["magnitude", "unit"]))
+def test_what_must_not_matter_does_not(seed, cost):
+    X, pairs, magnitude, weight = draw(seed)
+    magnitude[0] = 1.0
+    rng = np.random.default_rng(seed)
+
+    def fit(X, pairs, magnitude, weight, **options):
+        return RankRLS(0.7, cost=cost, **options).fit_pairs(X, pairs, magnitude, weight).coef_
+
+    coef = fit(X, pairs, magnitude, weight)
+    order = rng.permutation(len(pairs))
+    close(fit(X, pairs[order], magnitude[order], weight[order]), coef)
+    place = rng.permutation(len(X))
+    close(fit(X[np.argsort(place)], place[pairs], magnitude, weight), coef)
+    close(fit(X + rng.normal(size=X.shape[1]), pairs, magnitude, weight), coef)
+    close(fit(X, np.vstack([pairs] * 2), np.tile(magnitude, 2), np.tile(weight, 2) / 2), coef)
+    close(fit(np.vstack([X, rng.normal(size=(3, X.shape[1]))]), pairs, magnitude, weight), coef)
+    close(fit(X, pairs, magnitude, weight, query_weight="equal"), coef)
+    one, three = (fit(X, pairs, magnitude, weight, n_threads=n) for n in (1, 3))
+    np.testing.assert_array_equal(three, one)
+
+
+def test_a_pair_and_its_contradiction_say_that_the_two_tie():
+    X, pairs, *_ = draw(2)
+    both = np.vstack([pairs, [[0, 1], [1, 0]]])
+    tied = np.vstack([pairs, [[0, 1]]])
+    magnitude, weight = np.ones(len(tied)), np.ones(len(tied))
+    magnitude[-1], weight[-1] = 0.0, 2.0
+    model = RankRLS(0.1).fit_pairs(X, both)
+    close(model.coef_, RankRLS(0.1).fit_pairs(X, tied, magnitude, weight).coef_)
+    assert model.n_pairs_ == len(both)
+
+
+def test_early_stopping_is_refused_rather_than_ignored():
+    with pytest.raises(InvalidInputError, match="early_stopping=False"):
+        RankRLS(early_stopping=True).fit_pairs([[0.0], [1.0]], [[1, 0]])
+
+
+def test_what_is_reported():
+    X = np.arange(14.0).reshape(7, 2)
+    model = RankRLS().fit_pairs(X, [[1, 0], [2, 1], [5, 4], [0, 2]], [1, 2, 1, 0])
+    assert model.n_pairs_ == 3
+    assert model.n_components_ == 2
+    assert model.n_unpaired_rows_ == 2
+    assert model.n_queries_ == 1
+    assert model.n_features_in_ == 2
+    assert model.score(X, np.arange(7)) == 1.0  # a model without query ids: score asks for none
+
+
+def test_scores_and_differences_of_pairs():
+    X = np.array([[0.0], [1.0], [2.0], [2.0]])
+    model = RankRLS().fit_pairs(X, [[2, 0]])
+    assert model.score_pairs(X, [[1, 0], [2, 1], [0, 3], [3, 2]]) == 2.5 / 4
+    assert model.score_pairs(X, [[1, 0], [0, 3]], weight=[3, 1]) == 0.75
+    step = model.coef_[0]
+    close(model.predict_pairs([[3.0], [0.0]], [[1.0], [1.0]]), [2 * step, -step])
+    with pytest.raises(InvalidInputError, match="X_a has 1 rows and X_b has 2"):
+        model.predict_pairs([[1.0]], [[1.0], [2.0]])
+
+
+def test_a_pair_is_judged_by_one_output():
+    X = np.arange(6.0).reshape(3, 2)
+    model = RankRLS().fit(X, [[0.0, 1.0], [1.0, 0.0], [2.0, 3.0]])
+    with pytest.raises(InvalidInputError, match="2 outputs"):
+        model.score_pairs(X, [[0, 1]])
+
+
+def test_two_matrices():
+    rng = np.random.default_rng(0)
+    better, worse = rng.normal(size=(20, 3)), rng.normal(size=(20, 3)) - 1
+    X, pairs = stack_preferred(better, worse)
+    model = RankRLS().fit_pairs(X, pairs)
+    assert model.n_components_ == 20
+    D = better - worse
+    close(model.coef_, np.linalg.solve(D.T @ D + np.eye(3), D.sum(axis=0)))
+    assert model.score_pairs(X, pairs) == np.mean(model.predict_pairs(better, worse) > 0)
+
+
+BAD = [
+    ({"pairs": [[0, 9]]}, InvalidInputError, "rows are numbered from 0 to 3"),
+    ({"pairs": [[1, 1]]}, InvalidInputError, "prefers row 1 to itself"),
+    ({"pairs": []}, NoPairsError, "list of pairs is empty"),
+    ({"weight": [-1.0, 1.0]}, InvalidInputError, "weight of pair 0 is negative"),
+    ({"weight": [np.nan, 1.0]}, InvalidInputError, "weight contains NaN"),
+    ({"magnitude": [1.0, -2.0]}, InvalidInputError, "magnitude of pair 1 is negative"),
+    ({"magnitude": [1.0, np.nan]}, InvalidInputError, "magnitude contains NaN"),
+    ({"magnitude": 0}, NoPairsError, "is a tie"),
+    ({"magnitude": [0, 1], "weight": [1, 0]}, NoPairsError, "is a tie"),
+    ({"X": [[np.nan], [1.0], [2.0], [3.0]]}, InvalidInputError, "NaN"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "message"), BAD)
+@pytest.mark.parametrize("ties", TIES)
+def test_refusals_say_what_is_wrong_and_what_to_do(change, error, message, ties):
+    good = {"X": [[0.0], [1.0], [2.0], [3.0]], "pairs": [[1, 0], [3, 2]]}
+    with pytest.raises(error, match=message) as caught:
+        RankRLS(ties=ties).fit_pairs(**{**good, **change})
+    assert "Hint: " in str(caught.value)
+
+
+def test_the_relative_cost_wants_ties_left_out():
+    X, pairs = [[0.0], [1.0], [3.0]], [[1, 0], [2, 1]]
+    with pytest.raises(InvalidInputError, match="ties='exclude'"):
+        RankRLS(cost="relative").fit_pairs(X, pairs, [1.0, 0.0])
+    model = RankRLS(cost="relative", ties="exclude")
+    close(model.fit_pairs(X, pairs, [1.0, 0.0]).coef_, model.fit_pairs(X, [[1, 0]]).coef_)
+    with pytest.warns(UserWarning, match="dominate the fit"):
+        model.fit_pairs(X, pairs, [1.0, 1e-6])

@@ -1,0 +1,333 @@
+"""Choosing the regularisation: three readings of one surface, folds and evaluation sets, bad input."""
+
+import _thread
+import pickle
+import signal
+import threading
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import GroupKFold, ShuffleSplit
+
+from rankwise import RankRLS, RankRLSCV
+from rankwise.estimators import krylov_fit
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.metrics import get_metric
+from rankwise.resampling import FoldRows
+from strategies import make_problem
+
+GRID = 2.0 ** np.arange(-6, 7, 3)
+
+
+def noisy(seed=0, rows=300, features=30, queries=40):
+    problem = make_problem(seed, rows=rows, features=features, queries=queries)
+    rng = np.random.default_rng(seed)
+    problem.y = np.round(problem.X[:, :4] @ [2.0, -1.0, 1.0, 0.5] + 2 * rng.normal(size=rows))
+    return problem
+
+
+def split(problem, rows=200):
+    train = (problem.X[:rows], problem.y[:rows], problem.qid[:rows])
+    return train, (problem.X[rows:], problem.y[rows:], problem.qid[rows:])
+
+
+def quiet_cg(alpha, steps, *data, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return RankRLS(alpha, solver="cg", max_iter=steps, tol=1e-15, **options).fit(*data)
+
+
+def test_hybrid_is_reproducible_as_early_stopped_cg():
+    problem = noisy()
+    train, validation = split(problem)
+    model = RankRLSCV(GRID).fit(*train, eval_set=validation)
+    again = quiet_cg(model.alpha_, model.best_iteration_, *train)
+    np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-8, atol=1e-10)
+    folds = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
+    refitted = quiet_cg(folds.alpha_, folds.best_iteration_, problem.X, problem.y, problem.qid)
+    np.testing.assert_allclose(folds.coef_, refitted.coef_, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("with_eval_set", [True, False])
+def test_tikhonov_equals_rank_rls_at_the_chosen_alpha(with_eval_set):
+    train, validation = split(noisy(1))
+    options = {"eval_set": validation} if with_eval_set else {}
+    model = RankRLSCV(GRID, method="tikhonov", tol=1e-10).fit(*train, **options)
+    np.testing.assert_allclose(model.coef_, RankRLS(model.alpha_).fit(*train).coef_, rtol=1e-7, atol=1e-8)
+
+
+def test_every_cell_is_the_error_of_the_model_it_stands_for():
+    train, (X, y, qid) = split(noisy(2))
+    metric = get_metric("ndcg@5")
+    y = y - y.min()
+    model = RankRLSCV(GRID, scoring=metric).fit(*train, eval_set=(X, y, qid))
+    assert model.surface_.shape == (GRID.size, model.n_iter_)
+    for index, alpha in enumerate(model.alphas_):
+        path = model.coef_path(alpha)
+        for step in (0, model.n_iter_ - 1):
+            assert model.surface_[index, step] == pytest.approx(metric(y, X @ path[step], qid))
+    assert model.best_score_ == np.nanmax(model.surface_)
+    np.testing.assert_allclose(model.cv_errors_, model.surface_.max(axis=1))
+
+
+def test_early_stopping_reads_the_row_without_penalty():
+    train, validation = split(noisy(3))
+    model = RankRLSCV(GRID, method="early-stopping").fit(*train, eval_set=validation)
+    assert model.alpha_ == 0
+    stopped = RankRLS(0.0, early_stopping=True).fit(*train, eval_set=validation)
+    assert stopped.best_iteration_ == model.best_iteration_
+    np.testing.assert_allclose(stopped.coef_, model.coef_, rtol=1e-8, atol=1e-10)
+    metric = get_metric("pairwise_error")
+    X, y, qid = validation
+    kept = stopped.history_[stopped.best_iteration_ - 1]
+    assert kept == min(stopped.history_) == pytest.approx(metric(y, stopped.predict(X), qid))
+    assert stopped.n_iter_ == len(stopped.history_)
+
+
+def test_early_stopping_holds_a_share_out():
+    problem = noisy(4)
+    model = RankRLS(0.0, early_stopping=True, validation_fraction=0.2).fit(problem.X, problem.y, problem.qid)
+    assert model.best_iteration_ < model.n_iter_
+    order = np.random.default_rng(0).permutation(300)
+    shuffled = RankRLS(0.0, early_stopping=True, validation_fraction=0.2)
+    shuffled.fit(problem.X[order], problem.y[order], problem.qid[order].astype(str))
+    np.testing.assert_allclose(shuffled.coef_, model.coef_, atol=1e-8)
+    rows = RankRLS(0.0, early_stopping=True).fit(problem.X, problem.y)
+    assert rows.best_iteration_ >= 1
+
+
+def test_folds_are_judged_by_models_that_did_not_see_them():
+    problem = noisy(5)
+    splitter = GroupKFold(4)
+    model = RankRLSCV(GRID, cv=splitter, method="tikhonov", tol=1e-10).fit(problem.X, problem.y, problem.qid)
+    metric = get_metric("pairwise_error")
+    for index, alpha in enumerate(GRID):
+        scores = np.empty(300)
+        for train, test in splitter.split(problem.X, None, problem.qid):
+            fitted = RankRLS(alpha).fit(problem.X[train], problem.y[train], problem.qid[train])
+            scores[test] = fitted.predict(problem.X[test])
+        assert model.cv_errors_[index] == pytest.approx(metric(problem.y, scores, problem.qid), abs=1e-9)
+
+
+@pytest.mark.parametrize("averaging", ["folds", "pooled"])
+def test_rows_of_one_ranking_averaged_or_pooled(averaging):
+    problem = noisy(6, queries=1)
+    model = RankRLSCV(GRID, cv=3, averaging=averaging, method="tikhonov", tol=1e-10)
+    model.fit(problem.X, problem.y)
+    assert model.cv_ == "3 folds of rows"
+    fold = model._deal(model._training_data(problem.X, problem.y, None, None, None))
+    metric = get_metric("pairwise_error")
+    for index, alpha in enumerate(GRID):
+        scores, errors = np.empty(300), []
+        for c in range(3):
+            train, test = fold != c, fold == c
+            fitted = RankRLS(alpha).fit(problem.X[train], problem.y[train])
+            scores[test] = fitted.predict(problem.X[test])
+            errors.append(metric(problem.y[test], scores[test]))
+        expected = np.mean(errors) if averaging == "folds" else metric(problem.y, scores)
+        assert model.cv_errors_[index] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("ties", ["include", "exclude"])
+def test_several_outputs_choose_for_themselves(sparse, ties):
+    problem = noisy(7)
+    other = noisy(8)
+    X = sp.csr_matrix(problem.X) if sparse else problem.X
+    Y = np.column_stack([problem.y, other.y])
+    model = RankRLSCV(GRID, cv=3, ties=ties).fit(X, Y, problem.qid)
+    assert model.alpha_.shape == model.best_iteration_.shape == (2,)
+    assert model.surface_.shape[:2] == (2, GRID.size)
+    assert model.cv_errors_.shape == (GRID.size, 2)
+    assert model.coef_.shape == (2, 30)
+    for output in range(2):
+        alone = RankRLSCV(GRID, cv=3, ties=ties)
+        fold = model._deal(model._training_data(X, Y, problem.qid, None, None))
+        alone.cv = FixedFolds(fold)
+        alone.fit(X, Y[:, output], problem.qid)
+        assert alone.alpha_ == model.alpha_[output]
+        assert alone.best_iteration_ == model.best_iteration_[output]
+        np.testing.assert_allclose(model.coef_[output], alone.coef_, atol=1e-8)
+
+
+class FixedFolds:
+    def __init__(self, fold):
+        self.fold = fold
+
+    def split(self, X, y=None, groups=None):
+        for c in range(self.fold.max() + 1):
+            yield np.flatnonzero(self.fold != c), np.flatnonzero(self.fold == c)
+
+
+def test_scaling_is_a_third_axis():
+    train, validation = split(noisy(9))
+    train = (train[0] * np.logspace(-1, 1, 30), *train[1:])
+    validation = (validation[0] * np.logspace(-1, 1, 30), *validation[1:])
+    both = RankRLSCV(GRID, scaling=[0.0, 0.25, 0.5]).fit(*train, eval_set=validation)
+    alone = {s: RankRLSCV(GRID, scaling=s).fit(*train, eval_set=validation) for s in (0.0, 0.25, 0.5)}
+    assert both.best_score_ == min(model.best_score_ for model in alone.values())
+    np.testing.assert_array_equal(both.coef_, alone[both.scaling_].coef_)
+    again = quiet_cg(alone[0.5].alpha_, alone[0.5].best_iteration_, *train, scaling=0.5)
+    np.testing.assert_allclose(alone[0.5].coef_, again.coef_, rtol=1e-7, atol=1e-9)
+    tikhonov = RankRLSCV(GRID, scaling=0.25, method="tikhonov", tol=1e-10).fit(*train, eval_set=validation)
+    direct = RankRLS(tikhonov.alpha_, scaling=0.25).fit(*train)
+    np.testing.assert_allclose(tikhonov.coef_, direct.coef_, rtol=1e-6, atol=1e-8)
+
+
+def test_row_order_and_query_names_change_nothing():
+    problem = noisy(10)
+    expected = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
+    order = np.random.default_rng(0).permutation(300)
+    names = np.array([f"query {(7 * q) % 53}" for q in problem.qid])[order]
+    actual = RankRLSCV(GRID).fit(problem.X[order], problem.y[order], names)
+    assert (actual.alpha_, actual.best_iteration_) == (expected.alpha_, expected.best_iteration_)
+    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-9)
+
+
+def test_the_order_of_the_grid_does_not_matter():
+    train, validation = split(noisy(11))
+    expected = RankRLSCV(GRID).fit(*train, eval_set=validation)
+    shuffled = np.concatenate([GRID[::-1], GRID[:2], [0.0]])
+    actual = RankRLSCV(shuffled).fit(*train, eval_set=validation)
+    np.testing.assert_array_equal(actual.alphas_, [0.0, *GRID])
+    np.testing.assert_array_equal(
+        actual.surface_[1:, : expected.n_iter_], expected.surface_[:, : actual.n_iter_]
+    )
+
+
+def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
+    train, validation = split(noisy(12))
+    stored = RankRLSCV(GRID).fit(*train, eval_set=validation)
+    monkeypatch.setattr(krylov_fit, "available_memory", lambda: 0)
+    short = RankRLSCV(GRID).fit(*train, eval_set=validation)
+    assert stored.keeps_basis_
+    assert not short.keeps_basis_
+    assert (short.alpha_, short.best_iteration_) == (stored.alpha_, stored.best_iteration_)
+    np.testing.assert_allclose(short.coef_, stored.coef_, rtol=1e-6, atol=1e-8)
+
+
+def test_pickled_models_predict_and_say_what_they_lost():
+    train, validation = split(noisy(13))
+    model = RankRLSCV(GRID).fit(*train, eval_set=validation)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(validation[0]), model.predict(validation[0]))
+    with pytest.raises(InvalidInputError, match=r"did not come along.*Hint: call fit again"):
+        again.coef_path(1.0)
+
+
+def test_few_judging_rows_are_a_fixed_choice_of_whole_queries():
+    problem = noisy(14)
+    model = RankRLSCV(GRID, judge_rows=100).fit(problem.X, problem.y, problem.qid)
+    again = RankRLSCV(GRID, judge_rows=100).fit(problem.X, problem.y, problem.qid)
+    assert model.best_score_ == again.best_score_
+    assert model.best_score_ != RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid).best_score_
+
+
+# --- interruption ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after", [2, 5])
+def test_an_interruption_keeps_the_best_model_so_far(monkeypatch, after):
+    problem = noisy(15)
+    original, calls = FoldRows.multiply, []
+
+    def interrupted(self, vectors):
+        calls.append(1)
+        if len(calls) > after:
+            raise KeyboardInterrupt
+        return original(self, vectors)
+
+    monkeypatch.setattr(FoldRows, "multiply", interrupted)
+    with pytest.warns(ConvergenceWarning, match=f"Interrupted after {after} iterations.*Hint: "):
+        model = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
+    assert model.n_iter_ == after
+    assert model.best_iteration_ <= after
+    again = quiet_cg(model.alpha_, model.best_iteration_, problem.X, problem.y, problem.qid)
+    np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_an_interruption_before_anything_is_known_is_passed_on(monkeypatch):
+    problem = noisy(15)
+
+    def interrupted(self, vectors):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(FoldRows, "multiply", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
+
+
+def test_a_real_ctrl_c():
+    rng = np.random.default_rng(0)
+    X = sp.random(20_000, 3000, density=0.01, random_state=rng, format="csr")
+    y = rng.normal(size=20_000)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    timer = threading.Timer(1.0, _thread.interrupt_main)
+    timer.start()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model = RankRLSCV(method="tikhonov", tol=1e-14, max_iter=100_000).fit(X, y)
+    timer.join()
+    assert any("Interrupted" in str(w.message) for w in caught)
+    assert np.isfinite(model.coef_).all()
+
+
+# --- bad input -------------------------------------------------------------------------------------------------
+
+X6 = np.arange(12.0).reshape(6, 2) ** 1.5
+Y6 = np.array([0.0, 1.0, 2.0, 1.0, 0.0, 2.0])
+Q6 = np.array([0, 0, 1, 1, 2, 2])
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"alphas": []}, "alphas is empty.*Hint"),
+        ({"alphas": [-1.0]}, "not negative.*Hint"),
+        ({"alphas": [np.nan]}, "finite.*Hint"),
+        ({"alphas": ["a"]}, "numbers.*Hint"),
+        ({"method": "tichonov"}, "did you mean 'tikhonov'"),
+        ({"averaging": "mean"}, "'folds', 'pooled'"),
+        ({"scoring": "ndcq"}, "did you mean 'ndcg'"),
+        ({"cv": 1}, "nothing to train on"),
+        ({"cv": 0}, "positive integer"),
+        ({"cv": "loo"}, "'auto'"),
+        ({"cv": 7}, "more than the 3 queries"),
+        ({"scaling": np.inf}, "scaling"),
+        ({"patience": 0}, "patience"),
+        ({"judge_rows": None}, "judge_rows"),
+    ],
+)
+def test_bad_parameters(parameters, message):
+    with pytest.raises(InvalidInputError, match=message):
+        RankRLSCV(**parameters).fit(X6, Y6, Q6)
+
+
+def test_a_splitter_whose_test_sets_overlap():
+    with pytest.raises(InvalidInputError, match=r"holds a row out twice.*Hint: use KFold"):
+        RankRLSCV(cv=ShuffleSplit(3, test_size=0.5, random_state=0)).fit(X6, Y6)
+
+
+def test_bad_eval_sets():
+    model = RankRLSCV()
+    with pytest.raises(MissingQueriesError, match="Hint: pass eval_set="):
+        model.fit(X6, Y6, Q6, eval_set=(X6, Y6))
+    with pytest.raises(NoPairsError, match="eval_set has no two rows"):
+        model.fit(X6, Y6, Q6, eval_set=(X6, np.ones(6), Q6))
+    with pytest.raises(InvalidInputError, match=r"tuple \(X, y\) or"):
+        model.fit(X6, Y6, Q6, eval_set=X6)
+    with pytest.raises(InvalidInputError, match="features"):
+        model.fit(X6, Y6, Q6, eval_set=(X6[:, :1], Y6, Q6))
+    with pytest.raises(InvalidInputError, match="outputs"):
+        model.fit(X6, Y6, Q6, eval_set=(X6, np.column_stack([Y6, Y6]), Q6))
+    with pytest.raises(InvalidInputError, match="Hint: set early_stopping=True"):
+        RankRLS().fit(X6, Y6, Q6, eval_set=(X6, Y6, Q6))
+
+
+def test_too_few_iterations_warn():
+    problem = noisy(16)
+    with pytest.warns(ConvergenceWarning, match="max_iter=2.*Hint: raise max_iter"):
+        RankRLSCV(GRID, method="tikhonov", max_iter=2).fit(problem.X, problem.y, problem.qid)

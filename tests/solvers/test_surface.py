@@ -1,0 +1,203 @@
+"""The Krylov space and the surface read from it, against direct solves for every alpha and every step."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from oracles import label_pairs, solve_rankrls
+from rankwise.data.validation import check_qid
+from rankwise.design import as_design
+from rankwise.metrics import get_metric
+from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
+from rankwise.pairs.labels import label_graph
+from rankwise.resampling import EvaluationRows, FoldRows, Judge, NoRows, deal_folds, hold_out
+from rankwise.solvers.krylov import conjugate_gradients
+from rankwise.solvers.lanczos import Lanczos
+from rankwise.solvers.surface import Surface, SurfaceRun
+from strategies import make_problem
+
+ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
+
+
+def forever(_):
+    return False
+
+
+def problem_and_objective(seed=0, *, features=12, rows=80, **options):
+    problem = make_problem(seed, rows=rows, features=features)
+    graph = label_graph(problem.y, check_qid(problem.qid, rows), **options)
+    return problem, SquaredObjective(as_design(problem.X), graph)
+
+
+@pytest.mark.parametrize("keep_basis", [True, False])
+def test_every_alpha_after_every_step_is_its_conjugate_gradient_iterate(keep_basis):
+    _, objective = problem_and_objective()
+    run = SurfaceRun(NoRows(objective), ALPHAS, tol=1e-12, keep_basis=keep_basis)
+    run.advance(forever, 8)
+    for alpha in ALPHAS:
+        for step in (1, 3, 8):
+            expected = conjugate_gradients(objective, alpha, tol=1e-15, max_iter=step).coef
+            np.testing.assert_allclose(run.coefficients(0, alpha, step), expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("scaling", [0.0, 0.25, 0.5])
+@pytest.mark.parametrize("keep_basis", [True, False])
+def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
+    """A wrong shift silently gives another model: compare with the penalty written out."""
+    problem, objective = problem_and_objective(1)
+    scale = prior_scale(objective, scaling)
+    scaled = ScaledObjective(objective, scale)
+    run = SurfaceRun(NoRows(scaled), ALPHAS, tol=1e-11, keep_basis=keep_basis)
+    assert run.advance(forever, 400)
+    pairs = label_pairs(problem.y, problem.qid)
+    H = problem.X.T @ pairs.laplacian @ problem.X
+    for index, alpha in enumerate(ALPHAS):
+        penalty = alpha * np.diag(np.diag(H) ** (2 * scaling))
+        expected = np.linalg.lstsq(H + penalty, problem.X.T @ pairs.pull, rcond=None)[0]
+        step = int(run.surfaces[0].converged_at[index])
+        actual = scaled.to_coef(run.coefficients(0, alpha, step))
+        np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
+        conjugate = conjugate_gradients(scaled, alpha, tol=1e-12).coef
+        np.testing.assert_allclose(scaled.to_coef(conjugate), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_residuals_are_the_true_ones():
+    _, objective = problem_and_objective(2)
+    system = NoRows(objective)
+    run = SurfaceRun(system, ALPHAS, tol=0.0)
+    run.advance(forever, 5)
+    for index, alpha in enumerate(ALPHAS):
+        w = run.coefficients(0, alpha, 5)
+        residual = np.linalg.norm(objective.rhs - objective.product(w) - alpha * w)
+        relative = residual / np.linalg.norm(objective.rhs)
+        assert run._readouts[0].residual[0, index] == pytest.approx(relative, rel=1e-6)
+
+
+def test_validation_scores_move_with_the_coefficients():
+    _, objective = problem_and_objective(3)
+    validation = make_problem(30, rows=50, features=12)
+    metric = get_metric("pairwise_error")
+    judge = Judge(metric.prepare(validation.y, validation.qid), greater_is_better=False)
+    run = SurfaceRun(EvaluationRows(objective, as_design(validation.X), [judge]), ALPHAS, tol=1e-10)
+    run.advance(forever, 9)
+    table = run.surfaces[0].table
+    for index, alpha in enumerate(ALPHAS):
+        for step in (1, 4, 9):
+            scores = validation.X @ run.coefficients(0, alpha, step)
+            assert table[index, step - 1] == pytest.approx(metric(validation.y, scores, validation.qid))
+
+
+def test_gains_are_turned_into_errors():
+    validation = make_problem(31)
+    judge = Judge(get_metric("concordance").prepare(validation.y, validation.qid), greater_is_better=True)
+    assert judge.errors(validation.y[None])[0] == -1.0
+
+
+@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("queries", [1, 8])
+@pytest.mark.parametrize("options", [{}, {"ties": "exclude"}, {"ties": "exclude", "cost": "relative"}])
+@pytest.mark.parametrize("scaling", [0.0, 0.25])
+def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scaling):
+    problem = make_problem(4, rows=60, features=6, queries=queries)
+    encoded = check_qid(problem.qid, 60)
+    design = as_design(storage(problem.X))
+    fold = deal_folds(design, problem.y, encoded, 3, seed=0)
+    whole = label_graph(problem.y, encoded, **options)
+    graphs = [
+        label_graph(problem.y, encoded, row_weight=(fold != c).astype(float), **options) for c in range(3)
+    ]
+    scale = prior_scale(SquaredObjective(design, whole), scaling)
+
+    def judge(rows):
+        return Judge(get_metric("pairwise_error").prepare(problem.y[rows], None), greater_is_better=False)
+
+    system = FoldRows(design, whole, graphs, fold, np.arange(60), judge, scale)
+    run = SurfaceRun(system, ALPHAS, tol=1e-12)
+    run.advance(forever, 5)
+    held_out = np.empty((ALPHAS.size, 60))
+    held_out[:, system._rows] = run._readouts[0].scores
+    for c in range(3):
+        train = fold != c
+        qid = None if problem.qid is None else problem.qid[train]
+        graph = label_graph(problem.y[train], check_qid(qid, int(train.sum())), **options)
+        alone = ScaledObjective(SquaredObjective(as_design(problem.X[train]), graph), scale)
+        for index, alpha in enumerate(ALPHAS):
+            coef = alone.to_coef(conjugate_gradients(alone, alpha, tol=1e-15, max_iter=5).coef)
+            np.testing.assert_allclose(
+                held_out[index, ~train], problem.X[~train] @ coef, rtol=1e-6, atol=1e-8
+            )
+
+
+def test_several_outputs_run_in_lockstep():
+    problem = make_problem(5, rows=70, features=8)
+    Y = np.column_stack([problem.y, np.random.default_rng(0).normal(size=70)])
+    graph = label_graph(Y, check_qid(problem.qid, 70))
+    objective = SquaredObjective(as_design(problem.X), graph)
+    run = SurfaceRun(NoRows(objective), ALPHAS[1:], tol=1e-10)
+    run.advance(forever, 100)
+    for output in range(2):
+        pairs = label_pairs(Y[:, output], problem.qid)
+        for alpha in ALPHAS[1:]:
+            actual = run.coefficients(output, alpha, run.space.n_steps)
+            np.testing.assert_allclose(actual, solve_rankrls(problem.X, pairs, alpha), rtol=1e-7, atol=1e-9)
+
+
+def test_more_iterations_without_starting_over():
+    _, objective = problem_and_objective(6)
+    whole = SurfaceRun(NoRows(objective), ALPHAS, tol=1e-12)
+    whole.advance(forever, 9)
+    halves = SurfaceRun(NoRows(objective), ALPHAS, tol=1e-12)
+    assert not halves.advance(forever, 4)
+    before = objective.n_products
+    halves.advance(forever, 9)
+    assert objective.n_products - before == 5
+    np.testing.assert_array_equal(halves.coefficients(0, 1.0, 9), whole.coefficients(0, 1.0, 9))
+
+
+def test_the_basis_stays_orthonormal_and_ends_with_the_space():
+    problem = make_problem(7, rows=200, features=60, queries=1, real=True)
+    problem.X = problem.X * np.logspace(-3, 1, 60)
+    objective = SquaredObjective(as_design(problem.X), label_graph(problem.y, check_qid(None, 200)))
+    run = SurfaceRun(NoRows(objective), np.array([0.0, 1e-6]), tol=1e-14)
+    run.advance(forever, 500)
+    assert run.space.n_steps <= 61
+    steps = run.space.n_steps
+    basis = np.concatenate([chunk[0] for chunk in run.space._chunks])[:steps]
+    np.testing.assert_allclose(basis @ basis.T, np.eye(steps), atol=1e-10)
+
+
+def test_a_lane_without_pull_stays_at_zero():
+    space = Lanczos(np.zeros((4, 1)))
+    assert not space.vectors.any()
+    space.advance(np.zeros((4, 1)))
+    assert not space.coefficients(0, 1.0, 1).any()
+
+
+def test_the_best_cell_is_the_earliest_and_simplest():
+    surface = Surface(np.array([0.1, 1.0, 10.0]), tol=1e-5)
+    surface.record(np.array([0.5, 0.3, 0.4]), np.ones((1, 3)))
+    surface.record(np.array([0.3, 0.3, 0.3]), np.array([[1.0, 1.0, 0.0]]))
+    surface.record(np.array([0.3, 0.3]), np.array([[1.0, 0.0, 0.0]]))
+    cell = surface.best_cell()
+    assert (cell.alpha_index, cell.step, cell.error) == (1, 1, 0.3)
+    converged = surface.best_converged([0, 1, 2])
+    assert (converged.alpha_index, converged.step) == (2, 2)
+    assert surface.n_active == 1
+    np.testing.assert_array_equal(surface.table[2], [0.4, 0.3, 0.3])
+
+
+@pytest.mark.parametrize("queries", [1, 30])
+def test_folds_depend_on_content_alone(queries):
+    problem = make_problem(8, rows=120, queries=queries)
+    encoded = check_qid(problem.qid, 120)
+    fold = deal_folds(as_design(problem.X), problem.y, encoded, 5, seed=3)
+    sizes = np.bincount(fold, minlength=5)
+    assert sizes.min() > 0
+    order = np.random.default_rng(0).permutation(120)
+    renamed = None if problem.qid is None else [f"q{(17 * q) % 101}" for q in problem.qid[order]]
+    again = deal_folds(as_design(problem.X[order]), problem.y[order], check_qid(renamed, 120), 5, seed=3)
+    np.testing.assert_array_equal(again, fold[order])
+    for q in range(len(encoded) if queries > 1 else 0):
+        assert len(set(fold[encoded.codes == q])) == 1
+    held = hold_out(as_design(problem.X), problem.y, encoded, 0.2, seed=1)
+    assert 0 < held.sum() < 120
