@@ -7,7 +7,7 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
-from oracles import label_pairs
+from oracles import Pairs, label_pairs
 from rankwise import KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import KernelDesign
@@ -70,6 +70,20 @@ def test_a_linear_kernel_is_linear_rankrls(settings):
     reduced = fit(problem, "linear", basis=np.arange(10), **settings)  # ten rows span five columns
     np.testing.assert_allclose(reduced.predict(problem.X), linear.predict(problem.X), atol=1e-8)
     assert reduced.dual_coef_.shape == (10,)
+
+
+@pytest.mark.parametrize(
+    "road", [{}, {"solver": "eigen"}, {"solver": "cg", "tol": 1e-14}, {"basis": np.arange(40)}]
+)
+def test_explicit_preferences(road):
+    problem = make_problem(2)
+    rng = np.random.default_rng(0)
+    edges = rng.permuted(np.tile(np.arange(40), (60, 1)), axis=1)[:, :2]
+    magnitude, weight = rng.random(60), rng.random(60)
+    K = rbf_kernel(problem.X, gamma=0.3)
+    pairs = Pairs(edges[:, 0], edges[:, 1], weight, magnitude, 40)
+    model = KernelRankRLS(gamma=0.3, alpha=0.1, **road).fit_pairs(problem.X, edges, magnitude, weight)
+    np.testing.assert_allclose(model.predict(problem.X), explicit_scores(K, pairs, 0.1), atol=1e-8)
 
 
 @pytest.mark.parametrize("settings", [{}, {"ties": "exclude"}])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_choice
-from rankwise.design import DenseDesign, OperatorDesign
+from rankwise.design import DenseDesign, Design, OperatorDesign
 from rankwise.estimators.kernel_problem import (
     KernelProblem,
     check_precomputed,
@@ -20,13 +20,12 @@ from rankwise.estimators.kernel_problem import (
     warn_if_indefinite,
 )
 from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
-from rankwise.estimators.training import TrainingData
+from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS, Kernel, KernelDesign, MemoryBudget, matrix_rows
 from rankwise.objectives import QuadraticObjective, SquaredObjective
-from rankwise.pairs.factor import LabelFactor
-from rankwise.pairs.graph import Floats
-from rankwise.pairs.labels import LabelGraph
+from rankwise.pairs.factor import factor_of
+from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.solution import Status
@@ -66,25 +65,22 @@ class KernelRanker(LinearRankRLS):
             return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
         return KernelDesign(self.kernel_, X, self.X_fit_).dot(dual)
 
-    def _problem(self, data: TrainingData, gamma: Any) -> KernelProblem:
+    def _problem(self, design: Design, row_weight: Floats | None, gamma: Any) -> KernelProblem:
         """Resolve the kernel and the reduced set, and set the attributes that describe them."""
-        design = data.design
         if isinstance(design, OperatorDesign) and self.kernel != "precomputed":
             raise InvalidInputError(
                 f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
         X = design.operator if isinstance(design, OperatorDesign) else matrix_rows(design)
-        self.kernel_ = self._make_kernel(gamma, X, data.row_weight)
+        self.kernel_ = self._make_kernel(gamma, X, row_weight)
         if self.kernel_.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
         self.basis_ = choose_basis(self.basis, self.kernel_, X, self.random_state)
         rows = slice(None) if self.basis_ is None else self.basis_
         self.X_fit_ = None if self.kernel_.is_precomputed else X[rows]
-        return KernelProblem(
-            self.kernel_, X, self.basis_, MemoryBudget(self.memory_limit), data.design.n_threads
-        )
+        return KernelProblem(self.kernel_, X, self.basis_, MemoryBudget(self.memory_limit), design.n_threads)
 
     def _make_kernel(self, gamma: Any, X: Any, row_weight: Floats | None) -> Kernel:
         parameters = dict(self.kernel_params or {})
@@ -111,7 +107,7 @@ class KernelRanker(LinearRankRLS):
         return tags
 
 
-class KernelRankRLS(KernelRanker):
+class KernelRankRLS(PairwiseRanker, KernelRanker):
     """Rank by a function of a kernel's space, fitted with the pairwise squared loss.
 
     Minimises the objective of `RankRLS` over functions ``f(x) = Σ a_i k(x, x_i)`` with the penalty
@@ -226,30 +222,41 @@ class KernelRankRLS(KernelRanker):
         y, qid, sample_weight, query_importance
             As in `RankRLS.fit`.
         """
+        self._check_parameters()
+        data = self._training_data(X, y, qid, sample_weight, query_importance)
+        self._learn(data.design, data.graphs(), data.row_weight)
+        if data.several_outputs:
+            self.dual_coef_ = np.atleast_2d(self.dual_coef_)  # y may have a single column
+        return self
+
+    def _learn(self, design: Design, graphs: Sequence[PairGraph], row_weight: Floats | None = None) -> None:
+        """Solve every graph's problem; several graphs are several outputs."""
+        problem = self._problem(design, row_weight, self.gamma)
+        self.n_iter_ = 0
+        fit = self._fit_all(design, problem) if problem.basis is None else self._fit_reduced(design, problem)
+        dual = [fit(graph) for graph in graphs]
+        self.dual_coef_: Floats = np.ascontiguousarray(
+            (np.column_stack(dual) if len(dual) > 1 else dual[0]).T
+        )
+
+    def _check_parameters(self) -> None:
         self._check_kernel_parameters()
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
-        data = self._training_data(X, y, qid, sample_weight, query_importance)
-        problem = self._problem(data, self.gamma)
-        self.n_iter_ = 0
-        fit = self._fit_reduced(data, problem) if problem.basis is not None else self._fit_all(data, problem)
-        dual = [fit(graph) for graph in data.graphs()]
-        self.dual_coef_ = np.ascontiguousarray((np.column_stack(dual) if data.several_outputs else dual[0]).T)
-        return self
 
-    def _fit_all(self, data: TrainingData, problem: KernelProblem) -> Callable[[LabelGraph], Floats]:
+    def _fit_all(self, design: Design, problem: KernelProblem) -> Callable[[PairGraph], Floats]:
         """Return what solves the dual of a graph."""
-        is_operator = isinstance(data.design, OperatorDesign)
+        is_operator = isinstance(design, OperatorDesign)
         self.solver_ = ("cg" if is_operator else "direct") if self.solver == "auto" else self.solver
         if is_operator and self.solver_ != "cg":
             raise InvalidInputError(
                 f"solver={self.solver!r} needs the kernel as a matrix.", "use solver='cg' with an operator."
             )
 
-        def fit(graph: LabelGraph) -> Floats:
-            factor = LabelFactor(graph.blocks)
+        def fit(graph: PairGraph) -> Floats:
+            factor = factor_of(graph)
             if self.solver_ == "cg":
-                objective = DualObjective(problem.products(data.design), factor, graph.pull)
+                objective = DualObjective(problem.products(design), factor, graph.pull)
                 return objective.dual_coefficients(self._iterate(objective))
             copies = 2 if self.solver_ == "direct" else 4
             objective = DualObjective(DenseDesign(problem.matrix(copies)), factor, graph.pull)
@@ -267,15 +274,15 @@ class KernelRankRLS(KernelRanker):
             warn_if_indefinite(spectrum)
         return spectrum.solve(objective.rhs, alpha)
 
-    def _fit_reduced(self, data: TrainingData, problem: KernelProblem) -> Callable[[LabelGraph], Floats]:
+    def _fit_reduced(self, design: Design, problem: KernelProblem) -> Callable[[PairGraph], Floats]:
         """Return what solves the linear problem of a graph on the explicit features."""
         feature_map = problem.feature_map()
         few = feature_map.n_features <= _DIRECT_COLUMNS
         self.solver_ = ("direct" if few else "cg") if self.solver == "auto" else self.solver
-        design = problem.features(feature_map, must_fit=False)
+        features = problem.features(feature_map, must_fit=False)
 
-        def fit(graph: LabelGraph) -> Floats:
-            objective = SquaredObjective(design, graph)
+        def fit(graph: PairGraph) -> Floats:
+            objective = SquaredObjective(features, graph)
             if self.solver_ == "cg":
                 return feature_map.dual_coefficients(self._iterate(objective))
             return feature_map.dual_coefficients(

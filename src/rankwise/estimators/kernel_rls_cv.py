@@ -150,14 +150,14 @@ class KernelRankRLSCV(KernelRanker):
         sign = -1.0 if metric.greater_is_better else 1.0
         tables, best, chosen = [], np.inf, gammas[0]
         for gamma in gammas:
-            problem = self._problem(data, gamma)
+            problem = self._problem(data.design, data.row_weight, gamma)
             candidates = self._candidates(problem, data)
             table = np.column_stack([judge(c, problem, data, plan, metric, self.alphas_) for c in candidates])
             tables.append(table)
             error = float((sign * table).min(axis=0).mean())
             if error < best:
                 best, chosen, kept = error, gamma, candidates
-        self._problem(data, chosen)  # sets the attributes of the chosen kernel again
+        self._problem(data.design, data.row_weight, chosen)  # sets the attributes of the chosen kernel again
         self._report(data, kept, np.array(tables), gammas.index(chosen), sign)
         if self.nested:
             self.nested_score_ = self._nested(data, metric)
@@ -278,7 +278,7 @@ class KernelRankRLSCV(KernelRanker):
         fold = deal_folds(data.design, data.columns[0], queries, n_outer, self.random_state + 1)
         inner = clone(self).set_params(nested=False)
         is_square = self.kernel_.is_precomputed
-        matrix = self._problem(data, self.gamma_ if hasattr(self, "gamma_") else self.gamma).X
+        matrix = self._problem(data.design, data.row_weight, getattr(self, "gamma_", self.gamma)).X
         scores = np.empty(data.y.shape)
         per_row = None if data.importance is None else data.importance[queries.codes]
         for number in range(n_outer):

@@ -8,24 +8,42 @@ where it multiplies by the level's degree, and the span of the ``u_k``, where it
 
 so its symmetric root is ``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one
 level), ``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not, and dense only for the relative cost, whose root
-takes an eigendecomposition of levels × levels a query.
+takes an eigendecomposition of levels × levels a query. Explicit preferences have no such root: theirs is that of a
+matrix of rows × rows, for kernels only, which hold such matrices anyway.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.blocks import QueryBlocks
-from rankwise.pairs.graph import Floats
+from rankwise.pairs.graph import Floats, PairGraph
 
-__all__ = ["LabelFactor"]
+__all__ = ["DenseFactor", "Factor", "LabelFactor", "factor_of"]
 
 # An eigenvalue below this share of the largest of its query is rounding.
 _ROUNDING = 1e-13
+
+
+class Factor(Protocol):
+    """What kernels and hold-out formulas ask of a factor."""
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``."""
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``."""
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t`` with ``F't = r``."""
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Overwrite a square matrix by ``F K F'``."""
 
 
 @dataclass(frozen=True)
@@ -157,6 +175,37 @@ class LabelFactor:
         out = np.empty_like(grouped)
         out[self.blocks.order] = grouped
         return out.reshape(like.shape)
+
+
+class DenseFactor:
+    """The symmetric root of any graph's Laplacian, by an eigendecomposition of rows × rows."""
+
+    def __init__(self, graph: PairGraph) -> None:
+        values, vectors = np.linalg.eigh(graph.laplacian(np.eye(graph.n_rows)))
+        kept = values > _ROUNDING * values.max(initial=0.0)
+        self._vectors, self._root = vectors[:, kept], np.sqrt(values[kept])
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``."""
+        return np.asarray(self._vectors @ (self._root * (self._vectors.T @ v).T).T)
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``: F is symmetric."""
+        return self.apply(v)
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t`` with ``F't = r``, in the range of ``F``."""
+        return np.asarray(self._vectors @ ((self._vectors.T @ pull).T / self._root).T)
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Overwrite a square matrix by ``F K F'``."""
+        kernel[:] = self.apply(self.apply(kernel).T)
+        return kernel
+
+
+def factor_of(graph: PairGraph) -> Factor:
+    """Return the factor of a graph: in O(rows) for labels, of rows × rows for explicit preferences."""
+    return DenseFactor(graph) if graph.blocks is None else LabelFactor(graph.blocks)
 
 
 def _times(scale: Floats | None, rows: Floats) -> Floats:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.design import DenseDesign, Design
-from rankwise.pairs.factor import LabelFactor
+from rankwise.pairs.factor import Factor
 from rankwise.pairs.graph import Floats
 
 __all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_positive"]
@@ -36,11 +36,11 @@ class DualObjective:
     kernel : Design
         The square kernel matrix, stored or made again whenever it is multiplied. A stored one is overwritten
         by `matrix`.
-    factor : LabelFactor
+    factor : Factor
     pull : (rows,) or (rows, outputs) float64
     """
 
-    def __init__(self, kernel: Design, factor: LabelFactor, pull: Floats) -> None:
+    def __init__(self, kernel: Design, factor: Factor, pull: Floats) -> None:
         self._kernel = kernel
         self._factor = factor
         self.rhs = factor.target(pull)
