@@ -40,6 +40,8 @@ _DIRECT_COLUMNS = 5000  # up to so many features of a reduced set their Gram mat
 class KernelRanker(LinearRankRLS):
     """The part of `KernelRankRLS` and `KernelRankRLSCV` that does not depend on how alpha is found."""
 
+    dual_coef_: Floats
+
     def predict(self, X: Any) -> Floats:
         """Return a score for each row of X: higher is better.
 
@@ -235,7 +237,7 @@ class KernelRankRLS(PairwiseRanker, KernelRanker):
         self.n_iter_ = 0
         fit = self._fit_all(design, problem) if problem.basis is None else self._fit_reduced(design, problem)
         dual = [fit(graph) for graph in graphs]
-        self.dual_coef_: Floats = np.ascontiguousarray(
+        self.dual_coef_ = np.ascontiguousarray(
             (np.column_stack(dual) if len(dual) > 1 else dual[0]).T
         )
 
