@@ -51,7 +51,9 @@ def leave_pair_out(K, y):
     graph = label_graph(y, check_qid(None, y.size))
     spectrum = DualSpectrum.of_matrix(LabelFactor(graph.blocks).sandwich(K.copy()))
     share = np.full(y.size, y.size**-0.5)
-    return leave_pair_out_error(DualHoldOut.of_spectrum(spectrum), y[:, None], share, ALPHAS)
+    return leave_pair_out_error(
+        DualHoldOut.of_spectrum(spectrum), y[:, None], share, ALPHAS, n_threads=default_threads()
+    )
 
 
 def leave_query_out(K, y, qid):

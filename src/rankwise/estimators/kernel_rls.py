@@ -237,9 +237,7 @@ class KernelRankRLS(PairwiseRanker, KernelRanker):
         self.n_iter_ = 0
         fit = self._fit_all(design, problem) if problem.basis is None else self._fit_reduced(design, problem)
         dual = [fit(graph) for graph in graphs]
-        self.dual_coef_ = np.ascontiguousarray(
-            (np.column_stack(dual) if len(dual) > 1 else dual[0]).T
-        )
+        self.dual_coef_ = np.ascontiguousarray((np.column_stack(dual) if len(dual) > 1 else dual[0]).T)
 
     def _check_parameters(self) -> None:
         self._check_kernel_parameters()

@@ -119,7 +119,13 @@ def judge(
     """Return the held-out value of the metric, (alphas, outputs of the candidate)."""
     labels = np.column_stack([data.columns[c] for c in candidate.outputs])
     if plan.kind == "pairs":
-        error = leave_pair_out_error(candidate.hold_out, labels, _root_share(data), alphas * plan.alpha_scale)
+        error = leave_pair_out_error(
+            candidate.hold_out,
+            labels,
+            _root_share(data),
+            alphas * plan.alpha_scale,
+            n_threads=data.design.n_threads,
+        )
         return 1.0 - error if metric.greater_is_better else error
     rows = _judging_rows(data, plan)
     queries = data.queries if plan.kind == "queries" else Queries(plan.fold, np.arange(plan.fold.max() + 1))

@@ -94,8 +94,7 @@ class PrimalHoldOut:
 
     def residual(self, target: Floats, alphas: Floats) -> Floats:
         """Return ``M t``."""
-        projected = self.features.T @ target
-        return np.stack([target - self.features @ (d[:, None] * projected) for d in self._shrinkage(alphas)])
+        return np.asarray(target - _spectral(self.features, self._shrinkage(alphas), target))
 
     def diagonal(self, alpha: float) -> Floats:
         """Return the diagonal of ``M``."""
@@ -165,8 +164,7 @@ class DualHoldOut:
 
     def residual(self, target: Floats, alphas: Floats) -> Floats:
         """Return ``M t``."""
-        projected = self.vectors.T @ target
-        return np.stack([self.vectors @ (d[:, None] * projected) for d in self._kept(alphas)])
+        return _spectral(self.vectors, self._kept(alphas), target)
 
     def diagonal(self, alpha: float) -> Floats:
         """Return the diagonal of ``M``."""
@@ -190,3 +188,10 @@ class DualHoldOut:
     def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:
         """Return ``M_UU^-1 e_U``."""
         return np.asarray(np.linalg.solve(self.inside(rows, alphas), residual))
+
+
+def _spectral(vectors: Floats, weights: Floats, target: Floats) -> Floats:
+    """Return ``V diag(d) V't`` for each row d of weights, reading V twice however many there are."""
+    weighted = weights.T[:, :, None] * (vectors.T @ target)[:, None, :]
+    image = vectors @ weighted.reshape(vectors.shape[1], -1)
+    return np.ascontiguousarray(np.moveaxis(image.reshape(vectors.shape[0], *weighted.shape[1:]), 1, 0))

@@ -8,8 +8,10 @@ paper's equation 38, whose pairs weigh 1, is this with ``alpha / (m - 2)``.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.pairs.graph import Floats
@@ -54,7 +56,9 @@ def leave_pair_out_differences(
     return out
 
 
-def leave_pair_out_error(decomposition: HoldOut, y: Floats, root_share: Floats, alphas: Floats) -> Floats:
+def leave_pair_out_error(
+    decomposition: HoldOut, y: Floats, root_share: Floats, alphas: Floats, *, n_threads: int = 1
+) -> Floats:
     """Return the share of the pairs with different labels that the models fitted without them order wrongly.
 
     A tie counts one half. One minus this is the averaged leave-pair-out AUC where y has two levels. A pair weighs the
@@ -64,6 +68,8 @@ def leave_pair_out_error(decomposition: HoldOut, y: Floats, root_share: Floats, 
     ----------
     decomposition, y, root_share, alphas
         As in `leave_pair_out_differences`.
+    n_threads : int
+        Blocks of pairs are shared out to so many threads.
 
     Returns
     -------
@@ -74,12 +80,13 @@ def leave_pair_out_error(decomposition: HoldOut, y: Floats, root_share: Floats, 
     residual = decomposition.residual(_centred(y, root_share), alphas)
     diagonals = [decomposition.diagonal(float(alpha)) for alpha in alphas]
     is_weighted = bool(np.ptp(root_share) > 0)
-    wrong, total = np.zeros((alphas.size, n_outputs)), np.zeros(n_outputs)
-    for rows, columns in _upper_blocks(n_rows):
+
+    def judge(block: tuple[slice, slice]) -> tuple[Floats, Floats]:
+        rows, columns = block
+        wrong = np.zeros((alphas.size, n_outputs))
         gaps = [np.triu(y[rows, c, None] - y[columns, c], 1) for c in range(n_outputs)]  # 0: not counted
         weight = np.outer(root_share[rows] ** 2, root_share[columns] ** 2) if is_weighted else None
         counted = [float(np.count_nonzero(gap) if weight is None else weight[gap != 0].sum()) for gap in gaps]
-        total += counted
         for a, alpha in enumerate(alphas):
             across = decomposition.between(rows, columns, float(alpha))
             d = diagonals[a]
@@ -97,7 +104,13 @@ def leave_pair_out_error(decomposition: HoldOut, y: Floats, root_share: Floats, 
                 rounding = product * gap
                 rounding *= _ROUNDING * gap
                 wrong[a, c] += _count_wrong(success, weight, counted[c], rounding)
-    return wrong / total
+        return wrong, np.array(counted)
+
+    # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        parts = list(pool.map(judge, _upper_blocks(n_rows)))
+    wrong, total = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+    return np.asarray(wrong / total)
 
 
 def _antisymmetric(p: Floats, q: Floats, rows: slice, columns: slice) -> Floats:
