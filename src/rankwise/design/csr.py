@@ -99,6 +99,23 @@ class CsrDesign:
         _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads())
         return out
 
+    def squared_differences(
+        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
+    ) -> Floats:
+        """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column."""
+        self.reads += 1
+        X = self.matrix()
+        out = np.zeros(self.shape[1])
+        step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
+        for first in range(0, one.size, step):
+            pairs = slice(first, first + step)
+            difference = X[one[pairs]].astype(np.float64) - X[other[pairs]].astype(np.float64)
+            weights = np.repeat(weight[pairs], np.diff(difference.indptr))
+            out += np.bincount(
+                difference.indices, weights=weights * difference.data**2, minlength=self.shape[1]
+            )
+        return out
+
     def column_sums(self, weights: Floats | None = None) -> Floats:
         """Return the weighted sum of the rows."""
         return self.tdot(np.ones(self.shape[0]) if weights is None else weights)

@@ -61,6 +61,7 @@ class LinearRankRLS(Ranker):
             query_weight=self.query_weight,
         )
         self._warn_about_near_ties(data)
+        self._forget("n_components_", "n_unpaired_rows_")
         self.fitted_with_qid_ = qid is not None
         self.n_queries_ = len(queries)
         pairs = np.array([levels.n_pairs for levels in data.levels])

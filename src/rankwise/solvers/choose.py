@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from rankwise.design import Design
+from rankwise.exceptions import UnsuitableSolverError
 from rankwise.memory import available_memory
 from rankwise.objectives import QuadraticObjective
 from rankwise.solvers.direct import DirectFactor
@@ -13,7 +14,7 @@ from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.solution import Solution
 
-__all__ = ["SOLVERS", "SolverOptions", "choose_solver", "fits_direct", "matrix_bytes"]
+__all__ = ["SOLVERS", "SolverOptions", "choose_solver", "fits_direct", "matrix_bytes", "require_diagonal"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,17 @@ def matrix_bytes(n_features: int) -> int:
 def fits_direct(n_features: int) -> bool:
     """Tell whether ``X'LX`` and its factor fit comfortably into the memory that is free."""
     return matrix_bytes(n_features) <= 0.8 * available_memory()
+
+
+def require_diagonal(design: Design) -> None:
+    """Raise where ``diag(X'LX)`` would take the whole matrix, and that does not fit."""
+    n_features = design.shape[1]
+    if design.kind == "operator" and not fits_direct(n_features):
+        raise UnsuitableSolverError(
+            "precondition and scaling need the diagonal of X'LX, which for a LinearOperator comes only with the "
+            f"whole matrix of {n_features} × {n_features}.",
+            "use precondition=None and scaling=0, or pass a dense or sparse X.",
+        )
 
 
 def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
