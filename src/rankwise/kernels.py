@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
@@ -234,6 +235,12 @@ class KernelDesign:
         """Return ``diag(Z' L Z)``."""
         self.reads += 1
         return gram.gram_diagonal(self._centred(blocks))
+
+    def squared_differences(
+        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
+    ) -> Floats | None:
+        """None: nobody asks this of a kernel."""
+        return None
 
     def column_sums(self, weights: Floats | None = None) -> Floats:
         """Return the weighted sum of the rows."""
