@@ -12,21 +12,15 @@ works in float32 throughout.
 from __future__ import annotations
 
 import argparse
-import subprocess
-import sys
-import tempfile
-import textwrap
-from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import Ridge
 
 import rcv1like
-from harness import interleave, print_table, write_json
+from harness import interleave, peak_memory, print_table, run_python, write_json
 from paper_recipe import PaperRecipe
 from rankwise import RankRLS
 
-HERE = Path(__file__).parent
 ALPHA, TOL = 1.0, 1e-5
 
 
@@ -62,24 +56,10 @@ def centre_and_ridge(X, y, qid):
 
 # --- memory and start-up, each in a process of its own ----------------------------------------------------------
 
-MEMORY = """
-import sys
-import numpy as np, scipy.sparse as sp
-sys.path.insert(0, {here!r})
+IMPORTS = """
 from sklearn.linear_model import Ridge
 from paper_recipe import PaperRecipe
 from rankwise import RankRLS
-data = {{name: np.load({folder!r} + "/" + name + ".npy") for name in ("data", "indices", "indptr", "y")}}
-X = sp.csr_matrix((data["data"], data["indices"], data["indptr"]), shape={shape!r})
-y = data["y"]
-def status(key):
-    with open("/proc/self/status") as lines:
-        return next(float(line.split()[1]) / 1024 for line in lines if line.startswith(key))
-with open("/proc/self/clear_refs", "w") as reset:
-    reset.write("5")  # the peak of loading is not the fit's
-before = status("VmRSS")
-{fit}
-print(status("VmHWM") - before)
 """
 
 FITS = {
@@ -87,17 +67,6 @@ FITS = {
     "the paper's recipe, float64": f"PaperRecipe({ALPHA}, tol={TOL}).fit(X.astype(np.float64), y)",
     "RankRLS(solver='cg')": f"RankRLS({ALPHA}, solver='cg', tol={TOL}).fit(X, y)",
 }
-
-
-def peak_memory(X, y):
-    with tempfile.TemporaryDirectory() as folder:
-        for name, array in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr), ("y", y)):
-            np.save(Path(folder, name), array)
-        taken = {}
-        for name, fit in FITS.items():
-            code = MEMORY.format(here=str(HERE), folder=folder, shape=X.shape, fit=fit)
-            taken[name] = float(_run(code))
-    return taken
 
 
 START = """
@@ -128,14 +97,8 @@ def start_up(repeats):
     seconds = {name: [] for name in calls}
     for _ in range(repeats):
         for name, code in calls.items():
-            seconds[name].append(float(_run(code)))
+            seconds[name].append(float(run_python(code)))
     return {name: float(np.median(values)) for name, values in seconds.items()}
-
-
-def _run(code):
-    return subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(code)], check=True, capture_output=True, text=True
-    ).stdout
 
 
 def main():
@@ -153,7 +116,7 @@ def main():
     print(f"iterations: the paper's recipe {recipe.n_products}, RankRLS {ours.n_iter_}; coefficients differ by "
           f"{np.abs(recipe.coef_ - ours.coef_).max() / np.abs(ours.coef_).max():.1e} relative")  # fmt: skip
 
-    memory = peak_memory(X, y)
+    memory = peak_memory(X, y, IMPORTS, FITS)
     data = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / 2**20
     print(f"\nPeak memory of a fit beyond the data itself ({data:.0f} MiB)")
     for name, value in memory.items():

@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 import rcv1like
-from harness import interleave, print_table, write_json
+from harness import interleave, peak_memory, print_table, write_json
 from rankwise import RankRLS, RankRLSCV
 from rankwise.data.queries import one_query
 from rankwise.design import as_design
@@ -117,6 +117,26 @@ def against_one_fit(rows, repeats):
     return title, timings
 
 
+IMPORTS = "from rankwise import RankRLSCV"
+FITS = {
+    "evaluation set of 10,000 rows": "RankRLSCV().fit(X, y, eval_set=(X[-10000:], y[-10000:]))",
+    "eight folds": "RankRLSCV(cv=8).fit(X, y)",
+}
+
+
+def memory(rows):
+    """What a selection takes beyond the data, against half the data plus the basis."""
+    X, y, _ = rcv1like.make(rows)
+    data = (X.data.nbytes + X.indices.nbytes + X.indptr.nbytes) / 2**20
+    taken = peak_memory(X, y, IMPORTS, FITS)
+    steps = RankRLSCV().fit(X, y, eval_set=(X[-10_000:], y[-10_000:])).n_iter_
+    basis = {name: 8 * X.shape[1] * steps * lanes / 2**20 for name, lanes in zip(FITS, (1, 8), strict=True)}
+    print(f"\nPeak memory beyond the data ({data:.0f} MiB) at {rows} rows")
+    for name, value in taken.items():
+        print(f"{name:32} {value:6.0f} MiB, of which about {basis[name]:.0f} for the basis")
+    return {"data": data, "taken": taken, "basis": basis}
+
+
 def growth(sizes, repeats=15, warm_up=10):
     """Time a product against the rows; the slope in logarithms is the exponent.
 
@@ -155,8 +175,9 @@ def main():
     selection = against_separate_runs(args.rows)
     print_selection(args.rows, selection)
     tables = dict(against_one_fit(rows, args.repeats) for rows in args.large)
+    peak = memory(args.large[0]) if args.large else None
     linear = growth([50_000, 100_000, 200_000, 400_000, 800_000])
-    write_json("surface", tables, selection=selection, growth=linear)
+    write_json("surface", tables, selection=selection, growth=linear, memory_mib=peak)
 
 
 if __name__ == "__main__":
