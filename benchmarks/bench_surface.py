@@ -17,7 +17,7 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 import rcv1like
-from harness import interleave, peak_memory, print_table, write_json
+from harness import interleave, peak_memory, plot_growth, print_table, write_json
 from rankwise import RankRLS, RankRLSCV
 from rankwise.data.queries import one_query
 from rankwise.design import as_design
@@ -163,6 +163,7 @@ def growth(sizes, repeats=15, warm_up=10):
     for rows, nnz, t in zip(sizes, nonzeros, seconds, strict=True):
         print(f"{rows:9d} rows {t * 1e3:8.2f} ms {t / nnz * 1e9:6.2f} ns a non-zero")
     print(f"exponent {exponent:.3f}")
+    plot_growth("growth_with_rows", "rows", sizes, seconds, exponent)
     return {"rows": list(sizes), "seconds": seconds, "exponent": exponent}
 
 

@@ -67,6 +67,25 @@ def print_table(title, timings, *, per=None, unit="ms"):
         )
 
 
+def plot_growth(name, what, sizes, seconds, exponent):
+    """Draw time against size in logarithms, with the fitted line, into benchmarks/results/<name>.png."""
+    import matplotlib as mpl  # noqa: PLC0415
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    sizes, seconds = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
+    figure, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
+    ax.loglog(sizes, seconds * 1e3, "o", label="measured")
+    centre = np.exp(np.mean(np.log(seconds * 1e3) - exponent * np.log(sizes)))
+    ax.loglog(sizes, centre * sizes**exponent, "-", label=f"{what}^{exponent:.2f}")
+    ax.set(xlabel=what, ylabel="milliseconds a product")
+    ax.legend()
+    RESULTS.mkdir(exist_ok=True)
+    figure.savefig(RESULTS / f"{name}.png", dpi=150)
+    plt.close(figure)
+
+
 _MEMORY = """
 import sys
 import numpy as np, scipy.sparse as sp
