@@ -295,10 +295,11 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
         if isinstance(scaled, ScaledObjective):
             solution = replace(solution, coef=scaled.to_coef(solution.coef))
         if solution.status is Status.SINGULAR:
+            remedy = "alpha > 0" if self.alpha == 0 else "a larger alpha, or bring the columns to like scales"
             warnings.warn(
                 f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
                 f"{objective.n_features} columns, and alpha={self.alpha} does not choose between the "
-                "solutions: the one of least norm was taken. Hint: use alpha > 0.",
+                f"solutions: the one of least norm was taken. Hint: use {remedy}.",
                 scipy.linalg.LinAlgWarning,
                 stacklevel=4,
             )
