@@ -50,6 +50,19 @@ def test_hybrid_is_reproducible_as_early_stopped_cg():
     np.testing.assert_allclose(folds.coef_, refitted.coef_, rtol=1e-8, atol=1e-10)
 
 
+def test_the_refit_takes_as_many_steps_as_the_folds_chose():
+    # On all rows the tolerance may be met sooner than in the last of the folds; the choice was made on iterates.
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 5))
+    y = X @ [1.0, 2.0, 3.0, 4.0, 5.0] + 3 * rng.normal(size=3000)
+    X[:, 0] *= 1e6
+    qid = np.arange(3000) // 10
+    model = RankRLSCV().fit(X, y, qid)
+    again = quiet_cg(model.alpha_, model.best_iteration_, X, y, qid)
+    np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-3)  # the condition number is 1e12
+    assert abs(1 - model.score(X, y, qid) - model.best_score_) < 0.01
+
+
 @pytest.mark.parametrize("with_eval_set", [True, False])
 def test_tikhonov_equals_rank_rls_at_the_chosen_alpha(with_eval_set):
     train, validation = split(noisy(1))

@@ -84,7 +84,7 @@ class SurfaceSearch:
         """Grow the tables under one value of `scaling`, and choose their cells."""
         trial = Trial(power)
         for hearing in jury.hearings(power):
-            fit = self._krylov(hearing.system, self.alphas, hearing.column_scale)
+            fit = self._krylov(hearing.system, self.alphas, hearing.column_scale, self.tol)
             trial.converged &= fit.advance(
                 stopping_rule(self.method, self.candidates, self.patience), "selecting"
             )
@@ -102,7 +102,9 @@ class SurfaceSearch:
             first, outputs = len(best.lanes), n_outputs(graph)
             cells = best.cells[first : first + outputs]
             alphas = np.unique([self.alphas[cell.alpha_index] for cell in cells])
-            fit = self._krylov(NoRows(objective), alphas, scale)
+            # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
+            tol = self.tol if self.method == "tikhonov" else 0.0
+            fit = self._krylov(NoRows(objective), alphas, scale, tol)
             if self.method == "tikhonov":
                 best.converged &= fit.advance(lambda _: False, "fitting")
                 # Converged on all data, not after the folds' number of steps.
@@ -112,5 +114,5 @@ class SurfaceSearch:
                 fit.advance(after_steps(steps), "fitting")
             best.lanes.extend((fit, lane) for lane in range(outputs))
 
-    def _krylov(self, system: System, alphas: Floats, scale: Floats | None) -> KrylovFit:
-        return KrylovFit(system, alphas, tol=self.tol, max_iter=self.max_iter, column_scale=scale)
+    def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
+        return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale)
