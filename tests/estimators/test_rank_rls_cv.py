@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from rankwise import RankRLS, RankRLSCV
 from rankwise.estimators import krylov_fit
@@ -320,9 +320,26 @@ def test_bad_parameters(parameters, message):
         RankRLSCV(**parameters).fit(X6, Y6, Q6)
 
 
+def test_a_splitter_by_query_needs_queries():
+    problem = noisy(21)
+    with pytest.raises(MissingQueriesError, match=r"splits by query.*Hint: "):
+        RankRLSCV(GRID, cv=GroupKFold(3)).fit(problem.X, problem.y)
+
+
 def test_a_splitter_whose_test_sets_overlap():
     with pytest.raises(InvalidInputError, match=r"holds a row out twice.*Hint: use KFold"):
         RankRLSCV(cv=ShuffleSplit(3, test_size=0.5, random_state=0)).fit(X6, Y6)
+
+
+@pytest.mark.parametrize("estimator", [RankRLSCV(GRID), RankRLS(early_stopping=True)])
+def test_a_fold_that_has_nothing_to_train_on(estimator):
+    # All ordered pairs are in one query, so whoever is judged by it knows nothing.
+    y = np.append(np.arange(30.0), 0.0)
+    qid = np.append(np.zeros(30), 1)
+    X = np.random.default_rng(0).normal(size=(31, 4))
+    with pytest.raises(NoPairsError, match=r"fold 0 has no two rows .* to train on.*Hint: "):
+        estimator.fit(X, y, qid)
+    assert RankRLSCV(GRID, cv=KFold(3)).fit(X, y, qid).n_queries_ == 2
 
 
 def test_bad_eval_sets():

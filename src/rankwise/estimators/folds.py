@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rankwise.data.validation import check_qid
 from rankwise.estimators.training import PairData, TrainingData
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.resampling import LeftOutPairs, deal_folds, deal_pairs, share_as_folds
 
 __all__ = ["folds_of_pairs", "folds_of_rows", "held_out_pairs", "judging_share"]
@@ -69,6 +69,13 @@ def _is_splitter(cv: Any) -> bool:
     return not isinstance(cv, str) and hasattr(cv, "split")
 
 
+def _wants_groups(splitter: Any) -> bool:
+    """Tell whether a splitter looks at groups; those of scikit-learn that do not warn about them."""
+    if not hasattr(splitter, "get_metadata_routing"):
+        return True
+    return "groups" in splitter.get_metadata_routing().split.requests
+
+
 def _count(cv: Any, n_units: int, unit: str) -> int:
     n_folds = min(_FOLDS, n_units) if cv == "auto" else int(cv)
     if n_folds > n_units or n_folds < 2:
@@ -95,7 +102,14 @@ def _deal(data: PairData, unit: Ints, n_folds: int, seed: int) -> npt.NDArray[np
 def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32]:
     n_rows = data.queries.n_rows
     fold = np.full(n_rows, -1, dtype=np.int32)
-    groups = data.queries.codes if len(data.queries) > 1 else None
+    groups = None
+    if _wants_groups(splitter):
+        groups = data.queries.codes
+        if len(data.queries) == 1:
+            raise MissingQueriesError(
+                f"cv={splitter} splits by query, and there is one ranking.",
+                "pass qid, or use cv=5 or sklearn.model_selection.KFold(5), which split rows.",
+            )
     for number, (train, test) in enumerate(splitter.split(np.zeros((n_rows, 1)), data.y, groups)):
         if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
             raise InvalidInputError(
@@ -109,7 +123,8 @@ def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32
 def _pairs_of_splitter(splitter: Any, data: PairData, groups: Any) -> LeftOutPairs:
     edges = np.column_stack([data.preferences.winner, data.preferences.loser])
     pair, fold, judges = [], [], []
-    for number, (train, test) in enumerate(splitter.split(edges, None, groups)):
+    given = groups if _wants_groups(splitter) else None
+    for number, (train, test) in enumerate(splitter.split(edges, None, given)):
         absent = np.ones(len(edges), dtype=np.bool_)
         absent[train] = False
         tested = np.zeros(len(edges), dtype=np.bool_)

@@ -114,10 +114,22 @@ class RowFoldJury:
         n_folds = int(fold.max(initial=-1)) + 1
         for output in range(len(data.columns)):
             whole = data.graph(output, data.row_weight)
-            graphs = [data.graph(output, weight * (fold != c)) for c in range(n_folds)]
+            graphs = [data.graph(output, self._left_weight(output, weight, c)) for c in range(n_folds)]
             _, scale = scaled_objective(data.design, whole, power)
             system = FoldRows(data.design, whole, graphs, fold, judged, self._judge_of(output), scale)
             yield Hearing(system, scale, [0])
+
+    def _left_weight(self, output: int, weight: Floats, number: int) -> Floats:
+        """Return the row weights that a fold trains with."""
+        left: Floats = weight * (self.fold != number)
+        if self.data.levels[output].reweighted(left).n_pairs == 0:
+            raise NoPairsError(
+                f"Without its held-out rows, fold {number} has no two rows of a query with different labels to "
+                "train on.",
+                "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an "
+                "eval_set.",
+            )
+        return left
 
     def _judge_of(self, output: int) -> Callable[[Rows], Judge]:
         labels = self.data.columns[output]
