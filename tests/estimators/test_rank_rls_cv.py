@@ -15,7 +15,7 @@ from rankwise.estimators import krylov_fit
 from rankwise.estimators.folds import folds_of_rows
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
-from rankwise.resampling import FoldRows
+from rankwise.resampling import FoldRows, NoRows
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -221,6 +221,15 @@ def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
     np.testing.assert_allclose(short.coef_, stored.coef_, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"), [((-1.0,), "alpha=-1.0"), (("a",), "alpha"), ((1.0, 1), "output=1")]
+)
+def test_paths_that_do_not_exist(arguments, message):
+    problem = noisy(3)
+    with pytest.raises(InvalidInputError, match=rf"{message}.*Hint: "):
+        RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid).coef_path(*arguments)
+
+
 def test_pickled_models_predict_and_say_what_they_lost():
     train, validation = split(noisy(13))
     model = RankRLSCV(GRID).fit(*train, eval_set=validation)
@@ -259,6 +268,43 @@ def test_an_interruption_keeps_the_best_model_so_far(monkeypatch, after):
     assert model.best_iteration_ <= after
     again = quiet_cg(model.alpha_, model.best_iteration_, problem.X, problem.y, problem.qid)
     np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_an_interruption_ends_the_search_over_scalings(monkeypatch):
+    problem = noisy(15)
+    original, calls = FoldRows.multiply, []
+
+    def interrupted(self, vectors):
+        calls.append(1)
+        if len(calls) in at:
+            raise KeyboardInterrupt
+        return original(self, vectors)
+
+    monkeypatch.setattr(FoldRows, "multiply", interrupted)
+    at = {3}
+    with pytest.warns(ConvergenceWarning, match="Interrupted after 2 iterations"):
+        model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
+    assert (model.scaling_, len(calls)) == (0.0, 3)
+    at = set()
+    n_first = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid).n_iter_
+    calls.clear()
+    at = {n_first + 1}
+    with pytest.warns(ConvergenceWarning, match=r"Interrupted before scaling=0\.25 was judged.*Hint: "):
+        model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
+    assert model.scaling_ == 0.0
+
+
+@pytest.mark.parametrize("method", ["hybrid", "tikhonov"])
+def test_an_interruption_of_the_refit_keeps_the_model_of_a_fold(monkeypatch, method):
+    problem = noisy(15)
+
+    def interrupted(self, vectors):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(NoRows, "multiply", interrupted)
+    with pytest.warns(ConvergenceWarning, match=r"Interrupted before the refit.*Hint: "):
+        model = RankRLSCV(GRID, method=method).fit(problem.X, problem.y, problem.qid)
+    assert model.score(problem.X, problem.y, problem.qid) > 0.6
 
 
 def test_an_interruption_before_anything_is_known_is_passed_on(monkeypatch):
@@ -311,6 +357,7 @@ Q6 = np.array([0, 0, 1, 1, 2, 2])
         ({"cv": "loo"}, "'auto'"),
         ({"cv": 7}, "more than the 3 queries"),
         ({"scaling": np.inf}, "scaling"),
+        ({"scaling": "a"}, "scaling='a' is not a number.*Hint: "),
         ({"patience": 0}, "patience"),
         ({"judge_rows": None}, "judge_rows"),
     ],

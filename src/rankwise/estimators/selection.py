@@ -56,7 +56,10 @@ def check_alphas(alphas: Any) -> Floats:
 
 def check_powers(scaling: Any) -> list[float]:
     """Return the values of `scaling` to try."""
-    powers = np.atleast_1d(np.asarray(scaling, dtype=np.float64)).ravel()
+    try:
+        powers = np.asarray(scaling, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        powers = np.empty(0)
     if powers.size == 0 or not np.isfinite(powers).all():
         raise InvalidInputError(
             f"scaling={scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
