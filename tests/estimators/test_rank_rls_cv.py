@@ -367,6 +367,22 @@ def test_bad_parameters(parameters, message):
         RankRLSCV(**parameters).fit(X6, Y6, Q6)
 
 
+@pytest.mark.parametrize("scoring", ["pairwise_error", "kendall_tau"])
+def test_in_judging_too_weight_two_is_duplication(scoring):
+    problem = noisy(22, rows=120, queries=12)
+    weight = np.random.default_rng(0).integers(0, 3, size=120)
+    fold = np.unique(problem.qid, return_inverse=True)[1] % 3
+    twice = np.repeat(np.arange(120), weight)
+
+    def fitted(rows, **options):
+        splits = [(np.flatnonzero(fold[rows] != c), np.flatnonzero(fold[rows] == c)) for c in range(3)]
+        model = RankRLSCV(GRID, cv=splits, scoring=scoring)
+        return model.fit(problem.X[rows], problem.y[rows], problem.qid[rows], **options)
+
+    weighted, repeated = fitted(np.arange(120), sample_weight=weight), fitted(twice)
+    np.testing.assert_allclose(weighted.surface_[:, :3], repeated.surface_[:, :3], rtol=1e-10)
+
+
 def test_a_splitter_by_query_needs_queries():
     problem = noisy(21)
     with pytest.raises(MissingQueriesError, match=r"splits by query.*Hint: "):

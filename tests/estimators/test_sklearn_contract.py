@@ -21,13 +21,7 @@ from rankwise.model_selection import QueryKFold, cross_validate_ranker, make_ran
 from strategies import make_problem
 
 # Checks that an estimator is allowed to fail, each with its reason. Empty is the aim.
-_FOLDS = "a row that comes twice may be on both sides of a fold, one of weight 2 is on one side only"
-EXPECTED_FAILURES: dict[str, dict[str, str]] = {
-    "RankRLSCV": {
-        "check_sample_weight_equivalence_on_dense_data": _FOLDS,
-        "check_sample_weight_equivalence_on_sparse_data": _FOLDS,
-    }
-}
+EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
 
 
 def expected_failures(estimator):

@@ -136,7 +136,15 @@ class RowFoldJury:
 
         def make(rows: Rows) -> Judge:
             queries = _judging_queries(self.data.queries, self.fold, rows, self.averaging)
-            return judge_rows(self.metric, labels[rows], queries, self.n_threads, "what was held out")
+            weight = self.data.row_weight
+            return judge_rows(
+                self.metric,
+                labels[rows],
+                queries,
+                self.n_threads,
+                "what was held out",
+                None if weight is None else weight[rows],
+            )
 
         return make
 

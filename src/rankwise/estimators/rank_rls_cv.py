@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_choice
-from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, judging_share
+from rankwise.estimators.folds import as_splitter, folds_of_pairs, folds_of_rows, judging_share
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
 from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
 from rankwise.estimators.pairwise import PreferenceRanker
@@ -40,7 +40,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
     ----------
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
         The grid; order and duplicates do not matter.
-    cv : "auto", int or splitter, default="auto"
+    cv : "auto", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`; "auto" makes 5. A
         scikit-learn splitter must put each row into at most one test set. Not used where there is an `eval_set`.
     scoring : str or Metric, default="pairwise_error"
@@ -364,7 +364,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
             check_count(name, getattr(self, name), optional=False)
         if isinstance(self.cv, str):
             check_choice("cv", self.cv, ("auto",))
-        elif not hasattr(self.cv, "split"):
+        elif not hasattr(as_splitter(self.cv), "split"):
             check_count("cv", self.cv, optional=False)
             if self.cv == 1:
                 raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")

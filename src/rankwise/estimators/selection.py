@@ -94,10 +94,19 @@ def best_cells(method: str, surfaces: Sequence[Surface], candidates: Sequence[in
     return [surface.best_cell(candidates) for surface in surfaces]
 
 
-def judge_rows(metric: Metric, labels: Floats, queries: Queries, n_threads: int | None, what: str) -> Judge:
-    """Prepare a metric on the rows that judge."""
+def judge_rows(
+    metric: Metric,
+    labels: Floats,
+    queries: Queries,
+    n_threads: int | None,
+    what: str,
+    weight: Floats | None = None,
+) -> Judge:
+    """Prepare a metric on the rows that judge; by their weights, where that means something to it."""
     try:
-        evaluator = metric.prepare(labels, queries, n_threads=n_threads)
+        evaluator = metric.prepare(
+            labels, queries, sample_weight=weight if metric.takes_weights else None, n_threads=n_threads
+        )
     except NoPairsError as error:
         raise NoPairsError(
             f"{what} has no two rows of a query with different labels, so it cannot judge a ranking.",
