@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_choice
-from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, judging_share
+from rankwise.estimators.folds import as_splitter, folds_of_pairs, folds_of_rows, judging_share
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
-from rankwise.estimators.linear_rls import LinearRankRLS, check_count
+from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.selection import METHODS, best_cells, check_alphas, check_powers
 from rankwise.estimators.surface_search import SurfaceSearch, Trial
@@ -39,7 +40,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
     ----------
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
         The grid; order and duplicates do not matter.
-    cv : "auto", int or splitter, default="auto"
+    cv : "auto", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`; "auto" makes 5. A
         scikit-learn splitter must put each row into at most one test set. Not used where there is an `eval_set`.
     scoring : str or Metric, default="pairwise_error"
@@ -250,6 +251,11 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
                 "This model was loaded or copied, and the Krylov space of its fit did not come along.",
                 "call fit again, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
             )
+        check_number("alpha", alpha, minimum=0, remedy="use 0 or a positive number")
+        if not isinstance(output, Integral) or not 0 <= output < len(self._lanes):
+            raise InvalidInputError(
+                f"output={output!r} is not one of the {len(self._lanes)} outputs.", "outputs count from 0."
+            )
         fit, lane = self._lanes[output]
         return fit.path(lane, float(alpha))
 
@@ -261,17 +267,37 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         """Search under every value of `scaling`, and keep the model of the best."""
         grid = check_alphas(self.alphas)
         search = self._search(problem, grid)
-        trials = [search.run(power, jury) for power in check_powers(self.scaling)]
+        trials = self._trials(search, jury)
         best = min(trials, key=lambda trial: trial.error)
         self.n_products_ = sum(fit.n_products for trial in trials for fit in trial.fits)
         if refit:
-            search.refit(best)
-            self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.lanes}.values())
+            try:
+                search.refit(best)
+                self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.lanes}.values())
+            except KeyboardInterrupt:
+                _warn_interrupted(
+                    "before the refit; the first fold's model, fitted without its rows, is kept"
+                )
         self._report(search, best, np.searchsorted(search.alphas, grid).tolist())
         coef = best.coefficients(search.alphas)
         self.coef_ = np.array(coef) if problem.several_outputs else coef[0]
         self._lanes = best.lanes
         return self
+
+    def _trials(self, search: SurfaceSearch, jury: Jury) -> list[Trial]:
+        """Search under one value of `scaling` after the other, until Ctrl-C says that it is enough."""
+        trials: list[Trial] = []
+        for power in check_powers(self.scaling):
+            try:
+                trials.append(search.run(power, jury))
+            except KeyboardInterrupt:
+                if not trials:
+                    raise
+                _warn_interrupted(f"before scaling={power:g} was judged; the best model so far is kept")
+                break
+            if trials[-1].was_interrupted:
+                break
+        return trials
 
     def _report(self, search: SurfaceSearch, best: Trial, grid: list[int]) -> None:
         """Set the attributes that describe the choice; `grid` holds the caller's alphas among all."""
@@ -307,9 +333,10 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         self.n_iter_ = n_iter
         self.keeps_basis_ = all(fit.keeps_basis for fit in best.fits)
         if not best.converged:
+            other = "" if self.method == "hybrid" else ", or use method='hybrid'"
             warnings.warn(
                 f"method={self.method!r} stopped at max_iter={search.max_iter} iterations before it was done. "
-                "Hint: raise max_iter or tol, or use method='hybrid'.",
+                f"Hint: raise max_iter or tol{other}.",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -337,9 +364,17 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
             check_count(name, getattr(self, name), optional=False)
         if isinstance(self.cv, str):
             check_choice("cv", self.cv, ("auto",))
-        elif not hasattr(self.cv, "split"):
+        elif not hasattr(as_splitter(self.cv), "split"):
             check_count("cv", self.cv, optional=False)
             if self.cv == 1:
                 raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
         check_alphas(self.alphas)
         check_powers(self.scaling)
+
+
+def _warn_interrupted(what: str) -> None:
+    warnings.warn(
+        f"Interrupted {what}. Hint: call fit again without interrupting it for the final one.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )

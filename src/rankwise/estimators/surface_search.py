@@ -49,6 +49,11 @@ class Trial:
         """The mean over outputs of the errors in the chosen cells."""
         return float(np.mean([cell.error for cell in self.cells]))
 
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether Ctrl-C ended one of the runs."""
+        return any(fit.was_interrupted for fit in self.fits)
+
     def coefficients(self, alphas: Floats) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
@@ -84,7 +89,7 @@ class SurfaceSearch:
         """Grow the tables under one value of `scaling`, and choose their cells."""
         trial = Trial(power)
         for hearing in jury.hearings(power):
-            fit = self._krylov(hearing.system, self.alphas, hearing.column_scale)
+            fit = self._krylov(hearing.system, self.alphas, hearing.column_scale, self.tol)
             trial.converged &= fit.advance(
                 stopping_rule(self.method, self.candidates, self.patience), "selecting"
             )
@@ -96,21 +101,26 @@ class SurfaceSearch:
 
     def refit(self, best: Trial) -> None:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
-        best.lanes = []
+        lanes: list[tuple[KrylovFit, int]] = []
+        chosen: list[Cell] = []
         for graph in self.problem.graphs():
             objective, scale = scaled_objective(self.problem.design, graph, best.power)
-            first, outputs = len(best.lanes), n_outputs(graph)
+            first, outputs = len(lanes), n_outputs(graph)
             cells = best.cells[first : first + outputs]
             alphas = np.unique([self.alphas[cell.alpha_index] for cell in cells])
-            fit = self._krylov(NoRows(objective), alphas, scale)
+            # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
+            tol = self.tol if self.method == "tikhonov" else 0.0
+            fit = self._krylov(NoRows(objective), alphas, scale, tol)
             if self.method == "tikhonov":
                 best.converged &= fit.advance(lambda _: False, "fitting")
                 # Converged on all data, not after the folds' number of steps.
-                best.cells[first : first + outputs] = [replace(cell, step=fit.n_steps) for cell in cells]
+                cells = [replace(cell, step=fit.n_steps) for cell in cells]
             else:
-                steps = max(cell.step for cell in cells)
-                fit.advance(after_steps(steps), "fitting")
-            best.lanes.extend((fit, lane) for lane in range(outputs))
+                fit.advance(after_steps(max(cell.step for cell in cells)), "fitting")
+            chosen.extend(cells)
+            lanes.extend((fit, lane) for lane in range(outputs))
+        # All at once: an interruption before leaves the models of the folds in place.
+        best.lanes, best.cells = lanes, chosen
 
-    def _krylov(self, system: System, alphas: Floats, scale: Floats | None) -> KrylovFit:
-        return KrylovFit(system, alphas, tol=self.tol, max_iter=self.max_iter, column_scale=scale)
+    def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
+        return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale)
