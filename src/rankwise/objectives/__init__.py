@@ -39,6 +39,7 @@ from rankwise.objectives.protocols import (
     MarginObjective,
     MarginPoint,
     QuadraticObjective,
+    ScoreSample,
     SmoothObjective,
     SmoothPoint,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "MeanLossPoint",
     "QuadraticObjective",
     "ScaledObjective",
+    "ScoreSample",
     "SmoothObjective",
     "SmoothPoint",
     "SquaredObjective",

@@ -6,12 +6,15 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.design import Design
 from rankwise.losses import HingeLoss, HingeLossPoint, SmoothLoss, SmoothLossPoint
 from rankwise.pairs.graph import Floats, MarginPairs, SmoothedHinge
 
-__all__ = ["HingeObjective", "HingePoint", "MeanLoss", "MeanLossPoint"]
+__all__ = ["HingeObjective", "HingePoint", "HingeSample", "MeanLoss", "MeanLossPoint"]
+
+Rows = npt.NDArray[np.int64]
 
 
 class _MeanOverPairs:
@@ -84,10 +87,14 @@ class MeanLossPoint(_MeanPoint):
     def __init__(self, objective: MeanLoss, point: SmoothLossPoint) -> None:
         super().__init__(objective, point)
 
+    def score_hessian_product(self, v: Floats) -> Floats:
+        """Apply the Hessian with respect to the scores; no data are read for it."""
+        image: Floats = self._point.hessian_product(v) / self._objective.pairs.weight
+        return image
+
     def hessian_product(self, v: Floats) -> Floats:
         """Apply the Hessian: two reads."""
-        image = self._point.hessian_product(self._objective.scores(v))
-        return self._objective.pull_back(image / self._objective.pairs.weight)
+        return self._objective.pull_back(self.score_hessian_product(self._objective.scores(v)))
 
 
 class HingeObjective(_MeanOverPairs):
@@ -101,11 +108,28 @@ class HingeObjective(_MeanOverPairs):
         """Evaluate where the scores are known."""
         return HingePoint(self, HingeLoss().at(self.pairs, scores))
 
+    def sample(self, n_rows: int) -> HingeSample | None:
+        """Return the mean hinge over the pairs of about so many rows."""
+        thinned = self.pairs.thinned(n_rows)
+        return None if thinned is None else HingeSample(self, *thinned)
+
+
+class HingeSample(_MeanOverPairs):
+    """The mean hinge over the pairs of some rows."""
+
+    def __init__(self, objective: HingeObjective, rows: Rows, pairs: MarginPairs) -> None:
+        super().__init__(objective.design, pairs)
+        self.rows = rows
+
+    def at_scores(self, scores: Floats) -> HingePoint:
+        """Evaluate where the scores of those rows are known."""
+        return HingePoint(self, HingeLoss().at(self.pairs, scores))
+
 
 class HingePoint(_MeanPoint):
     """The mean hinge at some scores."""
 
-    def __init__(self, objective: HingeObjective, point: HingeLossPoint) -> None:
+    def __init__(self, objective: _MeanOverPairs, point: HingeLossPoint) -> None:
         super().__init__(objective, point)
 
     def smoothed(self, delta: float) -> SmoothedHinge:

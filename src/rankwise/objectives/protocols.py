@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from rankwise.pairs.graph import Floats
 
 __all__ = [
@@ -12,6 +15,7 @@ __all__ = [
     "MarginObjective",
     "MarginPoint",
     "QuadraticObjective",
+    "ScoreSample",
     "SmoothObjective",
     "SmoothPoint",
 ]
@@ -94,6 +98,17 @@ class MarginPoint(ConvexPoint, Protocol):
         """A subgradient with respect to the scores; no data are read for it."""
 
 
+class ScoreSample(Protocol):
+    """A loss estimated from some of the rows."""
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """Which rows."""
+
+    def at_scores(self, scores: Floats) -> MarginPoint:
+        """Evaluate where the scores of those rows are known."""
+
+
 class MarginObjective(Protocol):
     """A convex loss of the scores ``Xw``: moving along a line of scores reads no data."""
 
@@ -113,3 +128,6 @@ class MarginObjective(Protocol):
 
     def at_scores(self, scores: Floats) -> MarginPoint:
         """Evaluate where the scores are known."""
+
+    def sample(self, n_rows: int) -> ScoreSample | None:
+        """Return an estimate from about so many rows; None where that would not be much cheaper."""

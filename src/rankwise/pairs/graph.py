@@ -98,6 +98,9 @@ class MarginPairs(Protocol):
     def at(self, scores: Floats) -> ViolatedPairs:
         """Return the pairs that are violated at some scores."""
 
+    def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], MarginPairs] | None:
+        """Return about so many rows and the pairs among them; None where that would not be much cheaper."""
+
 
 class ListedPairs(MarginPairs, Protocol):
     """Pairs that can be enumerated."""

@@ -77,6 +77,9 @@ class PreferenceMargins:
             slack[inside],
         )
 
+    def thinned(self, n_rows: int) -> None:
+        """None: listed pairs are cheap to look at, and rows share few of them."""
+
 
 @dataclass(frozen=True)
 class ViolatedPreferences:

@@ -139,6 +139,19 @@ class ViolationSweep:
         )
         return Violations(self, score, order, sorted_score, sorted_rank)
 
+    def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], ViolationSweep] | None:
+        """Return about so many rows of one large ranking, evenly by label, and their pairs; else None."""
+        stride = self.n_rows // n_rows
+        if stride < 2 or self.sizes.size > 1:
+            return None
+        rows = np.sort(np.argsort(self._ranks, kind="stable")[::stride])
+        _, ranks = np.unique(self._ranks[rows], return_inverse=True)
+        weight = None if self._row_weight is None else self._row_weight[rows]
+        start = np.array([0, rows.size])
+        return rows, ViolationSweep(
+            ranks, start, row_weight=weight, margin=self.margin, n_threads=self.n_threads
+        )
+
     def kernel_queries(self) -> _core.RankedQueries:
         """Return the kernels' view of the arrays; made for each call, so that a sweep can be pickled."""
         return _core.RankedQueries(

@@ -14,7 +14,6 @@ The default departs from the paper in three ways:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -31,6 +30,9 @@ _IDLE = 20  # iterations after which a plane of weight 0 is dropped
 _MOST_PLANES = 500
 _MAX_ITER = 100_000
 _TRIALS = 12
+_PRECISION = 0.1  # of the line search; the plane is taken beside the point anyway
+_SAMPLE = 10_000  # rows on which a line is searched first
+_PATIENCE = 100  # iterations without any progress after which rounding is to blame
 _QP_SHARE = 0.01  # of the gap, to which the dual problem is solved
 
 
@@ -120,7 +122,8 @@ def minimise_by_planes(
     scores = objective.scores(coef)
     point = objective.at_scores(scores)
     best = _Best(coef, scores, float(point.value) + alpha * float(coef @ coef))
-    gap, bound = np.inf, -np.inf
+    search = _LineSearch(objective, alpha) if line_search else None
+    gap, bound, stale = np.inf, -np.inf, 0
     history: list[float] = []
     status = Status.MAX_ITER
     while len(history) < limit:
@@ -129,27 +132,32 @@ def minimise_by_planes(
         planes.add(plane, float(point.value) - float(point.score_gradient @ scores))
         # 2. The minimum of the model, and what it proves.
         target, model = planes.minimise(_QP_SHARE * max(min(gap, best.value - bound), tol))
-        bound = max(bound, model)
+        proved = max(bound, model)
         # 3. The new point; plain: the model's minimiser, else beside the minimum of the line to it.
         target_scores = objective.scores(target)
-        if line_search:
-            length = _search(objective, best, target, target_scores, alpha)
-            length = (1 - _BEYOND) * length + _BEYOND
-        else:
-            length = 1.0
-        coef = best.coef + length * (target - best.coef)
-        scores = best.scores + length * (target_scores - best.scores)
+        direction, moved = target - best.coef, target_scores - best.scores
+        length = 1.0
+        if search is not None:
+            length = (1 - _BEYOND) * search.length(best, direction, moved) + _BEYOND
+        coef, scores = best.coef + length * direction, best.scores + length * moved
         point = objective.at_scores(scores)
         value = float(point.value) + alpha * float(coef @ coef)
+        stale = 0 if value < best.value or proved > bound else stale + 1
+        bound = proved
         if value < best.value:
             best = _Best(coef, scores, value)
+        elif search is not None:
+            search.grow()
+        # 4. The gap.
         gap = best.value - bound
         history.append(gap)
         if gap <= tol:
             status = Status.CONVERGED
-            break
-        if monitor is not None and monitor(best.coef, gap, len(history)):
+        elif stale >= _PATIENCE:
+            status = Status.STAGNATED
+        elif monitor is not None and monitor(best.coef, gap, len(history)):
             status = Status.STOPPED
+        if status is not Status.MAX_ITER:
             break
     return Solution(
         best.coef,
@@ -163,26 +171,54 @@ def minimise_by_planes(
 
 @dataclass(frozen=True)
 class _Best:
+    """The best point so far."""
+
     coef: Floats
     scores: Floats
     value: float
 
 
-def _search(objective, best, target, target_scores, alpha):
-    df = target_scores - best.scores
-    dw = target - best.coef
-    cross, square = float(best.coef @ dw), float(dw @ dw)
-    lo, hi = 0.0, None
-    k=1.0
-    slo=None
-    for _ in range(_TRIALS):
-        p = objective.at_scores(best.scores + k*df)
-        s = float(p.score_gradient @ df) + 2*alpha*(cross + k*square)
-        if s<0: lo,slo=k,s
-        else: hi,shi=k,s
-        if hi is None: k*=2
-        else:
-            if hi-lo<0.05*hi: break
-            k = (lo+hi)/2 if slo is None else lo - slo*(hi-lo)/(shi-slo)
-            k=np.clip(k,lo+0.1*(hi-lo),hi-0.1*(hi-lo))
-    return k
+class _LineSearch:
+    """Finds where along a line the objective is least, looking at a sample of the rows as long as that helps."""
+
+    def __init__(self, objective: MarginObjective, alpha: float) -> None:
+        self._objective, self._alpha = objective, alpha
+        self._n_sampled = _SAMPLE
+        self._sample = objective.sample(_SAMPLE)
+
+    def grow(self) -> None:
+        """Look at more rows: the sample no longer tells which way is down."""
+        if self._sample is not None:
+            self._n_sampled *= 4
+            self._sample = self._objective.sample(self._n_sampled)
+
+    def length(self, best: _Best, direction: Floats, moved: Floats) -> float:
+        """Return how far to go from the best point; the bracket of the slope's zero shrinks by its secant."""
+        cross, square = float(best.coef @ direction), float(direction @ direction)
+        scores = best.scores
+        if self._sample is not None:
+            scores, moved = scores[self._sample.rows], moved[self._sample.rows]
+        evaluate = self._objective.at_scores if self._sample is None else self._sample.at_scores
+
+        def slope_at(length: float) -> float:
+            loss = evaluate(scores + length * moved).score_gradient @ moved
+            return float(loss) + 2 * self._alpha * (cross + length * square)
+
+        low, high, length = 0.0, np.inf, 1.0
+        low_slope = high_slope = 0.0
+        for _ in range(_TRIALS):
+            slope = slope_at(length)
+            if slope < 0:
+                low, low_slope = length, slope
+            else:
+                high, high_slope = length, slope
+            if np.isinf(high):
+                length *= 2
+                continue
+            if high - low <= _PRECISION * high:
+                break
+            # The slope at 0 is not known until it is needed: halve instead.
+            secant = low - low_slope * (high - low) / (high_slope - low_slope) if low_slope < 0 else 0.0
+            margin = 0.1 * (high - low)
+            length = float(np.clip(secant if low_slope < 0 else (low + high) / 2, low + margin, high - margin))
+        return length
