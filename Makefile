@@ -2,18 +2,39 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 
 .PHONY: demo test lint bench test-long test-sanitize test-oldest clean
+
+# --- environments: editable, so that Python edits need no reinstall; a change of the compiled core does ---
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-# Editable, so that Python edits need no reinstall; a change of the compiled core does.
+$(VENV)/.runtime: $(BIN)/python $(NATIVE)
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
 $(VENV)/.installed: $(BIN)/python $(NATIVE)
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@ $(VENV)/.runtime
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@
+
+$(OLDEST)/.installed: constraints-oldest.txt $(NATIVE)
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
+	$(OLDEST)/bin/python -m pip install --quiet --editable ".[test]" --constraint constraints-oldest.txt
+	touch $@
+
+# --- what they are for ---
+
+demo: $(VENV)/.runtime
+	$(BIN)/python examples/demo.py
 
 test: lint
 	$(BIN)/python -m pytest -m "not long"
@@ -24,13 +45,23 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
+test-long: $(VENV)/.installed
+	$(BIN)/python -m pytest
+
+# The oldest supported numpy, SciPy and scikit-learn: the estimators' contract and everything that touches it.
+test-oldest: $(OLDEST)/.installed
+	$(OLDEST)/bin/python -m pytest -q -m "not long" tests/estimators tests/solvers tests/data tests/pairs
+
 # The kernels alone, without Python: out-of-bounds and undefined behaviour in one build, data races in the other.
 test-sanitize:
 	mkdir -p build/sanitize
-	for kind in address,undefined thread; do \
+	for kind in address,undefined thread; do for source in cpp/tests/*_test.cpp; do \
 		$(CXX) -std=c++17 -O1 -g -Wall -Wextra -Icpp -pthread -fsanitize=$$kind -fno-sanitize-recover=all \
-			cpp/tests/kernels_test.cpp -o build/sanitize/kernels_test && build/sanitize/kernels_test || exit 1; \
-	done
+			$$source -o build/sanitize/kernel_test && build/sanitize/kernel_test || exit 1; \
+	done; done
+
+bench: $(VENV)/.bench
+	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf build $(VENV)
+	rm -rf build $(VENV) $(OLDEST)

@@ -307,7 +307,7 @@ def test_bad_parameters(parameters, message):
 
 
 def test_a_splitter_whose_test_sets_overlap():
-    with pytest.raises(InvalidInputError, match="holds a row out twice.*Hint: use KFold"):
+    with pytest.raises(InvalidInputError, match=r"holds a row out twice.*Hint: use KFold"):
         RankRLSCV(cv=ShuffleSplit(3, test_size=0.5, random_state=0)).fit(X6, Y6)
 
 

@@ -1,34 +1,22 @@
 """Real queries: OHSUMED of LETOR, one feature at a time as the scores."""
 
-import gzip
-import os
-import re
 from functools import partial
-from pathlib import Path
 
-import numpy as np
 import pytest
 
 import oracles
 from rankwise.metrics import average_precision, get_metric, ndcg
+from real_data import NEEDS_REAL_DATA
+from real_data import ohsumed as read_ohsumed
 
-DATA = os.environ.get("RANKWISE_DATA")
-pytestmark = [
-    pytest.mark.real_data,
-    pytest.mark.skipif(DATA is None, reason="set RANKWISE_DATA to the folder that holds OHSUMED"),
-]
+pytestmark = NEEDS_REAL_DATA
 
 
 @pytest.fixture(scope="module")
 def ohsumed():
     """Labels, query ids and the first two features of all five parts."""
-    line = re.compile(r"(\S+) qid:(\S+) 1:(\S+) 2:(\S+)")
-    rows = []
-    for part in sorted((Path(DATA) / "OHSUMED" / "QueryLevelNorm").glob("S*.txt.gz")):
-        with gzip.open(part, "rt") as text:
-            rows += [line.match(row).groups() for row in text]
-    y, qid, *features = zip(*rows, strict=True)
-    return np.array(y, float), qid, np.array(features, float)
+    X, y, qid = read_ohsumed()
+    return y, qid, X[:, :2].T
 
 
 def test_pairs(ohsumed):

@@ -74,7 +74,7 @@ def test_residuals_are_the_true_ones():
 
 
 def test_validation_scores_move_with_the_coefficients():
-    problem, objective = problem_and_objective(3)
+    _, objective = problem_and_objective(3)
     validation = make_problem(30, rows=50, features=12)
     metric = get_metric("pairwise_error")
     judge = Judge(metric.prepare(validation.y, validation.qid), greater_is_better=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
 
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
@@ -26,7 +25,7 @@ class EigenFactor:
         return factor
 
     def _decompose(self, matrix: Floats, rhs: Floats) -> None:
-        values, self.vectors = scipy.linalg.eigh(matrix, check_finite=False, driver="evd")
+        values, self.vectors = np.linalg.eigh(matrix)
         self.values = np.maximum(values, 0.0)  # H is positive semidefinite: below zero there is only rounding
         self._projected = self.vectors.T @ rhs
 

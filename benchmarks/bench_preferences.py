@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Learning from preferences costs O(ms + l) a product: time against the number of pairs l, on text-like rows.
 
-    preferences_scaling.py [--rows 100000] [--most 10000000] [--threads 1]
+    bench_preferences.py [--rows 100000] [--most 10000000] [--threads 1]
 
 Prints a table and writes results/preferences_scaling.json. The part that grows with l is the graph's Laplacian; its
 exponent (the slope in log-log) must be about 1. "whole" is one product X'LXv, "X only" the same without the graph.

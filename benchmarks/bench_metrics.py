@@ -6,7 +6,7 @@ from its own Qrels and Run, whose construction is reported but not counted, afte
 scikit-learn computes NDCG@10 alone. Rounds are interleaved; a ratio is taken inside a round. All count
 queries without a relevant row as 0, as ranx does, and the figures must agree.
 
-    python benchmarks/metrics.py [--rows 1000000] [--queries 10000] [--rounds 5]
+    python benchmarks/bench_metrics.py [--rows 1000000] [--queries 10000] [--rounds 5]
 """
 
 import argparse

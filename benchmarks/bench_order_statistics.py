@@ -1,6 +1,6 @@
 """What a sweep over the violated pairs costs: nanoseconds a row, sort included, and how it grows.
 
-    python benchmarks/order_statistics.py [--largest 1000000] [--repeats 3]
+    python benchmarks/bench_order_statistics.py [--largest 1000000] [--repeats 3]
 
 Beside it runs the paper's red-black tree (red_black_tree.cpp, compiled on demand); its counts must be equal.
 Writes benchmarks/results/order_statistics.json, and ends with an error if a bar is missed.
