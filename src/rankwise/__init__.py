@@ -2,7 +2,9 @@
 
 from rankwise.estimators.rank_rls import RankRLS
 from rankwise.estimators.rank_rls_cv import RankRLSCV
+from rankwise.estimators.rank_svm import RankSVM
+from rankwise.estimators.rank_svm_cv import RankSVMCV
 
-__all__ = ["RankRLS", "RankRLSCV", "__version__"]
+__all__ = ["RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "__version__"]
 
 __version__ = "0.1.0.dev0"

@@ -6,24 +6,22 @@ import warnings
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.data.validation import check_choice
-from rankwise.estimators.linear_rls import LinearRankRLS, check_count
+from rankwise.data.validation import check_choice, check_count
+from rankwise.estimators.folds import check_cv, deal_cv
+from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.selection import METHODS, best_cells, check_alphas
 from rankwise.estimators.surface_search import SurfaceSearch, Trial
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats
-from rankwise.resampling import deal_folds
 
 __all__ = ["RankRLSCV"]
 
 _GRID = tuple(2.0**power for power in range(-10, 11))
-_FOLDS = 5
 _MAX_ITER = 1000
 _AVERAGING = ("folds", "pooled")
 
@@ -172,7 +170,7 @@ class RankRLSCV(LinearRankRLS):
             self.cv_ = f"an evaluation set of {rows.shape[0]} rows"
             trials = [search.judged_by_rows(power, rows, judges) for power in powers]
         else:
-            fold = self._deal(data)
+            fold, self.cv_ = deal_cv(self.cv, data, self.random_state)
             trials = [search.judged_by_folds(power, fold) for power in powers]
         best = min(trials, key=lambda trial: trial.error)
         self.n_products_ = sum(fit.n_products for trial in trials for fit in trial.fits)
@@ -208,21 +206,6 @@ class RankRLSCV(LinearRankRLS):
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_lanes": None} if "_lanes" in state else state
-
-    def _deal(self, data: TrainingData) -> npt.NDArray[np.int32]:
-        """Give every row its fold; -1 for rows that no splitter holds out."""
-        queries, unit = data.queries, "queries" if len(data.queries) > 1 else "rows"
-        if not isinstance(self.cv, str) and hasattr(self.cv, "split"):
-            self.cv_ = f"the test sets of {self.cv}"
-            return _folds_of_splitter(self.cv, data)
-        n_units = len(queries) if len(queries) > 1 else queries.n_rows
-        n_folds = min(_FOLDS, n_units) if self.cv == "auto" else int(self.cv)
-        if n_folds > n_units:
-            raise InvalidInputError(
-                f"cv={n_folds} is more than the {n_units} {unit} there are.", f"use cv <= {n_units}."
-            )
-        self.cv_ = f"{n_folds} folds of {unit}"
-        return deal_folds(data.design, data.columns[0], queries, n_folds, self.random_state)
 
     def _report(self, search: SurfaceSearch, best: Trial, grid: list[int]) -> None:
         """Set the attributes that describe the choice; `grid` holds the caller's alphas among all."""
@@ -289,29 +272,10 @@ class RankRLSCV(LinearRankRLS):
         get_metric(self.scoring)
         for name in ("patience", "judge_rows"):
             check_count(name, getattr(self, name), optional=False)
-        if isinstance(self.cv, str):
-            check_choice("cv", self.cv, ("auto",))
-        elif not hasattr(self.cv, "split"):
-            check_count("cv", self.cv, optional=False)
-            if self.cv == 1:
-                raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
+        check_cv(self.cv)
         powers = np.atleast_1d(np.asarray(self.scaling, dtype=np.float64)).ravel()
         if powers.size == 0 or not np.isfinite(powers).all():
             raise InvalidInputError(
                 f"scaling={self.scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
             )
         return [float(power) for power in powers]
-
-
-def _folds_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32]:
-    n_rows = data.queries.n_rows
-    fold = np.full(n_rows, -1, dtype=np.int32)
-    groups = data.queries.codes if len(data.queries) > 1 else None
-    for number, (train, test) in enumerate(splitter.split(np.zeros((n_rows, 1)), data.y, groups)):
-        if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
-            raise InvalidInputError(
-                f"cv={splitter} holds a row out twice, or leaves one out of both sides.",
-                "use KFold, GroupKFold or QueryKFold, whose test sets do not overlap.",
-            )
-        fold[test] = number
-    return fold

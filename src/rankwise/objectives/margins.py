@@ -58,6 +58,9 @@ class MeanLoss(_MeanOverPairs):
         """Evaluate where the scores are known."""
         return MeanLossPoint(self, self._loss.at(self.pairs, scores))
 
+    def sample(self, n_rows: int) -> None:
+        """None: the solvers of smooth losses look at all rows."""
+
 
 class _MeanPoint:
     def __init__(self, objective: _MeanOverPairs, point: Any) -> None:

@@ -4,16 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rankwise.design import Design
 from rankwise.memory import available_memory
 from rankwise.objectives import QuadraticObjective
+from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.krylov import conjugate_gradients
+from rankwise.solvers.newton import minimise_by_newton
+from rankwise.solvers.smoothing import minimise_smoothed
 from rankwise.solvers.solution import Solution
 
-__all__ = ["SOLVERS", "SolverOptions", "choose_solver", "fits_direct", "matrix_bytes"]
+__all__ = [
+    "MARGIN_SOLVERS",
+    "SOLVERS",
+    "MarginSolver",
+    "SolverOptions",
+    "choose_margin_solver",
+    "choose_solver",
+    "fits_direct",
+    "matrix_bytes",
+]
 
 
 @dataclass(frozen=True)
@@ -86,3 +99,38 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
     iterate = _ITERATIONS * _PRODUCT * design.nnz
     small = 64  # columns: forming X'LX is instant whatever the estimate says
     return "direct" if n_features <= small or direct <= iterate else "cg"
+
+
+@dataclass(frozen=True)
+class MarginSolver:
+    """A solver of losses with margins, and the losses it can take.
+
+    Attributes
+    ----------
+    minimise : callable
+        ``(objective, alpha, *, tol, max_iter, start, monitor) -> Solution``; `tol` is an absolute duality gap.
+    losses : tuple of str
+    """
+
+    minimise: Callable[..., Solution]
+    losses: tuple[str, ...]
+
+    def __call__(self, objective: Any, alpha: float, **options: Any) -> Solution:
+        """Solve."""
+        return self.minimise(objective, alpha, **options)
+
+
+MARGIN_SOLVERS: dict[str, MarginSolver] = {
+    "smoothing": MarginSolver(minimise_smoothed, ("hinge",)),
+    "bundle": MarginSolver(minimise_by_planes, ("hinge", "squared_hinge", "logistic")),
+    "newton": MarginSolver(minimise_by_newton, ("squared_hinge", "logistic")),
+}
+
+
+def choose_margin_solver(loss: str) -> str:
+    """Choose by the loss.
+
+    For the hinge, smoothing beat cutting planes with line search wherever it was tried, from 5 rows to 100,000 and from gaps
+    of 1e-3 to 1e-9: 100,000 real-valued rows at alpha 1e-5 and gap 1e-3 take 35 reads against 47 (plain planes: 137).
+    """
+    return "smoothing" if loss == "hinge" else "newton"

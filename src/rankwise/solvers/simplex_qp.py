@@ -17,8 +17,10 @@ from rankwise.pairs.graph import Floats
 
 __all__ = ["minimise_on_simplex", "simplex_gap"]
 
-_PROXIMAL = 1e-12  # after scaling H to unit size
-_RELATIVE_GAP = 1e-12
+_PROXIMAL = 1e-11  # after scaling H to unit size
+_RELATIVE_GAP = 1e-15
+_PATIENCE = 10  # finished faces without a smaller gap or value, after which rounding is to blame
+_ROUNDING = 1e-16
 _STEPS_A_COORDINATE = 20
 
 
@@ -45,11 +47,14 @@ def minimise_on_simplex(H: Floats, b: Floats, start: Floats | None = None, tol: 
     target = _RELATIVE_GAP if tol is None else max(tol / unit, _RELATIVE_GAP)
     x = _vertex(H, b) if start is None else start.copy()
     is_free = x > 0
+    best, best_gap, lowest, stale = x, np.inf, np.inf, 0
     for _ in range(_STEPS_A_COORDINATE * size + 100):
-        gradient = H @ x - b
         free = np.flatnonzero(is_free)
-        step, multiplier = _face_step(H, gradient, free)
+        gradient = H @ x - b
+        # On a face's minimum the gradient is constant: without that constant, repeated steps refine each other.
+        step = _face_step(H, gradient - float(x @ gradient), free)
         length, leaves = _longest(x[free], step)
+        x = x.copy()
         x[free] = np.maximum(x[free] + length * step, 0.0)
         if leaves is not None:
             x[free[leaves]] = 0.0
@@ -58,15 +63,16 @@ def minimise_on_simplex(H: Floats, b: Floats, start: Floats | None = None, tol: 
         if leaves is not None:
             continue
         gradient = H @ x - b
-        if float(x @ gradient) - float(gradient.min()) <= target:
+        gap = float(x @ gradient) - float(gradient.min())
+        value = float(x @ (gradient - b)) / 2
+        stale = 0 if gap < best_gap or value < lowest - _ROUNDING else stale + 1
+        lowest = min(lowest, value)
+        if gap < best_gap:
+            best, best_gap = x, gap
+        if gap <= target or stale >= _PATIENCE:
             break
-        promise = np.where(is_free, np.inf, gradient - float(x @ gradient))
-        enters = int(np.argmin(promise))
-        if promise[enters] < 0:
-            is_free[enters] = True
-        elif np.max(np.abs(step), initial=0.0) <= np.finfo(np.float64).eps:
-            break  # nothing may enter and the face cannot be improved: rounding has the last word
-    return x
+        is_free[int(np.argmin(gradient))] = True  # where the gap is widest; it may be free already
+    return best
 
 
 def simplex_gap(H: Floats, b: Floats, x: Floats) -> float:
@@ -81,8 +87,8 @@ def _vertex(H: Floats, b: Floats) -> Floats:
     return x
 
 
-def _face_step(H: Floats, gradient: Floats, free: npt.NDArray[np.int64]) -> tuple[Floats, float]:
-    """Return the step to the minimum on a face, ``Σ step = 0``, and the multiplier of that constraint."""
+def _face_step(H: Floats, gradient: Floats, free: npt.NDArray[np.int64]) -> Floats:
+    """Return the step to the minimum on a face, with ``Σ step = 0``."""
     face = H[np.ix_(free, free)]
     proximal = _PROXIMAL
     while True:
@@ -95,7 +101,8 @@ def _face_step(H: Floats, gradient: Floats, free: npt.NDArray[np.int64]) -> tupl
         factor, np.column_stack([np.ones(free.size), -gradient[free]]), check_finite=False
     )
     multiplier = -float(solved[:, 1].sum() / solved[:, 0].sum())
-    return solved[:, 1] + multiplier * solved[:, 0], multiplier
+    step: Floats = solved[:, 1] + multiplier * solved[:, 0]
+    return step
 
 
 def _longest(x: Floats, step: Floats) -> tuple[float, int | None]:
