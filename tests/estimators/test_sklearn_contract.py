@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankwise import RankRLS
+from rankwise import RankRLS, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, ndcg
 from rankwise.model_selection import QueryKFold, cross_validate_ranker, make_ranking_scorer
@@ -34,6 +34,10 @@ def expected_failures(estimator):
         RankRLS(solver="cg"),
         RankRLS(solver="eigen", ties="exclude"),
         RankRLS(query_weight="equal", cost="unit"),
+        RankSVM(),
+        RankSVM(solver="bundle"),
+        RankSVM(loss="squared_hinge"),
+        RankSVMCV(cv=2, alphas=[1e-1, 1e-3]),
     ],
     expected_failed_checks=expected_failures,
 )

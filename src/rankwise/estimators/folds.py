@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.model_selection import check_cv as sklearn_check_cv
 
 from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.training import TrainingData
@@ -23,7 +25,7 @@ def check_cv(cv: Any) -> None:
     """Raise unless `cv` is "auto", a number of folds, or a splitter."""
     if isinstance(cv, str):
         check_choice("cv", cv, ("auto",))
-    elif not hasattr(cv, "split"):
+    elif not _is_splitter(cv):
         check_count("cv", cv, optional=False)
         if cv == 1:
             raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
@@ -32,8 +34,9 @@ def check_cv(cv: Any) -> None:
 def deal_cv(cv: Any, data: TrainingData, seed: int) -> tuple[Folds, str]:
     """Give every row its fold (-1 for rows that no splitter holds out), and say in words what was done."""
     queries, unit = data.queries, "queries" if len(data.queries) > 1 else "rows"
-    if not isinstance(cv, str) and hasattr(cv, "split"):
-        return _folds_of_splitter(cv, data), f"the test sets of {cv}"
+    if _is_splitter(cv):
+        splitter = sklearn_check_cv(cv)  # a list of (train, test) becomes a splitter
+        return _folds_of_splitter(splitter, data), f"the test sets of {type(splitter).__name__}"
     n_units = len(queries) if len(queries) > 1 else queries.n_rows
     n_folds = min(_FOLDS, n_units) if cv == "auto" else int(cv)
     if n_folds > n_units:
@@ -41,6 +44,10 @@ def deal_cv(cv: Any, data: TrainingData, seed: int) -> tuple[Folds, str]:
             f"cv={n_folds} is more than the {n_units} {unit} there are.", f"use cv <= {n_units}."
         )
     return deal_folds(data.design, data.columns[0], queries, n_folds, seed), f"{n_folds} folds of {unit}"
+
+
+def _is_splitter(cv: Any) -> bool:
+    return not isinstance(cv, str) and (hasattr(cv, "split") or isinstance(cv, Iterable))
 
 
 def _folds_of_splitter(splitter: Any, data: TrainingData) -> Folds:

@@ -226,10 +226,11 @@ class RankSVM(PairwiseRanker, MarginRanker):
         self._solve(data.design, pairs, held_out, several=data.several_outputs)
         if held_out is not None:
             sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
-            self.history_ = [[sign * error for error in rows.errors] for rows in held_out]
-            if not data.several_outputs:
-                self.history_ = self.history_[0]
-            self.best_iteration_ = one_or_all([rows.best_iteration for rows in held_out], data.several_outputs)
+            history = [[sign * error for error in rows.errors] for rows in held_out]
+            self.history_ = history if data.several_outputs else history[0]
+            self.best_iteration_ = one_or_all(
+                [rows.best_iteration for rows in held_out], data.several_outputs
+            )
         return self
 
     def predict_pairs(self, X_a: Any, X_b: Any) -> Floats:
@@ -316,7 +317,8 @@ class RankSVM(PairwiseRanker, MarginRanker):
         check_number("alpha", self.alpha, minimum=0, remedy="use a positive number such as 1e-4")
         if self.alpha == 0:
             raise InvalidInputError(
-                "alpha=0 leaves the minimum undetermined and no gap to prove.", "use a small one such as 1e-8."
+                "alpha=0 leaves the minimum undetermined and no gap to prove.",
+                "use a small one such as 1e-8.",
             )
         check_count("patience", self.patience, optional=False)
         if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:

@@ -131,7 +131,9 @@ class RankSVMCV(MarginRanker):
         check_cv(self.cv)
         grid = check_alphas(self.alphas)
         if grid[0] == 0:
-            raise InvalidInputError("alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7).")
+            raise InvalidInputError(
+                "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7)."
+            )
         metric = get_metric(self.scoring)
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
         fit = self._margin_fit()

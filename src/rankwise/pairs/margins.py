@@ -1,7 +1,7 @@
 """Explicit preferences with margins: which of them are violated, and what that costs, in O(pairs).
 
-The margin of a pair is its wanted difference. A tie (magnitude 0) has no winner that a margin could protect, so it takes
-no part, and neither does a pair of weight 0.
+The margin of a pair is its wanted difference. A tie (magnitude 0) has no winner that a margin could protect, so it
+takes no part, and neither does a pair of weight 0.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
-
 from rankwise.pairs.graph import Floats, SmoothedHinge
 
 if TYPE_CHECKING:

@@ -1,15 +1,16 @@
-"""Cutting planes: the loss is approached from below by planes, whose minimum with ``α‖w‖²`` is a small dual problem.
+"""Cutting planes: planes approach the loss from below, and their minimum with ``α‖w‖²`` is a small dual problem.
 
-Plain form (``line_search=False``): the bundle method of the RankSVM paper (BMRM of Teo et al.): each iteration adds the plane
-at the minimiser of the model, and stops at ``min_i F(w_i) - model minimum <= tol``, within O(1/(α tol)) iterations.
+Plain form (``line_search=False``): the bundle method of the RankSVM paper (BMRM of Teo et al.): each iteration adds
+the plane at the minimiser of the model, and stops at ``min_i F(w_i) - model minimum <= tol``, within O(1/(α tol))
+iterations.
 
 The default departs from the paper in three ways:
 
 - After OCAS (Franc and Sonnenburg), the objective is minimised along the line from the best point to the model's
   minimiser, and the plane is taken beside that point. Scores are linear in w, so a trial on the line reads no data.
-- Large problems search the line on a subsample of the rows, which only decides where to look: values, planes and the gap are
-  always those of all rows.
-- Planes that did not matter for a while are dropped; so memory is bounded, and a plane costs one vector of coefficients.
+- Large rankings search the line on a subsample of the rows, which only decides where to look: values, planes and the
+  gap are always those of all rows.
+- Planes that did not matter for a while are dropped; so memory is bounded: a plane costs one vector of coefficients.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.objectives import MarginObjective
 from rankwise.pairs.graph import Floats
@@ -98,7 +100,7 @@ class _Planes:
         elif kept.size < self.offset.size:
             self._keep(kept)
 
-    def _keep(self, kept: Floats) -> None:
+    def _keep(self, kept: npt.NDArray[np.int64]) -> None:
         self.vectors = [self.vectors[i] for i in kept]
         self.gram = self.gram[np.ix_(kept, kept)]
         self.offset, self.weight, self.idle = self.offset[kept], self.weight[kept], self.idle[kept]
@@ -136,18 +138,20 @@ def minimise_by_planes(
         # 3. The new point; plain: the model's minimiser, else beside the minimum of the line to it.
         target_scores = objective.scores(target)
         direction, moved = target - best.coef, target_scores - best.scores
-        length = 1.0
-        if search is not None:
-            length = (1 - _BEYOND) * search.length(best, direction, moved) + _BEYOND
-        coef, scores = best.coef + length * direction, best.scores + length * moved
-        point = objective.at_scores(scores)
-        value = float(point.value) + alpha * float(coef @ coef)
-        stale = 0 if value < best.value or proved > bound else stale + 1
+        before = best.value
+        if search is None:
+            coef, scores = target, target_scores
+            point = objective.at_scores(scores)
+            value = float(point.value) + alpha * float(coef @ coef)
+            if value < best.value:
+                best = _Best(coef, scores, value)
+        else:
+            best = search.improve(best, direction, moved)
+            coef = (1 - _BEYOND) * best.coef + _BEYOND * target
+            scores = (1 - _BEYOND) * best.scores + _BEYOND * target_scores
+            point = objective.at_scores(scores)
+        stale = 0 if best.value < before or proved > bound else stale + 1
         bound = proved
-        if value < best.value:
-            best = _Best(coef, scores, value)
-        elif search is not None:
-            search.grow()
         # 4. The gap.
         gap = best.value - bound
         history.append(gap)
@@ -186,13 +190,19 @@ class _LineSearch:
         self._n_sampled = _SAMPLE
         self._sample = objective.sample(_SAMPLE)
 
-    def grow(self) -> None:
-        """Look at more rows: the sample no longer tells which way is down."""
-        if self._sample is not None:
+    def improve(self, best: _Best, direction: Floats, moved: Floats) -> _Best:
+        """Return the point where the objective is least on the line; the best one itself if none is better."""
+        length = self._length(best, direction, moved)
+        coef, scores = best.coef + length * direction, best.scores + length * moved
+        value = float(self._objective.at_scores(scores).value) + self._alpha * float(coef @ coef)
+        if value < best.value:
+            return _Best(coef, scores, value)
+        if self._sample is not None:  # it no longer tells which way is down
             self._n_sampled *= 4
             self._sample = self._objective.sample(self._n_sampled)
+        return best
 
-    def length(self, best: _Best, direction: Floats, moved: Floats) -> float:
+    def _length(self, best: _Best, direction: Floats, moved: Floats) -> float:
         """Return how far to go from the best point; the bracket of the slope's zero shrinks by its secant."""
         cross, square = float(best.coef @ direction), float(direction @ direction)
         scores = best.scores
@@ -215,10 +225,12 @@ class _LineSearch:
             if np.isinf(high):
                 length *= 2
                 continue
-            if high - low <= _PRECISION * high:
+            if low > 0 and high - low <= _PRECISION * high:
                 break
-            # The slope at 0 is not known until it is needed: halve instead.
-            secant = low - low_slope * (high - low) / (high_slope - low_slope) if low_slope < 0 else 0.0
+            if low == 0:
+                length = high / 4  # the first models reach far beyond the minimum
+                continue
+            secant = low - low_slope * (high - low) / (high_slope - low_slope)
             margin = 0.1 * (high - low)
-            length = float(np.clip(secant if low_slope < 0 else (low + high) / 2, low + margin, high - margin))
-        return length
+            length = float(np.clip(secant, low + margin, high - margin))
+        return low if low > 0 else length

@@ -1,11 +1,11 @@
 """Proof of how far a minimum of ``loss(w) + α‖w‖²`` still is: a lower bound from planes below the loss.
 
 If ``loss(v) >= g'v + s`` for every v, the minimum is at least ``min_v g'v + s + α‖v‖² = s - ‖g‖²/(4α)``. Gradients of a
-convex loss are such planes, and so are convex combinations of them: `LowerBound` keeps the best combination of its own
-plane and each new one, so that the bound never falls and costs one vector.
+convex loss are such planes, and so are convex combinations of them: `LowerBound` keeps the best combination of its
+own plane and each new one, so that the bound never falls and costs one vector.
 
-For a smooth loss at w the plane is ``g = ∇loss(w)``, ``s = loss(w) - g'w``, and the gap is ``‖∇loss(w) + 2αw‖²/(4α)``, which
-is the duality gap and the bound of strong convexity at once.
+For a smooth loss at w the plane is ``g = ∇loss(w)``, ``s = loss(w) - g'w``, and the gap is
+``‖∇loss(w) + 2αw‖²/(4α)``: the duality gap and the bound of strong convexity at once.
 """
 
 from __future__ import annotations
@@ -40,6 +40,4 @@ class LowerBound:
             share = min(slope / curvature, 1.0)
             self._plane += share * step
             self._offset += share * (offset - self._offset)
-        self.value = max(
-            self.value, self._offset - float(self._plane @ self._plane) / (4 * self._alpha)
-        )
+        self.value = max(self.value, self._offset - float(self._plane @ self._plane) / (4 * self._alpha))

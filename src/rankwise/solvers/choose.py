@@ -130,7 +130,7 @@ MARGIN_SOLVERS: dict[str, MarginSolver] = {
 def choose_margin_solver(loss: str) -> str:
     """Choose by the loss.
 
-    For the hinge, smoothing beat cutting planes with line search wherever it was tried, from 5 rows to 100,000 and from gaps
-    of 1e-3 to 1e-9: 100,000 real-valued rows at alpha 1e-5 and gap 1e-3 take 35 reads against 47 (plain planes: 137).
+    For the hinge, smoothing took less time than cutting planes with line search wherever both were tried, from 5 rows to
+    100,000 and from gaps of 1e-3 to 1e-9; benchmarks/bench_rank_svm.py has both.
     """
     return "smoothing" if loss == "hinge" else "newton"

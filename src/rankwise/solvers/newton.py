@@ -1,9 +1,10 @@
 """Truncated Newton in a trust region, for smooth losses of linear scores: squared hinge, logistic.
 
-Conjugate gradients solve Newton's equation inexactly inside a ball (Steihaug), the ball grows and shrinks with how well the
-quadratic model predicted the decrease (Lin, Weng and Keerthi's TRON, which LIBLINEAR and Chapelle and Keerthi's PRSVM build
-on). Departures: products are made in score space, ``X'(D(Xd))``, so that the scores of the step come with it and a trial
-reads no data; and the search stops at a proved gap, ``‖∇F‖²/(4α)`` or better, instead of a relative gradient.
+Conjugate gradients solve Newton's equation inexactly inside a ball (Steihaug), and the ball grows and shrinks with how
+well the quadratic model predicted the decrease (TRON of Lin, Weng and Keerthi, which LIBLINEAR builds on; Chapelle and
+Keerthi's PRSVM is a Newton method of this kind). Departures: products are made in score space, ``X'(D(Xd))``, so that
+the scores of the step come with it and a trial reads no data; and the search stops at a proved gap, ``‖∇F‖²/(4α)`` or
+better, instead of a relative gradient.
 """
 
 from __future__ import annotations
@@ -124,4 +125,5 @@ def _to_boundary(step: Floats, direction: Floats, radius: float) -> float:
     """Return how far along the direction the sphere is."""
     a, b = float(direction @ direction), float(step @ direction)
     c = radius**2 - float(step @ step)
-    return c / (b + np.sqrt(b * b + a * c)) if b > 0 else (np.sqrt(b * b + a * c) - b) / a
+    root = float(np.sqrt(b * b + a * c))
+    return c / (b + root) if b > 0 else (root - b) / a

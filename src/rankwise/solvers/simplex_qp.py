@@ -1,10 +1,10 @@
 """The small quadratic program of the bundle method: ``min ½ x'Hx - b'x`` over the simplex ``x >= 0, Σx = 1``.
 
-A primal active-set method: minimise over the face where x is positive, walk until a coordinate hits zero and leaves, and
-when the face is done let in the coordinate that promises most. Started from the last solution it needs a few steps a call.
+A primal active-set method: minimise over the face where x is positive, walk until a coordinate hits zero and leaves,
+and when the face is done let in the coordinate that promises most. From the last solution it needs a few steps.
 
-Gram matrices of cutting planes are nearly singular, since late planes resemble each other. Each face therefore carries a
-tiny proximal term at the current x, which does not move the solution: steps become shorter, not wrong.
+Gram matrices of cutting planes are nearly singular, since late planes resemble each other. Each face therefore
+carries a tiny proximal term at the current x, which does not move the solution: steps become shorter, not wrong.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _ROUNDING = 1e-16
 _STEPS_A_COORDINATE = 20
 
 
-def minimise_on_simplex(H: Floats, b: Floats, start: Floats | None = None, tol: float | None = None) -> Floats:
+def minimise_on_simplex(
+    H: Floats, b: Floats, start: Floats | None = None, tol: float | None = None
+) -> Floats:
     """Return the minimiser.
 
     Parameters

@@ -18,7 +18,6 @@ class Monitor(Protocol):
         """Take note of the best coefficients so far and their proved gap; return True to stop."""
 
 
-
 class Status(Enum):
     """How a solver ended; the value is the sentence that a reader gets."""
 
