@@ -64,12 +64,16 @@ def minimise_smoothed(
     history: list[float] = []
     status = Status.MAX_ITER
     while True:
-        # 1. What is proved.
+        # 1. What is proved. The hinge itself is counted only where it decides something: it is at most δ/2 more.
         penalty = alpha * float(coef @ coef)
-        upper = float(hinge.value) + penalty
         bound.add(loss_gradient, smooth.active)
-        if upper < lowest:
-            best, lowest = coef, upper
+        gradient = loss_gradient + 2 * alpha * coef
+        unsolved = float(gradient @ gradient) / (4 * alpha)
+        is_close = smooth.value + penalty - bound.value <= tol
+        is_flat = unsolved < width / 4  # more than any smoothing by δ can cost
+        loss = float(hinge.value) if is_close or is_flat else smooth.value + width / 2
+        if loss + penalty < lowest:
+            best, lowest = coef, loss + penalty
         gap = lowest - bound.value
         history.append(gap)
         if gap <= tol:
@@ -79,10 +83,8 @@ def minimise_smoothed(
         if status is not Status.MAX_ITER or len(history) > limit:
             break
         # 2. Smooth less, once the smoothing costs as much as what remains to be minimised.
-        gradient = loss_gradient + 2 * alpha * coef
-        rounded_off = max(float(hinge.value) - smooth.active - float(smooth.gradient @ scores), 0.0)
-        unsolved = float(gradient @ gradient) / (4 * alpha)
-        if rounded_off > _AIM * tol and unsolved < rounded_off and width > _NARROWEST:
+        rounded_off = max(loss - smooth.active - float(smooth.gradient @ scores), 0.0)
+        if is_flat and rounded_off > max(_AIM * tol, unsolved) and width > _NARROWEST:
             cut = np.sqrt(max(_AIM * tol, 0.01 * rounded_off) / rounded_off)
             width *= float(np.clip(0.9 * cut, _LARGEST_CUT, 0.5))
             smooth = hinge.smoothed(width)
