@@ -4,20 +4,25 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
+MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint bench test-long test-sanitize test-oldest clean
+.PHONY: demo test lint bench test-long test-sanitize test-oldest clean always
 
-# --- environments: editable, so that Python edits need no reinstall; a change of the compiled core does ---
+# --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
-$(VENV)/.runtime: $(BIN)/python $(NATIVE)
+# Rewritten only when a module comes or goes.
+build/modules.txt: always
+	@mkdir -p build; echo "$(MODULES)" | cmp -s - $@ || echo "$(MODULES)" > $@
+
+$(VENV)/.runtime: $(BIN)/python $(NATIVE) build/modules.txt
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
-$(VENV)/.installed: $(BIN)/python $(NATIVE)
+$(VENV)/.installed: $(BIN)/python $(NATIVE) build/modules.txt
 	$(BIN)/python -m pip install --quiet --editable ".[dev]"
 	touch $@ $(VENV)/.runtime
 
@@ -25,7 +30,7 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
-$(OLDEST)/.installed: constraints-oldest.txt $(NATIVE)
+$(OLDEST)/.installed: constraints-oldest.txt $(NATIVE) build/modules.txt
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/python -m pip install --quiet --upgrade pip
 	$(OLDEST)/bin/python -m pip install --quiet --editable ".[test]" --constraint constraints-oldest.txt

@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Metrics of one million rows in 10,000 ragged queries, against ranx and a loop over scikit-learn.
 
 What each side is asked for favours the others: rankwise computes NDCG@10, MAP and the pairwise error from

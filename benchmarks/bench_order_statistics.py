@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """What a sweep over the violated pairs costs: nanoseconds a row, sort included, and how it grows.
 
     python benchmarks/bench_order_statistics.py [--largest 1000000] [--repeats 3]

@@ -2,14 +2,15 @@
 //
 // Several vectors at once are *packed*: the K entries of a column lie side by side, K is known when compiling (1, 2, 4
 // or 8, the rest is zeros), so the loop over them is straight vector code and a row of X is read once for all of them.
-// Eight vectors cost about 2.5 single products.
+// Eight vectors cost about 4.5 single products, for their packed entries no longer fit in a core's cache.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
-#include <memory>
+#include <type_traits>
 #include <vector>
 
+#include "buffer.hpp"
 #include "parallel.hpp"
 
 namespace rankwise {
@@ -98,7 +99,8 @@ inline void row_scatter(const Csr<Value, Column, Offset>& X, int64_t i, const do
     for (int c = 0; c < K; ++c) factor[c] = u[c];
     int64_t e = 0;
     if constexpr (K == 1) {
-        // Both values are read before g is written, for the compiler cannot know that g is not part of X: 5 %.
+        // Both values are read before g is written, for the compiler cannot know that g is not part of X:
+        // 5 % for float, 1 % for double.
         for (; e + 2 <= length; e += 2) {
             const double a = factor[0] * value[e], b = factor[0] * value[e + 1];
             const int64_t at_a = static_cast<int64_t>(id[e]), at_b = static_cast<int64_t>(id[e + 1]);
@@ -133,8 +135,8 @@ inline void prefetch_row(const Csr<Value, Column, Offset>& X, int64_t i, int64_t
 
 // Vectors first .. first + width - 1 of the row-major (n, k) array V, packed and with columns renamed.
 template <int K>
-std::unique_ptr<double[]> pack(const double* V, int64_t n, int64_t k, int64_t first, int64_t width, Rank rank) {
-    std::unique_ptr<double[]> packed(new double[static_cast<std::size_t>(n) * K]);
+Buffer pack(const double* V, int64_t n, int64_t k, int64_t first, int64_t width, Rank rank) {
+    Buffer packed = allocate(n * K);
     for (int64_t j = 0; j < n; ++j) {
         double* entry = packed.get() + (rank ? rank[j] : j) * K;
         for (int64_t c = 0; c < K; ++c) entry[c] = c < width ? V[j * k + first + c] : 0.0;
@@ -150,7 +152,8 @@ public:
     // Called by thread t itself, so that its memory is touched by it first.
     double* open(int t) {
         auto& part = parts_[static_cast<std::size_t>(t)];
-        part.reset(new double[static_cast<std::size_t>(size_)]());
+        part = allocate(size_);
+        std::fill(part.get(), part.get() + size_, 0.0);
         return part.get();
     }
 
@@ -162,7 +165,7 @@ public:
 
 private:
     int64_t size_;
-    std::vector<std::unique_ptr<double[]>> parts_;
+    std::vector<Buffer> parts_;
 };
 
 inline int64_t part_of(int64_t n, int t, int n_threads) { return n / n_threads * t + std::min<int64_t>(n % n_threads, t); }
@@ -183,9 +186,9 @@ void dot(const Matrix& X, Rank rank, const double* V, int64_t k, double* F, int 
     const auto cuts = split_rows(X.start, X.rows, n_threads);
     for_each_panel(k, [&](auto width_constant, int64_t first, int64_t width) {
         constexpr int K = decltype(width_constant)::value;
-        std::unique_ptr<double[]> packed;
+        Buffer packed;
         const double* v = V;
-        if (rank || K != k) v = (packed = pack<K>(V, X.columns, k, first, width, rank)).get();
+        if (rank || K != 1 || k != 1) v = (packed = pack<K>(V, X.columns, k, first, width, rank)).get();
         run_threads(n_threads, [&](int t) {
             double f[K];
             for (int64_t i = cuts[t]; i < cuts[t + 1]; ++i) {

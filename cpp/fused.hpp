@@ -42,9 +42,9 @@ public:
           g_(n_threads, X.columns * K), S_(n_threads, large_segments() * K) {}
 
     void run(const double* V, int64_t k, double* G) {
-        std::unique_ptr<double[]> packed;
+        Buffer packed;
         v_ = V;
-        if (rank_ || K != k) v_ = (packed = pack<K>(V, X_.columns, k, panel_.first, panel_.width, rank_)).get();
+        if (rank_ || K != 1 || k != 1) v_ = (packed = pack<K>(V, X_.columns, k, panel_.first, panel_.width, rank_)).get();
         run_threads(n_threads_, [&](int t) { walk_chunks(t); });
         couple_large();
         finish(k, G);
@@ -77,7 +77,8 @@ private:
         }
     }
 
-    // Scattering leaves memory idle, and the next chunk is about to be read: asking for it now saves 10 %.
+    // Scattering leaves memory idle, and the next chunk is about to be read. Asking for it now saved 8 % (double) and
+    // 3 to 5 % (float) of this loop alone; in the whole product the gain for double was within the noise.
     void scatter(int64_t chunk, const double* f, double* g) const {
         const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
         const int64_t* order = panel_.blocks.order;

@@ -215,3 +215,24 @@ def test_default_threads_inside_joblib(monkeypatch):
             joblib.delayed(default_threads)() for _ in range(2)
         )
         assert answers == [1, 1]
+
+
+@pytest.mark.parametrize("name", STORAGES)
+def test_squared_differences_of_listed_pairs(name):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(ROWS, COLUMNS)).astype(np.float32).astype(np.float64) * (
+        rng.random((ROWS, COLUMNS)) < 0.5
+    )
+    one, other = rng.integers(ROWS, size=(2, 333))
+    weight = rng.random(333)
+    actual = as_design(STORAGES[name](X)).squared_differences(one, other, weight)
+    if name == "operator":
+        assert actual is None
+    else:
+        np.testing.assert_allclose(actual, weight @ (X[one] - X[other]) ** 2, rtol=1e-12)
+
+
+def test_squared_differences_where_a_column_occurs_twice_in_a_row():
+    X = sp.csr_matrix((np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 2))
+    actual = as_design(X).squared_differences(np.array([0]), np.array([1]), np.array([2.0]))
+    np.testing.assert_array_equal(actual, [32.0, 18.0])

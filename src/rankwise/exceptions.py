@@ -5,6 +5,7 @@ from __future__ import annotations
 __all__ = [
     "InvalidInputError",
     "MemoryLimitError",
+    "MissingPackageError",
     "MissingQueriesError",
     "NoPairsError",
     "RankwiseError",
@@ -51,3 +52,7 @@ class UnsuitableSolverError(InvalidInputError):
 
 class MemoryLimitError(RankwiseError, MemoryError):
     """Something would not fit in memory; nothing was allocated."""
+
+
+class MissingPackageError(RankwiseError, ImportError):
+    """An optional package is needed for this, and not installed."""

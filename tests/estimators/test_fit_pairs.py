@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
 from oracles import Pairs, label_pairs, solve_rankrls
-from rankwise import RankRLS
+from rankwise import RankRLS, RankRLSCV
 from rankwise.data import stack_preferred
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
 from rankwise.pairs.labels import COSTS, TIES
@@ -68,11 +68,28 @@ def test_jacobi_preconditioning_keeps_the_model():
     close(other.coef_, plain.coef_)
 
 
-def test_many_columns_refuse_a_preconditioner_that_needs_their_matrix():
+@pytest.mark.parametrize("convert", [np.asarray, np.float32, scipy.sparse.csr_matrix])
+def test_scaling_is_another_penalty(convert):
+    X, pairs, magnitude, weight = draw(6)
+    X = X.astype(np.float32).astype(np.float64) * np.logspace(-1, 1, 4)
+    X = X.astype(np.float32).astype(np.float64)
+    A = X[pairs[:, 0]] - X[pairs[:, 1]]
+    H = A.T @ (weight[:, None] * A)
+    expected = np.linalg.solve(H + 0.5 * np.diag(np.diag(H) ** 0.5), A.T @ (weight * magnitude))
+    for solver in SOLVERS:
+        model = RankRLS(0.5, solver=solver, scaling=0.25, tol=1e-12)
+        close(model.fit_pairs(convert(X), pairs, magnitude, weight).coef_, expected)
+
+
+def test_many_columns_need_no_matrix_for_its_diagonal():
     X = scipy.sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 999_999])), shape=(2, 1_000_000))
-    with pytest.raises(UnsuitableSolverError, match="precondition=None"):
-        RankRLS(solver="cg", precondition="jacobi").fit_pairs(X, [[0, 1]])
+    model = RankRLS(0.0, solver="cg", precondition="jacobi", scaling=0.25).fit_pairs(X, [[0, 1]])
+    close(model.coef_[[0, 999_999]], [0.5, -0.5])
     assert RankRLS().fit_pairs(X, [[0, 1]]).solver_ == "cg"
+    with pytest.raises(UnsuitableSolverError, match="precondition=None"):
+        RankRLS(solver="cg", precondition="jacobi").fit_pairs(aslinearoperator(X), [[0, 1]])
+    with pytest.raises(UnsuitableSolverError, match="scaling=0"):
+        RankRLSCV(scaling=0.25).fit_pairs(aslinearoperator(X), [[0, 1]], eval_set=(X, [[0, 1]]))
 
 
 @settings(max_examples=30, deadline=None)
@@ -107,11 +124,6 @@ def test_a_pair_and_its_contradiction_say_that_the_two_tie():
     model = RankRLS(0.1).fit_pairs(X, both)
     close(model.coef_, RankRLS(0.1).fit_pairs(X, tied, magnitude, weight).coef_)
     assert model.n_pairs_ == len(both)
-
-
-def test_early_stopping_is_refused_rather_than_ignored():
-    with pytest.raises(InvalidInputError, match="early_stopping=False"):
-        RankRLS(early_stopping=True).fit_pairs([[0.0], [1.0]], [[1, 0]])
 
 
 def test_what_is_reported():

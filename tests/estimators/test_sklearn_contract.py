@@ -14,7 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankwise import RankRLS, RankSVM, RankSVMCV
+from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, ndcg
 from rankwise.model_selection import QueryKFold, cross_validate_ranker, make_ranking_scorer
@@ -30,6 +30,12 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(
     [
+        KernelRankRLS(),
+        KernelRankRLS("poly", solver="cg", ties="exclude"),
+        KernelRankRLS("linear", solver="eigen"),
+        KernelRankRLS("precomputed"),
+        KernelRankRLSCV(alphas=(0.1, 1.0)),
+        KernelRankRLSCV("precomputed", alphas=(0.1, 1.0), cv=2),
         RankRLS(),
         RankRLS(solver="cg"),
         RankRLS(solver="eigen", ties="exclude"),
@@ -38,6 +44,8 @@ def expected_failures(estimator):
         RankSVM(solver="bundle"),
         RankSVM(loss="squared_hinge"),
         RankSVMCV(cv=2, alphas=[1e-1, 1e-3]),
+        KernelRankSVM(),
+        KernelRankSVM("linear", loss="squared_hinge"),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -178,9 +178,31 @@ def test_masked_columns_lack_their_own_pairs(ties):
         close(masked.constant[c], alone.constant)
         close(masked.net_wins[:, c], alone.net_wins)
         close(masked.weight[c], alone.weight)
+        assert masked.n_pairs[c] == alone.n_pairs
     differences = masked.held_out_differences(V)
     for k in range(winner.size):
         if fold[k] < 0:
             assert np.isnan(differences[k])
         else:
             assert differences[k] == V[winner[k], fold[k]] - V[loser[k], fold[k]]
+
+
+def test_several_folds_may_lack_the_same_pair():
+    winner, loser, magnitude, weight = draw(4)
+    graph = preference_graph(winner, loser, ROWS, magnitude=magnitude, weight=weight)
+    rng = np.random.default_rng(4)
+    lacking = rng.random((3, winner.size)) < 0.5
+    fold, pair = np.nonzero(lacking)
+    masked = graph.masked(fold, 3, pair)
+    V = rng.normal(size=(ROWS, 3))
+    image, differences = masked.laplacian(V), masked.held_out_differences(V)
+    for c in range(3):
+        kept = ~lacking[c]
+        alone = preference_graph(
+            winner[kept], loser[kept], ROWS, magnitude=magnitude[kept], weight=weight[kept]
+        )
+        close(image[:, c], alone.laplacian(V[:, c]))
+        close(masked.pull[:, c], alone.pull)
+        close(masked.constant[c], alone.constant)
+        assert masked.n_pairs[c] == alone.n_pairs
+    np.testing.assert_array_equal(differences, V[winner[pair], fold] - V[loser[pair], fold])

@@ -10,7 +10,7 @@ from rankwise.design import as_design
 from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
-from rankwise.resampling import EvaluationRows, FoldRows, Judge, NoRows, deal_folds, hold_out
+from rankwise.resampling import EvaluationRows, FoldRows, MetricJudge, NoRows, deal_folds, hold_out
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, SurfaceRun
@@ -77,7 +77,7 @@ def test_validation_scores_move_with_the_coefficients():
     _, objective = problem_and_objective(3)
     validation = make_problem(30, rows=50, features=12)
     metric = get_metric("pairwise_error")
-    judge = Judge(metric.prepare(validation.y, validation.qid), greater_is_better=False)
+    judge = MetricJudge(metric.prepare(validation.y, validation.qid), greater_is_better=False)
     run = SurfaceRun(EvaluationRows(objective, as_design(validation.X), [judge]), ALPHAS, tol=1e-10)
     run.advance(forever, 9)
     table = run.surfaces[0].table
@@ -89,7 +89,9 @@ def test_validation_scores_move_with_the_coefficients():
 
 def test_gains_are_turned_into_errors():
     validation = make_problem(31)
-    judge = Judge(get_metric("concordance").prepare(validation.y, validation.qid), greater_is_better=True)
+    judge = MetricJudge(
+        get_metric("concordance").prepare(validation.y, validation.qid), greater_is_better=True
+    )
     assert judge.errors(validation.y[None])[0] == -1.0
 
 
@@ -109,7 +111,9 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     scale = prior_scale(SquaredObjective(design, whole), scaling)
 
     def judge(rows):
-        return Judge(get_metric("pairwise_error").prepare(problem.y[rows], None), greater_is_better=False)
+        return MetricJudge(
+            get_metric("pairwise_error").prepare(problem.y[rows], None), greater_is_better=False
+        )
 
     system = FoldRows(design, whole, graphs, fold, np.arange(60), judge, scale)
     run = SurfaceRun(system, ALPHAS, tol=1e-12)

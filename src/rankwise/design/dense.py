@@ -65,6 +65,17 @@ class DenseDesign:
         self.reads += 1
         return gram.gram_diagonal(self._centred(blocks))
 
+    def squared_differences(
+        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
+    ) -> Floats:
+        """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column."""
+        self.reads += 1
+        out = np.zeros(self.shape[1])
+        for pairs in self._row_blocks(one.size):
+            difference = np.subtract(self.X[one[pairs]], self.X[other[pairs]], dtype=np.float64)
+            out += weight[pairs] @ np.square(difference, out=difference)
+        return out
+
     def column_sums(self, weights: Floats | None = None) -> Floats:
         """Return the weighted sum of the rows."""
         return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
@@ -82,9 +93,10 @@ class DenseDesign:
         """Return the design of a subset of rows."""
         return DenseDesign(self.X[index], self.n_threads)
 
-    def _row_blocks(self) -> Iterator[slice]:
+    def _row_blocks(self, n_rows: int | None = None) -> Iterator[slice]:
         step = max(1, BLOCK_SIZE // max(1, self.shape[1]))
-        return (slice(first, first + step) for first in range(0, self.shape[0], step))
+        stop = self.shape[0] if n_rows is None else n_rows
+        return (slice(first, first + step) for first in range(0, stop, step))
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
         order = blocks.order

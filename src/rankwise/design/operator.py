@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.blocks import Folds, QueryBlocks
@@ -47,6 +48,12 @@ class OperatorDesign:
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return None: it would take a product for each column."""
+        return None
+
+    def squared_differences(
+        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
+    ) -> Floats | None:
+        """Return None: they would take a product for each column."""
         return None
 
     def column_sums(self, weights: Floats | None = None) -> Floats:

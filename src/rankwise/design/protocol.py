@@ -61,6 +61,14 @@ class Design(Protocol):
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``diag(X' L X)`` in one or two reads of X; None where the storage cannot give it."""
 
+    def squared_differences(
+        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
+    ) -> Floats | None:
+        """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column; None where the storage cannot give it.
+
+        This is ``diag(X' L X)`` of pairs that are listed one by one.
+        """
+
     def column_sums(self, weights: Floats | None = None) -> Floats:
         """Return the weighted sum of the rows."""
 

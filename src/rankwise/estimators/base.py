@@ -112,6 +112,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         queries = check_qid(qid, n_rows)
         return X, y, queries, check_weights(sample_weight, n_rows)
 
+    def _forget(self, *attributes: str) -> None:
+        """Drop what another kind of fit said, so that it does not linger beside this one."""
+        for name in attributes:
+            self.__dict__.pop(name, None)
+
     def _check_matrix(self, X: Any, y: Any = None, *, reset: bool) -> Any:
         if isinstance(X, scipy.sparse.linalg.LinearOperator):
             return self._check_operator(X, y, reset=reset)

@@ -1,4 +1,4 @@
-"""Folds as the estimators that choose their own alpha deal them."""
+"""What `cv` means: folds of queries, of rows, of pairs or of groups of them, or the test sets of a splitter."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.model_selection import check_cv as sklearn_check_cv
+from sklearn.model_selection import check_cv as as_splitter
 
-from rankwise.data.validation import check_choice, check_count
-from rankwise.estimators.training import TrainingData
+from rankwise.data.validation import check_choice, check_count, check_qid
+from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError
-from rankwise.resampling import deal_folds
+from rankwise.resampling import LeftOutPairs, deal_folds, deal_pairs, share_as_folds
 
-__all__ = ["check_cv", "deal_cv"]
-
-Folds = npt.NDArray[np.int32]
+__all__ = ["check_cv", "folds_of_pairs", "folds_of_rows", "held_out_pairs", "judging_share"]
 
 _FOLDS = 5
 
+Ints = npt.NDArray[np.int64]
+
 
 def check_cv(cv: Any) -> None:
-    """Raise unless `cv` is "auto", a number of folds, or a splitter."""
+    """Raise unless `cv` is "auto", a number of folds, a splitter, or a list of (train, test)."""
     if isinstance(cv, str):
         check_choice("cv", cv, ("auto",))
     elif not _is_splitter(cv):
@@ -31,30 +31,90 @@ def check_cv(cv: Any) -> None:
             raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
 
 
-def deal_cv(cv: Any, data: TrainingData, seed: int) -> tuple[Folds, str]:
-    """Give every row its fold (-1 for rows that no splitter holds out), and say in words what was done."""
+def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[np.int32], str]:
+    """Give every row its fold, -1 for rows that no splitter holds out; and say in words what was done."""
     queries, unit = data.queries, "queries" if len(data.queries) > 1 else "rows"
     if _is_splitter(cv):
-        splitter = sklearn_check_cv(cv)  # a list of (train, test) becomes a splitter
-        return _folds_of_splitter(splitter, data), f"the test sets of {type(splitter).__name__}"
+        return _rows_of_splitter(cv, data), _name_splitter(cv)
     n_units = len(queries) if len(queries) > 1 else queries.n_rows
-    n_folds = min(_FOLDS, n_units) if cv == "auto" else int(cv)
-    if n_folds > n_units:
+    n_folds = _count(cv, n_units, unit)
+    fold = deal_folds(data.design, data.columns[0], queries, n_folds, seed)
+    return fold, f"{n_folds} folds of {unit}"
+
+
+def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[LeftOutPairs, str]:
+    """Say which pairs each fold lacks and is judged by; and in words what was done."""
+    if _is_splitter(cv):
+        return _pairs_of_splitter(cv, data, groups), _name_splitter(cv)
+    unit = _same_rows(data) if groups is None else check_qid(groups, len(data.preferences)).codes
+    what = "pairs" if groups is None else "groups"
+    n_folds = _count(cv, int(unit.max()) + 1, what)
+    return LeftOutPairs.from_folds(_deal(data, unit, n_folds, seed)), f"{n_folds} folds of {what}"
+
+
+def held_out_pairs(data: PairData, share: float, seed: int) -> LeftOutPairs:
+    """Hold out a share of the pairs, all comparisons of the same two rows together."""
+    unit = _same_rows(data)
+    n_units = int(unit.max()) + 1
+    if n_units < 2:
         raise InvalidInputError(
-            f"cv={n_folds} is more than the {n_units} {unit} there are.", f"use cv <= {n_units}."
+            "All pairs compare the same two rows, so none can be held out to tell when to stop.",
+            "pass eval_set=(X_val, pairs_val), or set early_stopping=False.",
         )
-    return deal_folds(data.design, data.columns[0], queries, n_folds, seed), f"{n_folds} folds of {unit}"
+    fold = _deal(data, unit, share_as_folds(share, n_units), seed)
+    return LeftOutPairs.from_folds(np.where(fold == 0, 0, -1))
+
+
+def judging_share(data: PairData, left_out: LeftOutPairs, limit: int, seed: int) -> LeftOutPairs:
+    """Let only about `limit` of the pairs judge, dealt like a fold, where there are more."""
+    n_judging = int(left_out.judges.sum())
+    if n_judging <= limit:
+        return left_out
+    unit = _same_rows(data)
+    n_folds = share_as_folds(limit / n_judging, int(unit.max()) + 1)
+    chosen = _deal(data, unit, n_folds, seed + 1) == 0
+    judges = left_out.judges & chosen[left_out.pair]
+    return LeftOutPairs(left_out.pair, left_out.fold, judges, left_out.n_folds)
 
 
 def _is_splitter(cv: Any) -> bool:
     return not isinstance(cv, str) and (hasattr(cv, "split") or isinstance(cv, Iterable))
 
 
-def _folds_of_splitter(splitter: Any, data: TrainingData) -> Folds:
+def _name_splitter(cv: Any) -> str:
+    return f"the test sets of {cv}" if hasattr(cv, "split") else "the test sets of a list"
+
+
+def _count(cv: Any, n_units: int, unit: str) -> int:
+    n_folds = min(_FOLDS, n_units) if cv == "auto" else int(cv)
+    if n_folds > n_units or n_folds < 2:
+        raise InvalidInputError(
+            f"cv={n_folds} is more than the {n_units} {unit} there are."
+            if n_folds > n_units
+            else f"There is one of {unit} only, which cannot be split.",
+            f"use cv <= {n_units}." if n_units > 1 else "pass an eval_set.",
+        )
+    return n_folds
+
+
+def _same_rows(data: PairData) -> Ints:
+    """Number the pairs so that all comparisons of the same two rows have one number."""
+    winner, loser = data.preferences.winner, data.preferences.loser
+    key = np.minimum(winner, loser) * np.int64(data.design.shape[0]) + np.maximum(winner, loser)
+    return np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _deal(data: PairData, unit: Ints, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
+    return deal_pairs(data.design, data.preferences.winner, data.preferences.loser, unit, n_folds, seed)
+
+
+def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32]:
     n_rows = data.queries.n_rows
     fold = np.full(n_rows, -1, dtype=np.int32)
     groups = data.queries.codes if len(data.queries) > 1 else None
-    for number, (train, test) in enumerate(splitter.split(np.zeros((n_rows, 1)), data.y, groups)):
+    for number, (train, test) in enumerate(
+        as_splitter(splitter).split(np.zeros((n_rows, 1)), data.y, groups)
+    ):
         if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
             raise InvalidInputError(
                 f"cv={splitter} holds a row out twice, or leaves one out of both sides.",
@@ -62,3 +122,23 @@ def _folds_of_splitter(splitter: Any, data: TrainingData) -> Folds:
             )
         fold[test] = number
     return fold
+
+
+def _pairs_of_splitter(splitter: Any, data: PairData, groups: Any) -> LeftOutPairs:
+    edges = np.column_stack([data.preferences.winner, data.preferences.loser])
+    pair, fold, judges = [], [], []
+    for number, (train, test) in enumerate(as_splitter(splitter).split(edges, None, groups)):
+        absent = np.ones(len(edges), dtype=np.bool_)
+        absent[train] = False
+        tested = np.zeros(len(edges), dtype=np.bool_)
+        tested[test] = True
+        if (tested & ~absent).any():
+            raise InvalidInputError(
+                f"cv={splitter} trains on pairs that it tests.", "use PreferenceKFold, KFold or GroupKFold."
+            )
+        pair.append(np.flatnonzero(absent))
+        fold.append(np.full(pair[-1].size, number, dtype=np.int64))
+        judges.append(tested[absent])
+    if not pair:
+        raise InvalidInputError(f"cv={splitter} makes no folds.", "use PreferenceKFold(5).")
+    return LeftOutPairs(np.concatenate(pair), np.concatenate(fold), np.concatenate(judges), len(pair))

@@ -97,6 +97,9 @@ class KrylovFit:
 
     def path(self, lane: int, alpha: float) -> Floats:
         """Return the coefficients of an alpha after every iteration, (iterations, features)."""
+        if self.keeps_basis:
+            path = self._run.space.path(lane, alpha, self.n_steps)
+            return path if self._scale is None else path * self._scale
         return np.array([self.coefficients(lane, alpha, step) for step in range(1, self.n_steps + 1)])
 
 

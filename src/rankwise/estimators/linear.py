@@ -55,6 +55,7 @@ class LinearRanker(Ranker):
             cost=self.cost,
             query_weight=self.query_weight,
         )
+        self._forget("n_components_", "n_unpaired_rows_")
         self.fitted_with_qid_ = qid is not None
         self.n_queries_ = len(queries)
         pairs = np.array([levels.n_pairs for levels in data.levels])

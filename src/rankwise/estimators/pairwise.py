@@ -11,18 +11,113 @@ import numpy as np
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.design import Design, as_design
 from rankwise.estimators.base import Ranker
+from rankwise.estimators.selection import judge_preferences, read_pair_eval_set
+from rankwise.estimators.training import PairData
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.metrics import preference_error
+from rankwise.metrics import Metric, preference_error
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
+from rankwise.resampling import PreferenceJudge
 
-__all__ = ["NEAR_TIE", "PairwiseRanker"]
+__all__ = ["NEAR_TIE", "PairwiseRanker", "PreferenceRanker"]
 
 # Differences below this share of the largest one dominate the relative cost.
 NEAR_TIE = 1e-4
 
 
-class PairwiseRanker(Ranker):
+class PreferenceRanker(Ranker):
+    """A ranker that takes lists of pairs: their way in, and what its scores say about pairs."""
+
+    def score_pairs(self, X: Any, pairs: Any, weight: Any = None) -> float:
+        """Return the share of the pairs that the scores order right; tied scores count one half.
+
+        This is one minus the pairwise error of equation 2 of the large-scale RankRLS paper (as printed there, with
+        its sign reversed, it counts the agreements).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2)
+            Row numbers of winner and loser.
+        weight : float or array-like of shape (pairs,), optional
+        """
+        scores = self.predict(X)
+        _require_one_output(scores)
+        checked = check_pairs(pairs, scores.shape[0], weight=weight)
+        edges = np.column_stack([checked.winner, checked.loser])
+        return 1.0 - preference_error(scores, edges, checked.weight)
+
+    def predict_pairs(self, X_a: Any, X_b: Any) -> Floats:
+        """Return how much each row of `X_a` is preferred to the same row of `X_b`.
+
+        Parameters
+        ----------
+        X_a, X_b : array-like, sparse matrix or data frame of shape (pairs, features)
+
+        Returns
+        -------
+        ndarray of shape (pairs,)
+            The difference of the scores: positive where A is preferred, negative where B is.
+        """
+        scores_a, scores_b = self.predict(X_a), self.predict(X_b)
+        if scores_a.shape != scores_b.shape:
+            raise InvalidInputError(
+                f"X_a has {scores_a.shape[0]} rows and X_b has {scores_b.shape[0]}.",
+                "row k of both is pair k; to compare one row with many, repeat it.",
+            )
+        difference: Floats = scores_a - scores_b
+        return difference
+
+    def _pair_data(self, X: Any, pairs: Any, magnitude: Any, weight: Any) -> PairData:
+        """Pass everything through the door, and set the attributes that describe it."""
+        design = as_design(self._check_matrix(X, reset=True), self.n_threads)
+        preferences = check_pairs(pairs, design.shape[0], magnitude, weight)
+        self._warn_about_small_magnitudes(preferences)
+        graph = self._preference_graph(preferences, design)
+        self.n_pairs_ = graph.n_pairs
+        self.n_components_ = graph.n_components
+        self.n_unpaired_rows_ = graph.n_unpaired_rows
+        self.n_queries_ = 1
+        self.n_ignored_queries_ = 0
+        self.fitted_with_qid_ = False
+        return PairData(design, preferences, graph)
+
+    def _pair_eval_set(self, eval_set: Any, metric: Metric) -> tuple[Design, list[PreferenceJudge]]:
+        X, pairs = read_pair_eval_set(eval_set, lambda X: self._check_matrix(X, reset=False))
+        return as_design(X, self.n_threads), [judge_preferences(metric, pairs, "eval_set")]
+
+    def _preference_graph(self, preferences: Preferences, design: Design) -> PreferenceGraph:
+        graph = preference_graph(
+            preferences.winner,
+            preferences.loser,
+            design.shape[0],
+            magnitude=preferences.magnitude,
+            weight=preferences.weight,
+            ties=self.ties,
+            cost=self.cost,
+            n_threads=design.n_threads,
+        )
+        if graph.n_pairs == 0:
+            raise NoPairsError(
+                "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
+                "pass at least one pair with a positive magnitude and weight.",
+            )
+        return graph
+
+    def _warn_about_small_magnitudes(self, preferences: Preferences) -> None:
+        if self.cost != "relative" or preferences.magnitude is None:
+            return
+        positive = preferences.magnitude[preferences.magnitude > 0]
+        if positive.size and positive.min() < NEAR_TIE * positive.max():
+            warnings.warn(
+                f"Pairs of a magnitude of only {positive.min():.3g} weigh 1/magnitude² in cost='relative' and dominate "
+                "the fit. Hint: round the magnitudes, or use cost='magnitude'.",
+                UserWarning,
+                stacklevel=4,
+            )
+
+
+class PairwiseRanker(PreferenceRanker):
     """A ranker that also learns from explicit preferences.
 
     A subclass checks its parameters in `_check_parameters`, and finds its model in `_learn`.
@@ -66,63 +161,9 @@ class PairwiseRanker(Ranker):
         1.0
         """
         self._check_parameters()
-        if getattr(self, "early_stopping", False):
-            raise InvalidInputError(
-                "early_stopping=True needs rows with labels to watch, and fit_pairs has none.",
-                "set early_stopping=False, and choose alpha with rankwise.model_selection.PreferenceKFold.",
-            )
-        design = as_design(self._check_matrix(X, reset=True), self.n_threads)
-        preferences = check_pairs(pairs, design.shape[0], magnitude, weight)
-        self._warn_about_small_magnitudes(preferences)
-        graph = self._preference_graph(preferences, design)
-        self._learn(design, [graph])
-        self.n_pairs_ = graph.n_pairs
-        self.n_components_ = graph.n_components
-        self.n_unpaired_rows_ = graph.n_unpaired_rows
-        self.n_queries_ = 1
-        self.n_ignored_queries_ = 0
-        self.fitted_with_qid_ = False
+        data = self._pair_data(X, pairs, magnitude, weight)
+        self._learn(data.design, data.graphs())
         return self
-
-    def score_pairs(self, X: Any, pairs: Any, weight: Any = None) -> float:
-        """Return the share of the pairs that the scores order right; tied scores count one half.
-
-        This is one minus the pairwise error of equation 2 of the large-scale RankRLS paper (as printed there, with
-        its sign reversed, it counts the agreements).
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
-        pairs : array-like of int of shape (pairs, 2)
-            Row numbers of winner and loser.
-        weight : float or array-like of shape (pairs,), optional
-        """
-        scores = self.predict(X)
-        _require_one_output(scores)
-        checked = check_pairs(pairs, scores.shape[0], weight=weight)
-        edges = np.column_stack([checked.winner, checked.loser])
-        return 1.0 - preference_error(scores, edges, checked.weight)
-
-    def predict_pairs(self, X_a: Any, X_b: Any) -> Floats:
-        """Return how much each row of `X_a` is preferred to the same row of `X_b`.
-
-        Parameters
-        ----------
-        X_a, X_b : array-like, sparse matrix or data frame of shape (pairs, features)
-
-        Returns
-        -------
-        ndarray of shape (pairs,)
-            The difference of the scores: positive where A is preferred, negative where B is.
-        """
-        scores_a, scores_b = self.predict(X_a), self.predict(X_b)
-        if scores_a.shape != scores_b.shape:
-            raise InvalidInputError(
-                f"X_a has {scores_a.shape[0]} rows and X_b has {scores_b.shape[0]}.",
-                "row k of both is pair k; to compare one row with many, repeat it.",
-            )
-        difference: Floats = scores_a - scores_b
-        return difference
 
     def _check_parameters(self) -> None:
         """Raise unless the parameters make sense."""
@@ -131,36 +172,6 @@ class PairwiseRanker(Ranker):
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
         """Find the model, and set the attributes that describe it."""
         raise NotImplementedError
-
-    def _preference_graph(self, preferences: Preferences, design: Design) -> PreferenceGraph:
-        graph = preference_graph(
-            preferences.winner,
-            preferences.loser,
-            design.shape[0],
-            magnitude=preferences.magnitude,
-            weight=preferences.weight,
-            ties=self.ties,
-            cost=self.cost,
-            n_threads=design.n_threads,
-        )
-        if graph.n_pairs == 0:
-            raise NoPairsError(
-                "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
-                "pass at least one pair with a positive magnitude and weight.",
-            )
-        return graph
-
-    def _warn_about_small_magnitudes(self, preferences: Preferences) -> None:
-        if self.cost != "relative" or preferences.magnitude is None:
-            return
-        positive = preferences.magnitude[preferences.magnitude > 0]
-        if positive.size and positive.min() < NEAR_TIE * positive.max():
-            warnings.warn(
-                f"Pairs of a magnitude of only {positive.min():.3g} weigh 1/magnitude² in cost='relative' and dominate "
-                "the fit. Hint: round the magnitudes, or use cost='magnitude'.",
-                UserWarning,
-                stacklevel=3,
-            )
 
 
 def _require_one_output(scores: Floats) -> None:

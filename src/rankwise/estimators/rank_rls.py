@@ -15,16 +15,25 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.data.validation import check_choice, check_count, check_number
 from rankwise.design import Design
+from rankwise.estimators.folds import held_out_pairs
+from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.estimators.surface_search import SurfaceSearch
-from rankwise.estimators.training import TrainingData
+from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.metrics import Metric, get_metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.resampling import hold_out
-from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver, fits_direct, matrix_bytes
+from rankwise.solvers.choose import (
+    SOLVERS,
+    SolverOptions,
+    choose_solver,
+    fits_direct,
+    matrix_bytes,
+    require_diagonal,
+)
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankRLS"]
@@ -67,10 +76,11 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
     patience : int, default=10
         How many iterations without improvement early stopping waits for.
     scoring : str or Metric, default="pairwise_error"
-        What early stopping watches: a name of `rankwise.metrics.METRICS`.
+        What early stopping watches: a name of `rankwise.metrics.METRICS`. Pairs are judged by "pairwise_error" or
+        "concordance" only.
     validation_fraction : float, default=0.1
-        The share of queries (of rows, where there is one ranking) that early stopping holds out if `fit` gets
-        no `eval_set`.
+        The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that early stopping
+        holds out if it gets no `eval_set`.
     random_state : int, default=0
         Seeds that choice.
     n_threads : int, default=None
@@ -93,6 +103,8 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
     history_ : list of float, or list of lists
         With early stopping: the value of `scoring` after each iteration.
     n_features_in_ : int
+    n_components_, n_unpaired_rows_ : int
+        After `fit_pairs`: connected components among the rows in pairs, and rows in no pair.
     feature_names_in_ : ndarray of shape (features,)
         Only where X has string column names.
 
@@ -173,18 +185,74 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
             The rows that early stopping watches; by default a share of the training data.
         """
         self._check_parameters()
-        if eval_set is not None and not self.early_stopping:
-            raise InvalidInputError(
-                "eval_set was passed, but nothing looks at it.",
-                "set early_stopping=True, or use RankRLSCV to choose alpha on it.",
-            )
+        self._check_watched(eval_set)
         data = self._training_data(X, y, qid, sample_weight, query_importance)
-        if self.early_stopping:
-            return self._fit_early_stopped(data, eval_set)
-        self._learn(data.design, data.graphs())
-        if data.several_outputs:
-            self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
-        return self
+        if not self.early_stopping:
+            self._learn(data.design, data.graphs())
+            if data.several_outputs:
+                self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
+            return self
+        metric = get_metric(self.scoring)
+        if eval_set is not None:
+            return self._stop_early(data, EvaluationJury(data, *self._eval_set(data, eval_set, metric)))
+        share, seed = self.validation_fraction, self.random_state
+        held = hold_out(data.design, data.columns[0], data.queries, share, seed)
+        fold = np.where(held, 0, -1).astype(np.int32)
+        return self._stop_early(
+            data, RowFoldJury(data, fold, metric, "folds", sys.maxsize, seed, self.n_threads)
+        )
+
+    def fit_pairs(
+        self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None, eval_set: Any = None
+    ) -> RankRLS:
+        """Fit the model to preferences: a list of pairs instead of labels.
+
+        Each pair weighs `weight`; `query_weight` plays no part. A pair may come several times, which adds up its
+        weights, and may contradict another one, which is noise. For preferred and rejected rows as two matrices see
+        `rankwise.data.stack_preferred`, for clicks `rankwise.data.pairs_from_clicks`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2)
+            Row numbers of winner and loser.
+        magnitude : float or array-like of shape (pairs,), optional
+            By how much the winner is preferred, 1 by default; 0 says that the two tie. `cost` says what it does.
+        weight : float or array-like of shape (pairs,), optional
+            How much each pair weighs, 1 by default; 0 leaves it out.
+        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
+            What early stopping watches; the pairs are row numbers of the X beside them. By default a share of the
+            training pairs is held out: `validation_fraction` of the couples of rows that are compared, chosen by the
+            content of the two rows and `random_state`, with all comparisons of a couple. `scoring` must be
+            "pairwise_error" or "concordance".
+
+        Returns
+        -------
+        self
+            With ``n_pairs_``, ``n_components_`` and ``n_unpaired_rows_`` as in `PairwiseRanker.fit_pairs`, which count
+            all pairs, held out or not.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankwise import RankRLS
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 5))
+        >>> pairs = [(i, j) if X[i, 0] > X[j, 0] else (j, i) for i, j in zip(range(99), range(1, 100))]
+        >>> model = RankRLS(0.0, early_stopping=True).fit_pairs(X[:60], pairs[:59], eval_set=(X, pairs[60:]))
+        >>> model.score_pairs(X, pairs[60:]) == 1 - min(model.history_)
+        True
+        """
+        self._check_watched(eval_set)
+        if not self.early_stopping:
+            return super().fit_pairs(X, pairs, magnitude, weight)
+        self._check_parameters()
+        data = self._pair_data(X, pairs, magnitude, weight)
+        metric = get_metric(self.scoring)
+        if eval_set is not None:
+            return self._stop_early(data, EvaluationJury(data, *self._pair_eval_set(eval_set, metric)))
+        held = held_out_pairs(data, self.validation_fraction, self.random_state)
+        return self._stop_early(data, PairFoldJury(data, held, metric, "folds"))
 
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
@@ -193,30 +261,22 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
         coef = np.column_stack([s.coef for s in solutions]) if len(solutions) > 1 else solutions[0].coef
         self.coef_ = np.ascontiguousarray(coef.T)
         self.n_iter_ = max(s.n_iter for s in solutions)
+        self._forget("best_iteration_", "history_")
 
-    def _fit_early_stopped(self, data: TrainingData, eval_set: Any) -> RankRLS:
+    def _stop_early(self, data: TrainingProblem, jury: Jury) -> RankRLS:
         """Read one column of the regularisation surface, and keep its best iterate."""
         search = SurfaceSearch(
             data,
-            get_metric(self.scoring),
             method="hybrid",
             alphas=np.array([float(self.alpha)]),
             candidates=[0],
             patience=self.patience,
             tol=self.tol,
             max_iter=_EARLY_STOPPED if self.max_iter is None else self.max_iter,
-            n_threads=self.n_threads,
-            judge_rows=sys.maxsize,
         )
-        if eval_set is not None:
-            trial = search.judged_by_rows(self.scaling, *self._eval_set(data, eval_set, search.metric))
-        else:
-            held = hold_out(
-                data.design, data.columns[0], data.queries, self.validation_fraction, self.random_state
-            )
-            trial = search.judged_by_folds(self.scaling, np.where(held, 0, -1).astype(np.int32))
+        trial = search.run(self.scaling, jury)
         coef = trial.coefficients(search.alphas)
-        sign = -1.0 if search.metric.greater_is_better else 1.0
+        sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
         history = [(sign * surface.table[0]).tolist() for surface in trial.surfaces]
         steps = np.array([cell.step for cell in trial.cells])
         self.solver_ = "cg"
@@ -255,12 +315,8 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
     def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
         n_features = design.shape[1]
         needs_diagonal = self.precondition is not None or self.scaling != 0
-        if needs_diagonal and not forms_matrix and not fits_direct(n_features):
-            raise UnsuitableSolverError(
-                "precondition and scaling need the diagonal of X'LX, which for pairs comes only with the whole matrix "
-                f"of {n_features} × {n_features}.",
-                "use precondition=None and scaling=0, and scale the columns before if their scales differ much.",
-            )
+        if needs_diagonal:
+            require_diagonal(design)
         if self.solver == "auto":
             return choose_solver(design, forms_matrix=forms_matrix)
         if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
@@ -270,6 +326,13 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
                 "use solver='cg', which needs only a few vectors of that length.",
             )
         return self.solver
+
+    def _check_watched(self, eval_set: Any) -> None:
+        if eval_set is not None and not self.early_stopping:
+            raise InvalidInputError(
+                "eval_set was passed, but nothing looks at it.",
+                "set early_stopping=True, or use RankRLSCV to choose alpha on it.",
+            )
 
     def _check_parameters(self) -> None:
         self._check_loss_parameters()

@@ -10,11 +10,13 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_choice, check_count
-from rankwise.estimators.folds import check_cv, deal_cv
+from rankwise.estimators.folds import check_cv, folds_of_pairs, folds_of_rows, judging_share
+from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
 from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.selection import METHODS, best_cells, check_alphas
+from rankwise.estimators.pairwise import PreferenceRanker
+from rankwise.estimators.selection import METHODS, best_cells, check_alphas, check_powers
 from rankwise.estimators.surface_search import SurfaceSearch, Trial
-from rankwise.estimators.training import TrainingData
+from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats
@@ -26,7 +28,7 @@ _MAX_ITER = 1000
 _AVERAGING = ("folds", "pooled")
 
 
-class RankRLSCV(LinearRankRLS):
+class RankRLSCV(PreferenceRanker, LinearRankRLS):
     """`RankRLS` with its regularisation chosen on held-out rows.
 
     Every alpha of the grid and every iteration of conjugate gradients share one Krylov space, so one run
@@ -38,15 +40,16 @@ class RankRLSCV(LinearRankRLS):
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
         The grid; order and duplicates do not matter.
     cv : "auto", int or splitter, default="auto"
-        Folds of whole queries, or of rows where there is one ranking; "auto" makes 5. A scikit-learn splitter
-        must put each row into at most one test set. Not used where `fit` gets an `eval_set`.
+        Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`; "auto" makes 5. A
+        scikit-learn splitter must put each row into at most one test set. Not used where there is an `eval_set`.
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
     method : {"hybrid", "tikhonov", "early-stopping"}, default="hybrid"
         "tikhonov" lets every alpha converge and chooses among them; "early-stopping" uses no penalty and
         chooses the iteration; "hybrid" chooses both, and is the fastest.
     averaging : {"folds", "pooled"}, default="folds"
-        For folds of rows of one ranking: average the folds' errors, or rank all held-out rows together.
+        For folds of rows of one ranking, and of pairs: average the folds' errors, or judge all that was held out
+        together.
     scaling : float or list of float, default=0.0
         Penalise ``w'D^(2 scaling)w``, ``D = diag(X'LX)``, instead of ``w'w``: a prior that expects smaller
         coefficients of columns that vary much. 0 is off, 0.25 often helps on text. From a list the best is
@@ -56,7 +59,8 @@ class RankRLSCV(LinearRankRLS):
     patience : int, default=10
         Stop when no cell of the table has become better for so many iterations.
     judge_rows : int, default=20000
-        With folds, at most about so many held-out rows judge each iteration (whole queries; a fixed choice).
+        With folds, at most about so many held-out rows (whole queries) or pairs judge each iteration; a fixed
+        choice.
     tol : float, default=1e-5
         The relative residual at which an alpha has converged.
     max_iter : int, default=None
@@ -77,6 +81,8 @@ class RankRLSCV(LinearRankRLS):
         The grid, in increasing order.
     surface_ : ndarray of shape (alphas, iterations), or (outputs, alphas, iterations)
         The value of `scoring` for every alpha after every iteration.
+    unpenalised_ : ndarray of shape (iterations,), or (outputs, iterations)
+        The same without penalty (alpha = 0), whether or not 0 is in the grid: what early stopping reads.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
         The value of `scoring` for each alpha, at the iteration the method would choose for it.
     choices_ : dict
@@ -92,7 +98,7 @@ class RankRLSCV(LinearRankRLS):
     keeps_basis_ : bool
         Whether the Krylov basis was stored; if it would not have fitted in memory, a short recurrence ran.
     coef_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
-        As in `RankRLS`.
+        As in `RankRLS`; after `fit_pairs` also ``n_components_`` and ``n_unpaired_rows_``.
 
     Examples
     --------
@@ -161,27 +167,71 @@ class RankRLSCV(LinearRankRLS):
         eval_set : tuple (X, y) or (X, y, qid), optional
             Rows that judge, instead of folds; the model is then fitted on X, y alone.
         """
-        powers = self._check_parameters()
-        grid = check_alphas(self.alphas)
+        self._check_parameters()
         data = self._training_data(X, y, qid, sample_weight, query_importance)
-        search = self._search(data, grid)
+        metric = get_metric(self.scoring)
+        jury: Jury
         if eval_set is not None:
-            rows, judges = self._eval_set(data, eval_set, search.metric)
+            rows, judges = self._eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {rows.shape[0]} rows"
-            trials = [search.judged_by_rows(power, rows, judges) for power in powers]
+            jury = EvaluationJury(data, rows, judges)
         else:
-            fold, self.cv_ = deal_cv(self.cv, data, self.random_state)
-            trials = [search.judged_by_folds(power, fold) for power in powers]
-        best = min(trials, key=lambda trial: trial.error)
-        self.n_products_ = sum(fit.n_products for trial in trials for fit in trial.fits)
-        if eval_set is None:
-            search.refit(best)
-            self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.lanes}.values())
-        self._report(search, best, np.searchsorted(search.alphas, grid).tolist())
-        coef = best.coefficients(search.alphas)
-        self.coef_ = np.array(coef) if data.several_outputs else coef[0]
-        self._lanes = best.lanes
-        return self
+            fold, self.cv_ = folds_of_rows(self.cv, data, self.random_state)
+            options = (self.averaging, self.judge_rows, self.random_state, self.n_threads)
+            jury = RowFoldJury(data, fold, metric, *options)
+        return self._select(data, jury, refit=eval_set is None)
+
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        magnitude: Any = None,
+        weight: Any = None,
+        eval_set: Any = None,
+        groups: Any = None,
+    ) -> RankRLSCV:
+        """Choose the regularisation and fit the model to preferences: a list of pairs instead of labels.
+
+        `scoring` must be "pairwise_error" or "concordance". Pairs that tie (magnitude 0) train, but do not judge.
+
+        Parameters
+        ----------
+        X, pairs, magnitude, weight
+            As in `RankRLS.fit_pairs`.
+        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
+            What judges, instead of folds; the pairs are row numbers of the X beside them. The model is then fitted on
+            the training pairs alone.
+        groups : array-like of shape (pairs,), optional
+            What must not be divided between folds, such as prompts or judges; anything hashable. Without it, the folds
+            that are made of a number `cv` keep all comparisons of the same two rows together. A splitter in `cv`, such
+            as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs, and gets the groups.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankwise import RankRLSCV
+        >>> from rankwise.model_selection import PreferenceKFold
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 5))
+        >>> noisy = X[:, 0] + rng.normal(size=100)
+        >>> pairs = [(i, j) for i, j in rng.integers(100, size=(500, 2)) if noisy[i] > noisy[j]]
+        >>> model = RankRLSCV(cv=PreferenceKFold(3, by="items")).fit_pairs(X, pairs)
+        >>> bool(model.best_score_ < 0.4)
+        True
+        """
+        self._check_parameters()
+        data = self._pair_data(X, pairs, magnitude, weight)
+        metric = get_metric(self.scoring)
+        jury: Jury
+        if eval_set is not None:
+            rows, judges = self._pair_eval_set(eval_set, metric)
+            self.cv_ = f"an evaluation set of {judges[0].winner.size} pairs"
+            jury = EvaluationJury(data, rows, judges)
+        else:
+            left_out, self.cv_ = folds_of_pairs(self.cv, data, groups, self.random_state)
+            left_out = judging_share(data, left_out, self.judge_rows, self.random_state)
+            jury = PairFoldJury(data, left_out, metric, self.averaging)
+        return self._select(data, jury, refit=eval_set is None)
 
     def coef_path(self, alpha: float, output: int = 0) -> Floats:
         """Return the coefficients of any alpha after every iteration, (iterations, features).
@@ -207,14 +257,32 @@ class RankRLSCV(LinearRankRLS):
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_lanes": None} if "_lanes" in state else state
 
+    def _select(self, problem: TrainingProblem, jury: Jury, *, refit: bool) -> RankRLSCV:
+        """Search under every value of `scaling`, and keep the model of the best."""
+        grid = check_alphas(self.alphas)
+        search = self._search(problem, grid)
+        trials = [search.run(power, jury) for power in check_powers(self.scaling)]
+        best = min(trials, key=lambda trial: trial.error)
+        self.n_products_ = sum(fit.n_products for trial in trials for fit in trial.fits)
+        if refit:
+            search.refit(best)
+            self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.lanes}.values())
+        self._report(search, best, np.searchsorted(search.alphas, grid).tolist())
+        coef = best.coefficients(search.alphas)
+        self.coef_ = np.array(coef) if problem.several_outputs else coef[0]
+        self._lanes = best.lanes
+        return self
+
     def _report(self, search: SurfaceSearch, best: Trial, grid: list[int]) -> None:
         """Set the attributes that describe the choice; `grid` holds the caller's alphas among all."""
-        several = search.data.several_outputs
-        sign = -1.0 if search.metric.greater_is_better else 1.0  # tables hold errors, attributes values
+        several = search.problem.several_outputs
+        sign = (
+            -1.0 if get_metric(self.scoring).greater_is_better else 1.0
+        )  # tables hold errors, attributes values
         n_iter = max(len(surface.errors) for surface in best.surfaces)
-        tables = np.full((len(best.surfaces), len(grid), n_iter), np.nan)
+        tables = np.full((len(best.surfaces), search.alphas.size, n_iter), np.nan)
         for table, surface in zip(tables, best.surfaces, strict=True):
-            table[:, : len(surface.errors)] = sign * surface.table[grid]
+            table[:, : len(surface.errors)] = sign * surface.table
         per_alpha = [[best_cells(self.method, [s], [i])[0].error for s in best.surfaces] for i in grid]
         choices = {
             method: [
@@ -228,7 +296,8 @@ class RankRLSCV(LinearRankRLS):
             return np.array(values) if several else as_type(values[0])
 
         self.alphas_ = search.alphas[grid]
-        self.surface_ = tables if several else tables[0]
+        self.surface_ = tables[:, grid] if several else tables[0, grid]
+        self.unpenalised_ = tables[:, 0] if several else tables[0, 0]
         self.cv_errors_ = sign * (np.array(per_alpha) if several else np.array(per_alpha)[:, 0])
         self.choices_ = choices if several else {method: found[0] for method, found in choices.items()}
         self.alpha_ = one_or_all([search.alphas[cell.alpha_index] for cell in best.cells], float)
@@ -242,30 +311,24 @@ class RankRLSCV(LinearRankRLS):
                 f"method={self.method!r} stopped at max_iter={search.max_iter} iterations before it was done. "
                 "Hint: raise max_iter or tol, or use method='hybrid'.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    def _search(self, data: TrainingData, grid: Floats) -> SurfaceSearch:
+    def _search(self, problem: TrainingProblem, grid: Floats) -> SurfaceSearch:
         # 0 is always in the table, so that early stopping can be read beside the other methods.
         alphas = np.union1d([0.0], grid)
         positions = np.searchsorted(alphas, grid).tolist()
         return SurfaceSearch(
-            data,
-            get_metric(self.scoring),
+            problem,
             self.method,
             alphas,
             [0] if self.method == "early-stopping" else positions,
             patience=self.patience,
             tol=self.tol,
             max_iter=_MAX_ITER if self.max_iter is None else self.max_iter,
-            n_threads=self.n_threads,
-            averaging=self.averaging,
-            judge_rows=self.judge_rows,
-            seed=self.random_state,
         )
 
-    def _check_parameters(self) -> list[float]:
-        """Check what the estimator was given; return the values of `scaling` to try."""
+    def _check_parameters(self) -> None:
         self._check_loss_parameters()
         check_choice("method", self.method, METHODS)
         check_choice("averaging", self.averaging, _AVERAGING)
@@ -273,9 +336,5 @@ class RankRLSCV(LinearRankRLS):
         for name in ("patience", "judge_rows"):
             check_count(name, getattr(self, name), optional=False)
         check_cv(self.cv)
-        powers = np.atleast_1d(np.asarray(self.scaling, dtype=np.float64)).ravel()
-        if powers.size == 0 or not np.isfinite(powers).all():
-            raise InvalidInputError(
-                f"scaling={self.scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
-            )
-        return [float(power) for power in powers]
+        check_alphas(self.alphas)
+        check_powers(self.scaling)

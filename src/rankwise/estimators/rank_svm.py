@@ -2,97 +2,29 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.data.validation import check_count
 from rankwise.design import Design
-from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.margin_fit import (
-    MARGIN_LOSSES,
-    HeldOut,
-    MarginFit,
-    label_margins,
-    one_or_all,
-    prepare_columns,
-)
+from rankwise.estimators.margin_fit import HeldOut, label_margins, one_or_all, prepare_columns
+from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.estimators.selection import judge_rows
 from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
-from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
-from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.resampling import hold_out
-from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver
-from rankwise.solvers.solution import Solution
 
-__all__ = ["MarginRanker", "RankSVM"]
+__all__ = ["RankSVM"]
 
 
-class MarginRanker(LinearRanker):
-    """The part of `RankSVM` and `RankSVMCV` that does not depend on how alpha is found."""
-
-    # Ties have no winner, and a listed pair's magnitude is its margin.
-    ties: ClassVar[Ties] = "exclude"
-    cost: ClassVar[Cost] = "magnitude"
-
-    def _check_margin_parameters(self) -> None:
-        check_choice("loss", self.loss, MARGIN_LOSSES)
-        check_choice("query_weight", self.query_weight, QUERY_WEIGHTS)
-        check_choice("solver", self.solver, ("auto", *MARGIN_SOLVERS))
-        check_number("tol", self.tol, minimum=0, remedy="use a small positive number such as 1e-3")
-        check_count("max_iter", self.max_iter)
-        check_count("n_threads", self.n_threads)
-        get_metric(self.scoring)
-        if self.solver != "auto" and self.loss not in MARGIN_SOLVERS[self.solver].losses:
-            able = [name for name, solver in MARGIN_SOLVERS.items() if self.loss in solver.losses]
-            raise UnsuitableSolverError(
-                f"solver={self.solver!r} cannot minimise loss={self.loss!r}.",
-                f"use solver='auto' or one of {', '.join(map(repr, able))}.",
-            )
-
-    def _labelled_data(
-        self, X: Any, y: Any, qid: Any, sample_weight: Any, query_importance: Any
-    ) -> TrainingData:
-        if self.loss == "logistic":
-            raise InvalidInputError(
-                "loss='logistic' is a model of listed pairs, and labels induce too many to list.",
-                "use fit_pairs with the pairs that were observed, or loss='squared_hinge' for labels.",
-            )
-        data = self._training_data(X, y, qid, sample_weight, query_importance)
-        prepare_columns(data.design)
-        return data
-
-    def _margin_fit(self) -> MarginFit:
-        solver = choose_margin_solver(self.loss) if self.solver == "auto" else self.solver
-        return MarginFit(self.loss, solver, float(self.tol), self.max_iter)
-
-    def _report_solutions(self, solutions: Sequence[Solution], several: bool, stacklevel: int) -> None:
-        """Set the attributes that describe the solutions, and warn about bad ones."""
-        self.coef_ = np.ascontiguousarray(one_or_all([s.coef for s in solutions], several))
-        self.duality_gap_ = one_or_all([float(s.certificate) for s in solutions], several)
-        self.n_iter_ = max(1, *(s.n_iter for s in solutions))
-        for solution in solutions:
-            if not solution.status.is_good:
-                warnings.warn(
-                    f"solver={self.solver_!r} stopped after {solution.n_iter} iterations at a duality gap of "
-                    f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter or "
-                    "tol, use a larger alpha, or scale the columns.",
-                    ConvergenceWarning,
-                    stacklevel=stacklevel,
-                )
-
-
-class RankSVM(PairwiseRanker, MarginRanker):
+class RankSVM(MarginRanker, PairwiseRanker):
     """Rank by a linear function fitted with a pairwise loss that stops at a margin.
 
     Minimises the weighted mean over the pairs i > j that the labels order inside each query,
@@ -219,6 +151,7 @@ class RankSVM(PairwiseRanker, MarginRanker):
                 "set early_stopping=True, or use RankSVMCV to choose alpha on it.",
             )
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
+        prepare_columns(data.design)
         row_weight, held_out = data.row_weight, None
         if self.early_stopping:
             row_weight, held_out = self._held_out(data, eval_set)
@@ -233,33 +166,12 @@ class RankSVM(PairwiseRanker, MarginRanker):
             )
         return self
 
-    def predict_pairs(self, X_a: Any, X_b: Any) -> Floats:
-        """Return how much each row of `X_a` is preferred to the same row of `X_b`.
-
-        Parameters
-        ----------
-        X_a, X_b : array-like, sparse matrix or data frame of shape (pairs, features)
-
-        Returns
-        -------
-        ndarray of shape (pairs,)
-            The difference of the scores: positive where A is preferred, negative where B is. After a fit with
-            ``loss="logistic"`` the probability that A is preferred.
-        """
-        difference: Floats = super().predict_pairs(X_a, X_b)
-        return np.asarray(expit(difference)) if self.loss_ == "logistic" else difference
-
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
         """Fit listed pairs."""
         graph = graphs[0]
         assert isinstance(graph, PreferenceGraph)
-        if self.loss == "logistic" and np.any(graph.difference != 1):
-            raise InvalidInputError(
-                "loss='logistic' has no margins, so magnitudes would be ignored.",
-                "pass how sure a preference is as weight, and a tie as two opposite pairs of half the weight.",
-            )
         prepare_columns(design)
-        self._solve(design, [PreferenceMargins.of_graph(graph)], None, several=False)
+        self._solve(design, [self._listed_margins(graph)], None, several=False)
 
     def _solve(
         self,
@@ -271,7 +183,7 @@ class RankSVM(PairwiseRanker, MarginRanker):
     ) -> None:
         starts = self._starts(len(pairs), design.shape[1])
         reads = design.reads
-        fit = self._margin_fit()
+        fit = self._margin_fit(pairs[0])
         solutions = [
             fit.solve(
                 design,
@@ -282,10 +194,8 @@ class RankSVM(PairwiseRanker, MarginRanker):
             )
             for output, (own, start) in enumerate(zip(pairs, starts, strict=True))
         ]
-        self.solver_ = fit.solver
-        self.loss_ = self.loss
         self.n_reads_ = design.reads - reads
-        self._report_solutions(solutions, several, stacklevel=4)
+        self.coef_ = self._report_solutions(fit, solutions, several, stacklevel=4)
 
     def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
         if self.warm_start and hasattr(self, "coef_"):
@@ -314,12 +224,8 @@ class RankSVM(PairwiseRanker, MarginRanker):
 
     def _check_parameters(self) -> None:
         self._check_margin_parameters()
-        check_number("alpha", self.alpha, minimum=0, remedy="use a positive number such as 1e-4")
-        if self.alpha == 0:
-            raise InvalidInputError(
-                "alpha=0 leaves the minimum undetermined and no gap to prove.",
-                "use a small one such as 1e-8.",
-            )
+        check_alpha(self.alpha)
+        get_metric(self.scoring)
         check_count("patience", self.patience, optional=False)
         if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:
             raise InvalidInputError(

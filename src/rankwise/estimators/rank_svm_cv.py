@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 
 from rankwise.design import Design
-from rankwise.estimators.folds import check_cv, deal_cv
-from rankwise.estimators.margin_fit import MarginFit, label_margins, one_or_all
-from rankwise.estimators.rank_svm import MarginRanker
+from rankwise.estimators.folds import check_cv, folds_of_rows
+from rankwise.estimators.margin_fit import MarginFit, label_margins, one_or_all, prepare_columns
+from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.selection import check_alphas, judge_rows
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
@@ -136,7 +136,7 @@ class RankSVMCV(MarginRanker):
             )
         metric = get_metric(self.scoring)
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
-        fit = self._margin_fit()
+        prepare_columns(data.design)
         reads = data.design.reads
         if eval_set is not None:
             judging, judges = self._eval_set(data, eval_set, metric)
@@ -145,6 +145,7 @@ class RankSVMCV(MarginRanker):
             splits = [[_Split(pairs, judging, judge)] for pairs, judge in zip(whole, judges, strict=True)]
         else:
             splits = self._folds(data, metric)
+        fit = self._margin_fit(splits[0][0].pairs)
         paths = [[self._walk(fit, data.design, split, grid) for split in own] for own in splits]
         errors = np.array([np.mean([errors for errors, _ in own], axis=0) for own in paths])
         chosen = [int(grid.size - 1 - np.argmin(row[::-1])) for row in errors]
@@ -160,14 +161,13 @@ class RankSVMCV(MarginRanker):
         self.best_score_ = one_or_all(
             [float(sign * row[best]) for row, best in zip(errors, chosen, strict=True)], several
         )
-        self.solver_ = fit.solver
         self.n_reads_ = data.design.reads - reads
-        self._report_solutions(solutions, several, stacklevel=3)
+        self.coef_ = self._report_solutions(fit, solutions, several, stacklevel=3)
         return self
 
     def _folds(self, data: TrainingData, metric: Metric) -> list[list[_Split]]:
         """Return the splits of every output."""
-        fold, self.cv_ = deal_cv(self.cv, data, self.random_state)
+        fold, self.cv_ = folds_of_rows(self.cv, data, self.random_state)
         weight = np.ones(fold.size) if data.row_weight is None else data.row_weight
         splits: list[list[_Split]] = [[] for _ in data.columns]
         for number in range(int(fold.max(initial=-1)) + 1):

@@ -6,13 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
+from rankwise.metrics.pairwise import Concordance, PairwiseError
 from rankwise.pairs.graph import Floats
-from rankwise.resampling import Judge
+from rankwise.resampling import DifferenceJudge, Judge, MetricJudge, PreferenceJudge
 from rankwise.solvers.surface import Cell, Surface
 
 __all__ = [
@@ -20,8 +23,12 @@ __all__ = [
     "after_steps",
     "best_cells",
     "check_alphas",
+    "check_powers",
+    "judge_differences",
+    "judge_preferences",
     "judge_rows",
     "read_eval_set",
+    "read_pair_eval_set",
     "stopping_rule",
 ]
 
@@ -45,6 +52,16 @@ def check_alphas(alphas: Any) -> Floats:
             "alphas must be finite and not negative.", "use powers of two around 1; 0 means no penalty."
         )
     return grid
+
+
+def check_powers(scaling: Any) -> list[float]:
+    """Return the values of `scaling` to try."""
+    powers = np.atleast_1d(np.asarray(scaling, dtype=np.float64)).ravel()
+    if powers.size == 0 or not np.isfinite(powers).all():
+        raise InvalidInputError(
+            f"scaling={scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
+        )
+    return [float(power) for power in powers]
 
 
 def stopping_rule(method: str, candidates: Sequence[int], patience: int) -> Rule:
@@ -83,7 +100,35 @@ def judge_rows(metric: Metric, labels: Floats, queries: Queries, n_threads: int 
             f"{what} has no two rows of a query with different labels, so it cannot judge a ranking.",
             "give it more rows, or use fewer folds.",
         ) from error
-    return Judge(evaluator, metric.greater_is_better)
+    return MetricJudge(evaluator, metric.greater_is_better)
+
+
+def judge_differences(
+    metric: Metric, weight: Floats, what: str, fold: npt.NDArray[np.int64] | None = None
+) -> DifferenceJudge:
+    """Prepare a metric on pairs that judge; with `fold`, every fold counts the same, else every weight does."""
+    if not isinstance(metric, (PairwiseError, Concordance)):
+        raise InvalidInputError(
+            f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
+            "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
+        )
+    if not (weight > 0).any():
+        raise NoPairsError(
+            f"{what} has no pair with a winner and a positive weight, so it cannot judge a ranking.",
+            "give it more pairs, or use fewer folds.",
+        )
+    total = np.full(weight.size, weight.sum())
+    if fold is not None:
+        by_fold = np.bincount(fold, weights=weight)
+        total = by_fold[fold] * int((by_fold > 0).sum())
+    share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
+    return DifferenceJudge(share, float(metric.ties), metric.greater_is_better)
+
+
+def judge_preferences(metric: Metric, pairs: Preferences, what: str) -> PreferenceJudge:
+    """Prepare a metric on a list of pairs of rows that judge."""
+    weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight
+    return PreferenceJudge(pairs.winner, pairs.loser, judge_differences(metric, weight, what))
 
 
 def read_eval_set(
@@ -107,3 +152,20 @@ def read_eval_set(
             f"eval_set has {outputs} outputs, but y has {n_outputs}.", "give both the same columns of labels."
         )
     return X, y, check_qid(qid, X.shape[0])
+
+
+def read_pair_eval_set(eval_set: Any, check_matrix: Callable[[Any], Any]) -> tuple[Any, Preferences]:
+    """Pass an evaluation set of pairs through the door: ``(X, pairs)`` or ``(X, pairs, weight)``."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
+            "pass the rows that judge and the pairs among them, numbered from 0 in that X.",
+        )
+    X = check_matrix(eval_set[0])
+    weight = eval_set[2] if len(eval_set) == 3 else None
+    if np.size(eval_set[1]) == 0 or (weight is not None and np.size(weight) and not np.any(weight)):
+        raise NoPairsError(
+            "eval_set has no pair that weighs anything, so it cannot judge a ranking.",
+            "pass at least one pair (winner, loser), or leave eval_set out to judge by a share of the pairs.",
+        )
+    return X, check_pairs(eval_set[1], X.shape[0], weight=weight)

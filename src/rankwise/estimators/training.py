@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.exceptions import NoPairsError
-from rankwise.pairs.graph import Floats
+from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.labels import (
     Cost,
     LabelGraph,
@@ -21,8 +23,45 @@ from rankwise.pairs.labels import (
     label_graph,
     laplacian_depends_on_labels,
 )
+from rankwise.pairs.preferences import PreferenceGraph
 
-__all__ = ["TrainingData"]
+__all__ = ["PairData", "TrainingData", "TrainingProblem"]
+
+
+class TrainingProblem(Protocol):
+    """What a search for the regularisation asks of training data, be they labels or pairs."""
+
+    @property
+    def design(self) -> Design:
+        """The rows."""
+
+    @property
+    def several_outputs(self) -> bool:
+        """Whether coefficients have an axis of outputs."""
+
+    def graphs(self) -> Sequence[PairGraph]:
+        """Return one graph for outputs that can share it, else one an output."""
+
+
+@dataclass(frozen=True)
+class PairData:
+    """A design and a list of pairs, after the door."""
+
+    design: Design
+    preferences: Preferences
+    graph: PreferenceGraph
+
+    several_outputs = False
+
+    @property
+    def judging_weight(self) -> Floats:
+        """What each pair weighs when it judges: the caller's weight, and nothing where it has no winner."""
+        weight = self.preferences.weight
+        return np.where(self.graph.is_ordered, 1.0 if weight is None else weight, 0.0)
+
+    def graphs(self) -> list[PreferenceGraph]:
+        """Return the graph, alone."""
+        return [self.graph]
 
 
 @dataclass

@@ -8,9 +8,10 @@ import numpy as np
 
 from rankwise.data.validation import check_numbers, check_weights
 from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.metrics.metric import Doubles
 from rankwise.metrics.pairwise import check_tie_cost
 
-__all__ = ["preference_error"]
+__all__ = ["contradicted", "preference_error"]
 
 
 def preference_error(scores: Any, pairs: Any, weight: Any = None, *, ties: float = 0.5) -> float:
@@ -60,5 +61,20 @@ def preference_error(scores: Any, pairs: Any, weight: Any = None, *, ties: float
             "drop such pairs.",
         )
     winner, loser = column[edges[:, 0]], column[edges[:, 1]]
-    cost = np.where(winner < loser, 1.0, np.where(winner == loser, float(ties), 0.0))
-    return float(np.average(cost, weights=check_weights(weight, edges.shape[0])))
+    weights = check_weights(weight, edges.shape[0])
+    if weights is None:
+        weights = np.ones(edges.shape[0])
+    return contradicted(winner - loser, weights, float(ties)) / float(weights.sum())
+
+
+def contradicted(difference: Doubles, weight: Doubles, tie_cost: float) -> float:
+    """Add up the weights of the preferences whose winner scores less, and `tie_cost` times those of ties.
+
+    Parameters
+    ----------
+    difference : (preferences,) float64
+        Score of the winner minus score of the loser.
+    weight : (preferences,) float64
+    tie_cost : float
+    """
+    return float(weight[difference < 0].sum() + tie_cost * weight[difference == 0].sum())

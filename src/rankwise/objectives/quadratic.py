@@ -11,6 +11,7 @@ from rankwise.design import Design
 from rankwise.losses import SquaredLoss, SquaredLossPoint
 from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint
 from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = ["ScaledObjective", "SquaredObjective", "SumOfQuadratics", "prior_scale"]
 
@@ -64,7 +65,11 @@ class SquaredObjective:
 
     def diagonal(self) -> Floats:
         """Return ``diag(X'LX)``."""
-        diagonal = None if self.graph.blocks is None else self.design.gram_diagonal(self.graph.blocks)
+        graph, diagonal = self.graph, None
+        if graph.blocks is not None:
+            diagonal = self.design.gram_diagonal(graph.blocks)
+        elif isinstance(graph, PreferenceGraph):
+            diagonal = self.design.squared_differences(graph.winner, graph.loser, graph.pair_weight)
         return np.diagonal(self.matrix()).copy() if diagonal is None else diagonal
 
     def at(self, coef: Floats) -> SquaredPoint:

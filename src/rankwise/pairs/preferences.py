@@ -114,16 +114,18 @@ class PreferenceGraph:
         """Apply ``L`` to a vector or to the columns of a block."""
         return self.neighbours.laplacian(v, self.n_threads)
 
-    def masked(self, fold: Ints, n_folds: int) -> MaskedPreferences:
+    def masked(self, fold: Ints, n_folds: int, pair: Ints | None = None) -> MaskedPreferences:
         """Return one graph a fold, as columns: column c lacks the pairs of fold c.
 
         Parameters
         ----------
-        fold : (pairs,) int64
+        fold : (pairs,) or (entries,) int64
             The fold that holds out each pair; -1 for a pair that none holds out.
         n_folds : int
+        pair : (entries,) int64, optional
+            The pair that each entry of `fold` is about, where several folds lack the same one.
         """
-        return MaskedPreferences(self, fold, n_folds)
+        return MaskedPreferences(self, fold, n_folds, np.arange(fold.size) if pair is None else pair)
 
     def _at_rows(self, per_pair: Floats) -> Floats:
         won: Floats = np.bincount(self.winner, weights=per_pair, minlength=self.n_rows).astype(
@@ -142,18 +144,18 @@ class MaskedPreferences:
 
     blocks = None
 
-    def __init__(self, graph: PreferenceGraph, fold: Ints, n_folds: int) -> None:
-        held_out = fold >= 0
+    def __init__(self, graph: PreferenceGraph, fold: Ints, n_folds: int, pair: Ints) -> None:
         self._whole = graph
         self._n_folds = n_folds
-        self._fold = fold
+        self._held_out = fold >= 0
+        self._fold, self._pair = fold[self._held_out], pair[self._held_out]
         # Row i as fold c sees it stands at i * n_folds + c, where it stands in an array (rows, folds), too.
         self._own = PreferenceGraph(
             n_rows=graph.n_rows * n_folds,
-            winner=(graph.winner * n_folds + fold)[held_out],
-            loser=(graph.loser * n_folds + fold)[held_out],
-            pair_weight=graph.pair_weight[held_out],
-            difference=graph.difference[held_out],
+            winner=graph.winner[self._pair] * n_folds + self._fold,
+            loser=graph.loser[self._pair] * n_folds + self._fold,
+            pair_weight=graph.pair_weight[self._pair],
+            difference=graph.difference[self._pair],
             n_threads=graph.n_threads,
         )
 
@@ -161,6 +163,12 @@ class MaskedPreferences:
     def n_rows(self) -> int:
         """How many rows the pairs refer to."""
         return self._whole.n_rows
+
+    @cached_property
+    def n_pairs(self) -> Ints:
+        """How many of the pairs that take part and have a winner each fold keeps."""
+        lacking = np.bincount(self._fold[self._own.is_ordered], minlength=self._n_folds)
+        return np.asarray(self._whole.n_pairs - lacking, dtype=np.int64)
 
     @cached_property
     def weight(self) -> Floats:
@@ -199,20 +207,19 @@ class MaskedPreferences:
 
         Returns
         -------
-        (pairs,) float64
+        (pairs,) or (entries,) float64
             NaN for pairs that no fold holds out.
         """
-        differences = np.full(self._fold.size, np.nan)
+        differences = np.full(self._held_out.size, np.nan)
         flat = np.ascontiguousarray(scores).reshape(-1)
-        differences[self._fold >= 0] = flat[self._own.winner] - flat[self._own.loser]
+        differences[self._held_out] = flat[self._own.winner] - flat[self._own.loser]
         return differences
 
     def _as_columns(self, flat: Floats) -> Floats:
         return flat.reshape(self.n_rows, self._n_folds)
 
     def _sum_by_fold(self, per_pair: Floats) -> Floats:
-        held_out = self._fold >= 0
-        return np.bincount(self._fold[held_out], weights=per_pair[held_out], minlength=self._n_folds).astype(
+        return np.bincount(self._fold, weights=per_pair[self._pair], minlength=self._n_folds).astype(
             np.float64
         )
 

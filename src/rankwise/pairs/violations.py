@@ -141,8 +141,8 @@ class ViolationSweep:
     def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], ViolationSweep] | None:
         """Return about so many rows of one large ranking, evenly by label, and their pairs; else None."""
         stride = self.n_rows // n_rows
-        if stride < 2 or self.sizes.size > 1:
-            return None
+        if stride < 2 or self.sizes.size > 1 or self._n_levels[0] <= _MAX_LEVELS:
+            return None  # few levels are cheap to count
         rows = np.sort(np.argsort(self._ranks, kind="stable")[::stride])
         _, ranks = np.unique(self._ranks[rows], return_inverse=True)
         weight = None if self._row_weight is None else self._row_weight[rows]

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from rankwise.design import Design
+from rankwise.exceptions import UnsuitableSolverError
 from rankwise.memory import available_memory
 from rankwise.objectives import QuadraticObjective
+from rankwise.pairs.graph import MarginPairs
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.eigen import EigenFactor
@@ -26,6 +28,7 @@ __all__ = [
     "choose_solver",
     "fits_direct",
     "matrix_bytes",
+    "require_diagonal",
 ]
 
 
@@ -73,6 +76,17 @@ def matrix_bytes(n_features: int) -> int:
 def fits_direct(n_features: int) -> bool:
     """Tell whether ``X'LX`` and its factor fit comfortably into the memory that is free."""
     return matrix_bytes(n_features) <= 0.8 * available_memory()
+
+
+def require_diagonal(design: Design) -> None:
+    """Raise where ``diag(X'LX)`` would take the whole matrix, and that does not fit."""
+    n_features = design.shape[1]
+    if design.kind == "operator" and not fits_direct(n_features):
+        raise UnsuitableSolverError(
+            "precondition and scaling need the diagonal of X'LX, which for a LinearOperator comes only with the "
+            f"whole matrix of {n_features} × {n_features}.",
+            "use precondition=None and scaling=0, or pass a dense or sparse X.",
+        )
 
 
 def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
@@ -127,10 +141,19 @@ MARGIN_SOLVERS: dict[str, MarginSolver] = {
 }
 
 
-def choose_margin_solver(loss: str) -> str:
-    """Choose by the loss.
+# Where one ranking has so many rows, cutting planes search their lines on a sample and are cheaper a step.
+_LARGE_RANKING = 20_000
+_LOOSE = 1e-4  # gaps down to which they need no more steps than smoothing
 
-    For the hinge, smoothing took less time than cutting planes with line search wherever both were tried, from 5 rows to
-    100,000 and from gaps of 1e-3 to 1e-9; benchmarks/bench_rank_svm.py has both.
+
+def choose_margin_solver(loss: str, pairs: MarginPairs, tol: float) -> str:
+    """Choose by the loss, by what the pairs are like, and by the gap.
+
+    For the hinge, smoothing took the least time from 5 rows to 100,000 and for gaps from 1e-3 to 1e-9, but for one
+    large ranking with many levels at a loose gap: 400,000 real-valued rows at alpha 1e-5 took cutting planes 33 reads
+    and smoothing 36 for a gap of 1e-3, and 99 and 60 for 1e-6. Plain planes take four times as many.
     """
-    return "smoothing" if loss == "hinge" else "newton"
+    if loss != "hinge":
+        return "newton"
+    is_large = pairs.thinned(_LARGE_RANKING // 2) is not None
+    return "bundle" if is_large and tol >= _LOOSE else "smoothing"

@@ -83,12 +83,20 @@ class Lanczos:
 
     def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the iterate of an alpha after some steps, from the stored basis."""
-        weights = self.projected_solution(lane, alpha, steps)
-        coef = np.zeros(self._rhs.shape[0])
+        return self._combine(lane, self.projected_solution(lane, alpha, steps))
+
+    def path(self, lane: int, alpha: float, steps: int) -> Floats:
+        """Return the iterates of an alpha after every one of the first steps, (steps, features)."""
+        weights = np.zeros((steps, steps))
+        for step in range(1, steps + 1):
+            weights[step - 1, :step] = self.projected_solution(lane, alpha, step)
+        return self._combine(lane, weights)
+
+    def _combine(self, lane: int, weights: Floats) -> Floats:
+        coef = np.zeros((*weights.shape[:-1], self._rhs.shape[0]))
         for index, chunk in enumerate(self._chunks):
-            part = weights[index * _CHUNK : (index + 1) * _CHUNK]
-            if part.size:
-                coef += part @ chunk[lane, : part.size]
+            part = weights[..., index * _CHUNK : (index + 1) * _CHUNK]
+            coef += part @ chunk[lane, : part.shape[-1]]
         return coef
 
     def replay(self, product: Callable[[Floats], Floats], lane: int, alpha: float, steps: int) -> Floats:

@@ -1,42 +1,22 @@
-"""Rows that judge a model: an evaluation set, a held-out share, or folds; and what they see while it is fitted.
-
-The two systems here join a quadratic objective to the rows that judge it, in the form that
-`rankwise.solvers.surface` reads. Folds are lanes of one block product: in lane c the rows of fold c weigh
-nothing, and their inner products, which the product forms anyway, are their held-out scores.
-"""
+"""Rows that judge a model, in lockstep with the objective that they judge."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.blocks import Folds, laplacian
-from rankwise.data.queries import Queries
 from rankwise.design import Design
-from rankwise.metrics import Evaluator
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph
+from rankwise.resampling.judges import Judge
 
-__all__ = ["EvaluationRows", "FoldRows", "Judge", "NoRows", "deal_folds", "hold_out"]
+__all__ = ["EvaluationRows", "FoldRows", "NoRows"]
 
 Rows = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Judge:
-    """A metric with its labels prepared, turned so that lower is better."""
-
-    evaluator: Evaluator
-    greater_is_better: bool
-
-    def errors(self, scores: Floats) -> Floats:
-        """Judge (alphas, rows) scores."""
-        values = self.evaluator.many(scores.T)
-        return -values if self.greater_is_better else values
 
 
 class EvaluationRows:
@@ -177,37 +157,3 @@ class FoldRows:
 
     def _scaled(self, vectors: Floats) -> Floats:
         return vectors if self._scale is None else vectors * self._scale[:, None]
-
-
-def deal_folds(
-    design: Design, labels: Floats, queries: Queries, n_folds: int, seed: int
-) -> npt.NDArray[np.int32]:
-    """Deal whole queries to folds, or the rows where there is one query only.
-
-    Folds depend on what the rows hold, not on their order nor on the names of queries: queries are sorted
-    by size and rows by label, ties by a random projection of their content, and each run of `n_folds`
-    neighbours is dealt in random order. So folds also have nearly equal sizes and like labels.
-    """
-    rng = np.random.default_rng(seed)
-    content = design.dot(rng.normal(size=design.shape[1]))
-    if len(queries) == 1:
-        return _deal(np.lexsort((content, labels)), n_folds, rng)
-    total = np.bincount(queries.codes, weights=content, minlength=len(queries))
-    return _deal(np.lexsort((total, -queries.sizes)), n_folds, rng)[queries.codes]
-
-
-def hold_out(
-    design: Design, labels: Floats, queries: Queries, share: float, seed: int
-) -> npt.NDArray[np.bool_]:
-    """Choose a share of the queries, or of the rows where there is one query only, as `deal_folds` does."""
-    n_units = len(queries) if len(queries) > 1 else queries.n_rows
-    n_folds = min(max(2, round(1 / share)), max(n_units, 2))
-    return np.equal(deal_folds(design, labels, queries, n_folds, seed), 0)
-
-
-def _deal(order: Rows, n_folds: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
-    n_runs = -(-order.size // n_folds)
-    hands = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_runs, 1)), axis=1)
-    fold = np.empty(order.size, dtype=np.int32)
-    fold[order] = hands.ravel()[: order.size]
-    return fold

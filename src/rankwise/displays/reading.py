@@ -1,0 +1,92 @@
+"""What the pictures read from a fitted model, and how they write it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.estimators.rank_rls_cv import RankRLSCV
+from rankwise.exceptions import InvalidInputError, MissingPackageError
+from rankwise.metrics import get_metric
+from rankwise.pairs.graph import Floats
+
+__all__ = ["Reading", "import_pyplot", "write_alphas"]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What a fitted model says about one output.
+
+    Attributes
+    ----------
+    alphas : (alphas,) float64
+        In increasing order; the first is 0, whether or not it is in the grid.
+    values : (alphas, iterations) float64
+        The value of the metric.
+    choices : dict
+        For each method the ``(alpha, iteration, value)`` that it chooses.
+    metric : str
+        The metric's name.
+    greater_is_better : bool
+    """
+
+    alphas: Floats
+    values: Floats
+    choices: dict[str, tuple[float, int, float]]
+    metric: str
+    greater_is_better: bool
+
+    @classmethod
+    def of(cls, estimator: Any, output: int) -> Reading:
+        """Read a fitted `RankRLSCV`."""
+        if not isinstance(estimator, RankRLSCV):
+            raise InvalidInputError(
+                f"{type(estimator).__name__} has no regularisation surface.", "fit a RankRLSCV and pass that."
+            )
+        check_is_fitted(estimator)
+        surface, unpenalised = estimator.surface_, estimator.unpenalised_
+        choices: dict[str, Any] = estimator.choices_
+        if surface.ndim == 3:
+            if not 0 <= output < surface.shape[0]:
+                raise InvalidInputError(
+                    f"output={output!r} is not one of the {surface.shape[0]} outputs.", "count them from 0."
+                )
+            surface, unpenalised = surface[output], unpenalised[output]
+            choices = {method: found[output] for method, found in choices.items()}
+        elif output != 0:
+            raise InvalidInputError(f"output={output!r}, but the model has one output.", "leave it out.")
+        positive = estimator.alphas_ > 0
+        if not positive.any():
+            raise InvalidInputError("The grid of the model holds no alpha but 0.", "fit with several alphas.")
+        metric = get_metric(estimator.scoring)
+        # An output that ended before the others has no values from then on.
+        grown = np.isfinite(unpenalised)
+        return cls(
+            np.concatenate([[0.0], estimator.alphas_[positive]]),
+            np.vstack([unpenalised, surface[positive]])[:, grown],
+            choices,
+            metric.name.replace("_", " "),
+            metric.greater_is_better,
+        )
+
+
+def write_alphas(alphas: Floats) -> list[str]:
+    """Write a grid that starts with 0 for matplotlib: as powers of two, if all the others are."""
+    exponents = np.log2(alphas[1:])
+    if (exponents == np.round(exponents)).all():
+        return ["0", *(f"$2^{{{int(exponent)}}}$" for exponent in exponents)]
+    return ["0", *(f"{alpha:.3g}" for alpha in alphas[1:])]
+
+
+def import_pyplot() -> Any:
+    """Import matplotlib, or say how to get it."""
+    try:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - only when something is drawn
+    except ImportError as error:
+        raise MissingPackageError(
+            "Pictures need matplotlib, which is not installed.", "pip install rankwise[report]."
+        ) from error
+    return plt

@@ -1,0 +1,199 @@
+"""Who judges the cells of a regularisation surface: rows of their own, folds of rows, folds of pairs.
+
+A jury makes the Krylov systems of a search, one after the other, so that only one is in memory at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.data.queries import Queries, encode_queries
+from rankwise.design import Design
+from rankwise.estimators.selection import judge_differences, judge_rows
+from rankwise.estimators.training import PairData, TrainingData, TrainingProblem
+from rankwise.exceptions import NoPairsError
+from rankwise.metrics import Metric
+from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
+from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.resampling import EvaluationRows, FoldPairs, FoldRows, Judge, LeftOutPairs, hold_out
+from rankwise.solvers.choose import require_diagonal
+from rankwise.solvers.surface import System
+
+__all__ = [
+    "EvaluationJury",
+    "Hearing",
+    "Jury",
+    "PairFoldJury",
+    "RowFoldJury",
+    "n_outputs",
+    "scaled_objective",
+]
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Hearing:
+    """A system to run, and what came of it.
+
+    Attributes
+    ----------
+    system : System
+    column_scale : (features,) float64 or None
+        Where the system is in scaled coordinates.
+    lanes : sequence of int
+        The lane that holds the model of each of the system's outputs.
+    """
+
+    system: System
+    column_scale: Floats | None
+    lanes: Sequence[int]
+
+
+class Jury(Protocol):
+    """Makes the systems of a search."""
+
+    def hearings(self, power: float) -> Iterator[Hearing]:
+        """Make the systems under a value of `scaling`, all outputs in their order."""
+
+
+@dataclass(frozen=True)
+class EvaluationJury:
+    """Rows of their own judge, by one judge an output; outputs that share a graph run in lockstep."""
+
+    problem: TrainingProblem
+    rows: Design
+    judges: Sequence[Judge]
+
+    def hearings(self, power: float) -> Iterator[Hearing]:
+        """Make one system a graph."""
+        first = 0
+        for graph in self.problem.graphs():
+            objective, scale = scaled_objective(self.problem.design, graph, power)
+            lanes = range(n_outputs(graph))
+            judges = self.judges[first : first + len(lanes)]
+            first += len(lanes)
+            yield Hearing(EvaluationRows(objective, self.rows, judges, scale), scale, lanes)
+
+
+@dataclass(frozen=True)
+class RowFoldJury:
+    """Every fold is judged by the rows it does not see; the folds of an output run in lockstep.
+
+    With a single fold, its lane is a model fitted on the other rows.
+
+    Attributes
+    ----------
+    fold : (rows,) int32
+        -1 for rows that no fold holds out.
+    averaging : {"folds", "pooled"}
+    limit : int
+        How many held-out rows judge at most.
+    seed : int
+        Of the choice of those.
+    """
+
+    data: TrainingData
+    fold: npt.NDArray[np.int32]
+    metric: Metric
+    averaging: str
+    limit: int
+    seed: int
+    n_threads: int | None
+
+    def hearings(self, power: float) -> Iterator[Hearing]:
+        """Make one system an output."""
+        data, fold = self.data, self.fold
+        judged = self._judging_rows()
+        weight = np.ones(fold.size) if data.row_weight is None else data.row_weight
+        n_folds = int(fold.max(initial=-1)) + 1
+        for output in range(len(data.columns)):
+            whole = data.graph(output, data.row_weight)
+            graphs = [data.graph(output, weight * (fold != c)) for c in range(n_folds)]
+            _, scale = scaled_objective(data.design, whole, power)
+            system = FoldRows(data.design, whole, graphs, fold, judged, self._judge_of(output), scale)
+            yield Hearing(system, scale, [0])
+
+    def _judge_of(self, output: int) -> Callable[[Rows], Judge]:
+        labels = self.data.columns[output]
+
+        def make(rows: Rows) -> Judge:
+            queries = _judging_queries(self.data.queries, self.fold, rows, self.averaging)
+            return judge_rows(self.metric, labels[rows], queries, self.n_threads, "what was held out")
+
+        return make
+
+    def _judging_rows(self) -> Rows:
+        """Choose which held-out rows judge: all, or a share of them dealt like a fold."""
+        held = self.fold >= 0
+        if self.data.row_weight is not None:
+            held &= self.data.row_weight > 0
+        share = self.limit / max(int(held.sum()), 1)
+        if share < 1:
+            held &= hold_out(self.data.design, self.data.columns[0], self.data.queries, share, self.seed + 1)
+        return np.flatnonzero(held)
+
+
+@dataclass(frozen=True)
+class PairFoldJury:
+    """Every fold is judged by pairs it does not see; the folds run in lockstep.
+
+    With a single fold, its lane is a model fitted on the other pairs.
+
+    Attributes
+    ----------
+    left_out : LeftOutPairs
+    averaging : {"folds", "pooled"}
+        Average the errors of the folds, or of all held-out pairs.
+    """
+
+    data: PairData
+    left_out: LeftOutPairs
+    metric: Metric
+    averaging: str
+
+    def hearings(self, power: float) -> Iterator[Hearing]:
+        """Make the one system."""
+        data, out = self.data, self.left_out
+        masked = data.graph.masked(out.fold, out.n_folds, out.pair)
+        if (masked.n_pairs == 0).any():
+            raise NoPairsError(
+                f"Without its held-out pairs, fold {int(np.argmin(masked.n_pairs))} has none to train on.",
+                "use more folds, or hold less out.",
+            )
+        _, scale = scaled_objective(data.design, data.graph, power)
+        weight = data.judging_weight[out.pair[out.judges]]
+        fold = out.fold[out.judges]
+        judge = judge_differences(
+            self.metric, weight, "what was held out", None if self.averaging == "pooled" else fold
+        )
+        yield Hearing(FoldPairs(data.design, masked, out, judge, scale), scale, [0])
+
+
+def scaled_objective(
+    design: Design, graph: PairGraph, power: float
+) -> tuple[QuadraticObjective, Floats | None]:
+    """Return a graph's objective under a value of `scaling`, and the scale of its columns."""
+    objective = SquaredObjective(design, graph)
+    if power == 0:
+        return objective, None
+    require_diagonal(design)
+    scale = prior_scale(objective, power)
+    return ScaledObjective(objective, scale), scale
+
+
+def n_outputs(graph: PairGraph) -> int:
+    """Return how many outputs share a graph."""
+    return 1 if graph.pull.ndim == 1 else int(graph.pull.shape[1])
+
+
+def _judging_queries(queries: Queries, fold: npt.NDArray[np.int32], rows: Rows, averaging: str) -> Queries:
+    """Rows are compared inside a query and, unless pooled, inside a fold: folds have different models."""
+    if averaging == "pooled":
+        return queries.subset(rows)
+    return encode_queries(queries.codes[rows] * (int(fold.max(initial=0)) + 1) + fold[rows])

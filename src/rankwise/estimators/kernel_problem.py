@@ -1,0 +1,203 @@
+"""A kernel and its rows after the door: what the kernel estimators solve and hold out from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_rows
+from rankwise.data.validation import check_choice
+from rankwise.design import DenseDesign, Design
+from rankwise.exceptions import InvalidInputError
+from rankwise.kernels import FeatureMap, Kernel, KernelDesign, MemoryBudget
+from rankwise.pairs.graph import Floats
+from rankwise.solvers.dual import DualSpectrum, indefiniteness
+
+__all__ = ["KernelProblem", "check_precomputed", "choose_basis", "resolve_gamma", "warn_if_indefinite"]
+
+Rows = npt.NDArray[np.int64]
+
+_SYMMETRY = 1e-8
+
+
+@dataclass(frozen=True)
+class KernelProblem:
+    """A kernel over training rows.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    X : matrix or LinearOperator
+        The rows, or the kernel matrix itself where it is precomputed.
+    basis : (b,) int64 or None
+        The rows of the reduced set; None for all.
+    budget : MemoryBudget
+    n_threads : int
+    """
+
+    kernel: Kernel
+    X: Any
+    basis: Rows | None
+    budget: MemoryBudget
+    n_threads: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many training rows there are."""
+        return int(self.X.shape[0])
+
+    def subset(self, rows: Rows) -> KernelProblem:
+        """Return the problem of some rows, without a reduced set."""
+        X = self.X[np.ix_(rows, rows)] if self.kernel.is_precomputed else self.X[rows]
+        return KernelProblem(self.kernel, X, None, self.budget, self.n_threads)
+
+    def matrix(self, copies: int) -> Floats:
+        """Return the kernel of all rows as a new array, if `copies` matrices of its size fit."""
+        self.budget.demand(
+            8 * copies * self.n_rows**2,
+            self.n_rows,
+            f"The kernel of {self.n_rows} rows and its decomposition",
+        )
+        if self.kernel.is_precomputed:
+            return np.array(self.X, dtype=np.float64, order="C", copy=True)
+        return self.kernel.matrix(self.X, self.X)
+
+    def products(self, design: Design) -> Design:
+        """Return the kernel of all rows as something to multiply by: kept if it fits, else made again."""
+        if self.kernel.is_precomputed:
+            return design
+        if self.budget.allows(8 * self.n_rows**2):
+            return DenseDesign(self.kernel.matrix(self.X, self.X), self.n_threads)
+        return KernelDesign(self.kernel, self.X, self.X, n_threads=self.n_threads)
+
+    def between(self, rows: Rows, others: Rows) -> Floats:
+        """Return the kernel between some training rows and others."""
+        if self.kernel.is_precomputed:
+            return np.asarray(self.X[np.ix_(rows, others)], dtype=np.float64)
+        return self.kernel.matrix(self.X[rows], self.X[others])
+
+    def feature_map(self) -> FeatureMap:
+        """Return the explicit features of the reduced set."""
+        assert self.basis is not None
+        size = self.basis.size
+        self.budget.demand(8 * 4 * size**2, self.n_rows, f"A reduced set of {size} rows")
+        if self.kernel.is_precomputed:
+            return FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
+        return FeatureMap.of_basis(self.kernel, self.X[self.basis])
+
+    def features(self, feature_map: FeatureMap, *, must_fit: bool) -> Design:
+        """Return the features of all rows: kept if they fit, else made again whenever they are needed."""
+        n_bytes = 8 * 2 * self.n_rows * feature_map.n_features
+        if must_fit:
+            self.budget.demand(n_bytes, self.n_rows, f"The features of {self.n_rows} rows")
+        if self.kernel.is_precomputed:
+            return DenseDesign(feature_map.transform(self.X[:, self.basis]), self.n_threads)
+        if self.budget.allows(n_bytes):
+            return DenseDesign(feature_map.transform(self.X), self.n_threads)
+        return KernelDesign(
+            self.kernel, self.X, feature_map.basis, feature_map.projection, n_threads=self.n_threads
+        )
+
+
+def resolve_gamma(gamma: Any, X: Any, row_weight: Floats | None) -> float:
+    """Return gamma as a number: "scale" is 1 / (columns · variance of X), "auto" 1 / columns.
+
+    The variance is over the entries of all rows, each as often as the row weighs.
+    """
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, ("scale", "auto"))
+        if gamma == "auto":
+            return 1.0 / int(X.shape[1])
+        weight = np.ones(X.shape[0]) if row_weight is None else row_weight
+        share = weight / (weight.sum() * X.shape[1])
+        squared = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
+        mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
+        variance = float(share @ np.asarray(squared.sum(axis=1)).ravel()) - mean**2
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+        raise InvalidInputError(
+            f"gamma={gamma!r} is not a positive number.", "use 'scale', 'auto' or a number above 0."
+        )
+    return float(gamma)
+
+
+def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int) -> Rows | None:
+    """Return the rows of the reduced set: from their number, ``(method, number)``, or the rows themselves."""
+    if basis is None:
+        return None
+    n_rows = X.shape[0]
+    method, size = (
+        basis
+        if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str)
+        else ("random", basis)
+    )
+    check_choice("basis", method, BASIS_METHODS)
+    if np.ndim(size) == 1:
+        return _check_rows(np.asarray(size), n_rows)
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= n_rows:
+        raise InvalidInputError(
+            f"basis={basis!r} is not a number of rows between 1 and {n_rows}.",
+            f"use for example basis={min(n_rows, 500)}, ('kmeans', {min(n_rows, 500)}), or row indices.",
+        )
+    if method == "random":
+        return random_rows(n_rows, int(size), seed)
+    if kernel.is_precomputed:
+        raise InvalidInputError(
+            f"basis={basis!r} looks at the columns of X, and a precomputed kernel has none.",
+            "use a number, or row indices.",
+        )
+    choose: Callable[..., Rows] = kmeans_rows
+    return choose(X, int(size), seed) if method == "kmeans" else leverage_rows(kernel, X, int(size), seed)
+
+
+def _check_rows(rows: npt.NDArray[Any], n_rows: int) -> Rows:
+    if rows.dtype.kind not in "iu" or rows.size == 0 or rows.min() < 0 or rows.max() >= n_rows:
+        raise InvalidInputError(
+            f"basis must hold row indices from 0 to {n_rows - 1}.",
+            "pass integers, for example np.arange(200).",
+        )
+    if np.unique(rows).size != rows.size:
+        raise InvalidInputError("basis names a row twice.", "pass np.unique(basis).")
+    return rows.astype(np.int64)
+
+
+def check_precomputed(K: Any) -> None:
+    """Raise unless a precomputed training kernel is square and symmetric."""
+    if K.shape[0] != K.shape[1]:
+        raise InvalidInputError(
+            f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix.",
+            "fit takes the kernel between training rows; predict takes that between new and training rows.",
+        )
+    if not isinstance(K, np.ndarray):
+        return  # an operator cannot be looked at
+    largest = 0.0
+    step = max(1, (1 << 20) // max(1, K.shape[0]))
+    for first in range(0, K.shape[0], step):
+        rows = slice(first, first + step)
+        largest = max(largest, float(np.abs(K[rows] - K[:, rows].T).max(initial=0.0)))
+    if largest > _SYMMETRY * max(float(np.abs(K).max(initial=0.0)), np.finfo(np.float64).tiny):
+        raise InvalidInputError(
+            f"The precomputed kernel is not symmetric: K and its transpose differ by up to {largest:.3g}.",
+            "pass (K + K.T) / 2 if that is what you mean.",
+        )
+
+
+def warn_if_indefinite(spectrum: DualSpectrum) -> None:
+    """Say how indefinite a kernel is, and what was done about it."""
+    if spectrum.values.size < spectrum.vectors.shape[0]:
+        largest = float(spectrum.values[-1]) if spectrum.values.size else 0.0
+        warnings.warn(
+            f"The kernel is indefinite on the pairs: its eigenvalues go down to {spectrum.smallest:.3g}, "
+            f"{100 * indefiniteness(spectrum.smallest, largest):.2g} % of the largest in size "
+            f"({largest:.3g}); its {spectrum.vectors.shape[0] - spectrum.values.size} directions without a positive "
+            "eigenvalue were left out. Hint: use a positive semidefinite kernel.",
+            UserWarning,
+            stacklevel=4,
+        )

@@ -1,0 +1,32 @@
+"""What a model would have predicted for rows it had not seen: exact, for every alpha, from one decomposition.
+
+MATH section 4. In the coordinates of a factor ``L = F'F`` RankRLS is ridge regression of ``t`` (``F't = r``) on
+``Z = FX``, or with the kernel ``FKF'``. Its residual is ``e = M t`` with
+
+    M = I - Z (Z'Z + αI)^-1 Z'  =  α (FKF' + αI)^-1
+
+and for a model fitted without the rows U, where no pair joins U to the other rows, ``e_U`` becomes
+``M_UU^-1 e_U``. So one decomposition answers for every alpha and every group of whole queries: leave-query-out, and
+k-fold over queries.
+
+In one global ranking pairs join everything. There ``L`` is a centering, RankRLS is ridge regression with a free
+intercept, and the same holds with ``M - uu'`` in the place of ``M``, where ``u`` is the unit vector that the centering
+removes: leave-pair-out, and k-fold over rows. This is the "size" convention: the model without U weighs its pairs by
+one over the rows it has. Weights of 1 a pair ("pairs") without U are the same model at ``alpha / (m - |U|)``.
+
+Nothing here validates, prints or warns.
+"""
+
+from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
+from rankwise.holdout.groups import groups_of, held_out_residuals
+from rankwise.holdout.pairs import leave_pair_out_differences, leave_pair_out_error
+
+__all__ = [
+    "DualHoldOut",
+    "HoldOut",
+    "PrimalHoldOut",
+    "groups_of",
+    "held_out_residuals",
+    "leave_pair_out_differences",
+    "leave_pair_out_error",
+]

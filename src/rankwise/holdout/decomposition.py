@@ -1,0 +1,197 @@
+"""The matrix ``M`` of the hold-out formulas, read from a decomposition for any alpha."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+from rankwise.pairs.graph import Floats
+from rankwise.solvers.dual import DualSpectrum
+
+__all__ = ["DualHoldOut", "HoldOut", "PrimalHoldOut", "Rows"]
+
+Rows = npt.NDArray[np.int64]
+
+
+class HoldOut(Protocol):
+    """A decomposition from which ``M`` can be read for any alpha."""
+
+    @property
+    def rank(self) -> int:
+        """The size of the systems of `without`."""
+
+    def centred(self, direction: Floats) -> HoldOut:
+        """Return the decomposition of ``M - uu'``, for the unit vector u that the factor sends to zero."""
+
+    def residual(self, target: Floats, alphas: Floats) -> Floats:
+        """Return ``M t`` for each alpha, (alphas, rows, outputs), from a target (rows, outputs)."""
+
+    def diagonal(self, alpha: float) -> Floats:
+        """Return the diagonal of ``M``."""
+
+    def between(self, rows: slice, columns: slice, alpha: float) -> Floats:
+        """Return entries of ``M``; only those off its diagonal are meant."""
+
+    def of_pairs(self, i: Rows, j: Rows, alpha: float) -> Floats:
+        """Return ``M_ij`` for pairs of different rows."""
+
+    def inside(self, rows: Rows, alphas: Floats) -> Floats:
+        """Return ``M_UU``, (alphas, rows, rows)."""
+
+    def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:
+        """Return ``M_UU^-1 e_U`` by a system of the size of the rank, (alphas, rows, outputs)."""
+
+
+@dataclass(frozen=True)
+class PrimalHoldOut:
+    """From ``Z'Z = W diag(σ) W'``: few columns, or a reduced set.
+
+    Attributes
+    ----------
+    features : (rows, rank) float64
+        ``ZW``.
+    values : (rank,) float64
+        ``σ``.
+    n_free : int
+        So many columns at the end are orthonormal and not penalised: an intercept.
+    """
+
+    features: Floats
+    values: Floats
+    n_free: int = 0
+
+    @classmethod
+    def of_design(cls, Z: Floats) -> PrimalHoldOut:
+        """Diagonalise the Gram matrix of a factored design ``Z = FX``."""
+        values, vectors = scipy.linalg.eigh(Z.T @ Z, check_finite=False, driver="evd")
+        return cls(Z @ vectors, np.maximum(values, 0.0))
+
+    @property
+    def rank(self) -> int:
+        """The number of columns."""
+        return int(self.values.size)
+
+    def centred(self, direction: Floats) -> PrimalHoldOut:
+        """Add a free column."""
+        features = np.column_stack([self.features, direction])
+        return PrimalHoldOut(features, np.append(self.values, 1.0), self.n_free + 1)
+
+    def _shifted(self, alphas: Floats) -> Floats:
+        """``σ + α``, (alphas, rank); 1 for free columns."""
+        penalty = np.repeat(alphas[:, None], self.rank, axis=1)
+        penalty[:, self.rank - self.n_free :] = 0.0
+        return self.values + penalty
+
+    def _shrinkage(self, alphas: Floats) -> Floats:
+        """``1 / (σ + α)``, (alphas, rank)."""
+        shifted = self._shifted(alphas)
+        tiny = np.finfo(np.float64).eps * self.rank * self.values.max(initial=0.0)
+        return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > tiny)
+
+    def residual(self, target: Floats, alphas: Floats) -> Floats:
+        """Return ``M t``."""
+        return np.asarray(target - _spectral(self.features, self._shrinkage(alphas), target))
+
+    def diagonal(self, alpha: float) -> Floats:
+        """Return the diagonal of ``M``."""
+        return np.asarray(1.0 - np.square(self.features) @ self._shrinkage(np.array([alpha]))[0])
+
+    def between(self, rows: slice, columns: slice, alpha: float) -> Floats:
+        """Return entries of ``M`` off its diagonal."""
+        d = self._shrinkage(np.array([alpha]))[0]
+        return np.asarray((self.features[rows] * -d) @ self.features[columns].T)
+
+    def of_pairs(self, i: Rows, j: Rows, alpha: float) -> Floats:
+        """Return ``M_ij``."""
+        d = self._shrinkage(np.array([alpha]))[0]
+        return np.asarray(np.einsum("pk,k,pk->p", self.features[i], -d, self.features[j]))
+
+    def inside(self, rows: Rows, alphas: Floats) -> Floats:
+        """Return ``M_UU``."""
+        scaled = self.features[rows] * np.sqrt(self._shrinkage(alphas))[:, None, :]
+        out = scaled @ scaled.transpose(0, 2, 1)
+        np.negative(out, out=out)
+        diagonal = np.einsum("aii->ai", out)
+        diagonal += 1.0
+        return np.asarray(out)
+
+    def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:
+        """Return ``M_UU^-1 e_U`` by Woodbury: these are the normal equations of the other rows."""
+        own = self.features[rows]
+        systems = np.broadcast_to(-own.T @ own, (alphas.size, self.rank, self.rank)).copy()
+        diagonal = np.einsum("aii->ai", systems)
+        diagonal += self._shifted(alphas)
+        return np.asarray(residual + own @ np.linalg.solve(systems, own.T @ residual))
+
+
+@dataclass(frozen=True)
+class DualHoldOut:
+    """From ``FKF' = V diag(σ) V'`` with V square: no digits are lost to ``1 - σ/(σ + α)``.
+
+    Attributes
+    ----------
+    vectors : (rows, rows) float64
+    values : (rows,) float64
+    """
+
+    vectors: Floats
+    values: Floats
+
+    @classmethod
+    def of_spectrum(cls, spectrum: DualSpectrum) -> DualHoldOut | PrimalHoldOut:
+        """Use a spectrum; one that has lost its negative part is that of explicit features."""
+        if spectrum.values.size == spectrum.vectors.shape[0]:
+            return cls(spectrum.vectors, spectrum.values)
+        return PrimalHoldOut(spectrum.vectors * np.sqrt(spectrum.values), spectrum.values)
+
+    @property
+    def rank(self) -> int:
+        """As many as rows: no group is larger."""
+        return int(self.values.size)
+
+    def centred(self, direction: Floats) -> DualHoldOut:
+        """Project the direction out: subtracting it later would leave its rounding errors."""
+        return DualHoldOut(self.vectors - np.outer(direction, direction @ self.vectors), self.values)
+
+    def _kept(self, alphas: Floats) -> Floats:
+        """``α / (σ + α)``, (alphas, rows)."""
+        alphas = np.maximum(alphas, 1e-14 * self.values.max(initial=0.0))[:, None]  # alpha = 0 as a limit
+        return alphas / (self.values + alphas)
+
+    def residual(self, target: Floats, alphas: Floats) -> Floats:
+        """Return ``M t``."""
+        return _spectral(self.vectors, self._kept(alphas), target)
+
+    def diagonal(self, alpha: float) -> Floats:
+        """Return the diagonal of ``M``."""
+        return np.asarray(np.square(self.vectors) @ self._kept(np.array([alpha]))[0])
+
+    def between(self, rows: slice, columns: slice, alpha: float) -> Floats:
+        """Return entries of ``M``."""
+        d = self._kept(np.array([alpha]))[0]
+        return np.asarray((self.vectors[rows] * d) @ self.vectors[columns].T)
+
+    def of_pairs(self, i: Rows, j: Rows, alpha: float) -> Floats:
+        """Return ``M_ij``."""
+        d = self._kept(np.array([alpha]))[0]
+        return np.asarray(np.einsum("pk,k,pk->p", self.vectors[i], d, self.vectors[j]))
+
+    def inside(self, rows: Rows, alphas: Floats) -> Floats:
+        """Return ``M_UU``."""
+        scaled = self.vectors[rows] * np.sqrt(self._kept(alphas))[:, None, :]
+        return np.asarray(scaled @ scaled.transpose(0, 2, 1))
+
+    def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:
+        """Return ``M_UU^-1 e_U``."""
+        return np.asarray(np.linalg.solve(self.inside(rows, alphas), residual))
+
+
+def _spectral(vectors: Floats, weights: Floats, target: Floats) -> Floats:
+    """Return ``V diag(d) V't`` for each row d of weights, reading V twice however many there are."""
+    weighted = weights.T[:, :, None] * (vectors.T @ target)[:, None, :]
+    image = vectors @ weighted.reshape(vectors.shape[1], -1)
+    return np.ascontiguousarray(np.moveaxis(image.reshape(vectors.shape[0], *weighted.shape[1:]), 1, 0))

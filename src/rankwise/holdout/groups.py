@@ -1,0 +1,81 @@
+"""Groups of rows held out in turn: whole queries, folds of them, or folds of the rows of one ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from threadpoolctl import threadpool_limits
+
+from rankwise.holdout.decomposition import HoldOut, Rows
+from rankwise.pairs.graph import Floats
+
+__all__ = ["groups_of", "held_out_residuals"]
+
+_LARGE = 500  # rows in a group, from which on its own linear algebra is worth several threads
+_BATCH = 1 << 20  # doubles in a batch of small systems: they stay in cache
+
+
+def groups_of(codes: npt.NDArray[np.integer]) -> list[Rows]:
+    """Return the rows of each code, as the groups that are held out in turn; negative codes never are."""
+    order = np.argsort(codes, kind="stable")
+    bounds = np.searchsorted(codes[order], np.arange(int(codes.max(initial=-1)) + 2))
+    return [order[a:b] for a, b in pairwise(bounds) if b > a]
+
+
+def held_out_residuals(
+    decomposition: HoldOut,
+    target: Floats,
+    groups: Sequence[Rows],
+    alphas: Floats,
+    *,
+    n_threads: int = 1,
+) -> Floats:
+    """Return the residual of each group under the model that was fitted without it.
+
+    Parameters
+    ----------
+    decomposition : HoldOut
+        For one global ranking, `HoldOut.centred`.
+    target : (rows, outputs) float64
+        ``t``. Predictions in the factor's coordinates are ``t`` minus the residuals.
+    groups : sequence of row indices
+        Disjoint; no pair joins a group to the other rows, unless there is one global ranking.
+    alphas : (alphas,) float64
+    n_threads : int
+        Groups are shared out to so many threads.
+
+    Returns
+    -------
+    (alphas, rows, outputs) float64
+        NaN for rows in no group.
+    """
+    residual = decomposition.residual(target, alphas)
+    out = np.full_like(residual, np.nan)
+
+    def leave_out(rows: Rows) -> None:
+        for some in _batches(alphas.size, rows.size * min(rows.size, decomposition.rank)):
+            own = residual[some][:, rows]
+            if rows.size > decomposition.rank:
+                out[some, rows] = decomposition.without(rows, alphas[some], own)
+            else:
+                out[some, rows] = np.linalg.solve(decomposition.inside(rows, alphas[some]), own)
+
+    largest = max((rows.size for rows in groups), default=0)
+    if largest > _LARGE or len(groups) < n_threads:
+        for rows in groups:
+            leave_out(rows)
+    else:
+        # Threads of the linear algebra library lose more by waiting for each other than they win here.
+        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(leave_out, groups))
+    return out
+
+
+def _batches(n_alphas: int, system_size: int) -> Iterator[slice]:
+    step = max(1, _BATCH // max(1, system_size))
+    for first in range(0, n_alphas, step):
+        yield slice(first, first + step)

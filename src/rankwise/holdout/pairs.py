@@ -1,0 +1,138 @@
+"""Leave-pair-out for one global ranking: each pair is judged by the model that saw neither of its rows.
+
+Without the rows i and j, ``e_U`` solves the 2 × 2 system ``T_UU e_U = (Tt)_U`` with ``T = M - uu'``, so a pair costs
+O(1) once ``T`` is there, and the held-out difference is ``(y_i - y_j) - (e_i - e_j)``. "size" convention; the 2009
+paper's equation 38, whose pairs weigh 1, is this with ``alpha / (m - 2)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from rankwise.holdout.decomposition import HoldOut, Rows
+from rankwise.pairs.graph import Floats
+
+__all__ = ["leave_pair_out_differences", "leave_pair_out_error"]
+
+_ROUNDING = 1e-11
+_PAIR_BLOCK = 1 << 17  # pairs judged at a time: their numbers stay in cache
+
+
+def leave_pair_out_differences(
+    decomposition: HoldOut, y: Floats, root_share: Floats, pairs: tuple[Rows, Rows], alphas: Floats
+) -> Floats:
+    """Return ``f(i) - f(j)`` of the models fitted without rows i and j.
+
+    Parameters
+    ----------
+    decomposition : HoldOut
+        Of the centered problem ("size", ties included, magnitudes).
+    y : (rows, outputs) float64
+    root_share : (rows,) float64
+        ``u``: the root of each row's share of the total weight.
+    pairs : two arrays of row indices
+    alphas : (alphas,) float64
+
+    Returns
+    -------
+    (alphas, pairs, outputs) float64
+    """
+    i, j = pairs
+    decomposition = decomposition.centred(root_share)
+    residual = decomposition.residual(_centred(y, root_share), alphas)
+    out = np.empty((alphas.size, i.size, y.shape[1]))
+    for a, alpha in enumerate(alphas):
+        across = decomposition.of_pairs(i, j, float(alpha))[:, None]
+        diagonal = decomposition.diagonal(float(alpha))[:, None]
+        scaled = residual[a] / root_share[:, None]
+        determinant = diagonal[i] * diagonal[j] - across**2
+        mixed = residual[a][i] / root_share[j, None] - residual[a][j] / root_share[i, None]
+        error = (diagonal[j] * scaled[i] - diagonal[i] * scaled[j] + across * mixed) / determinant
+        out[a] = y[i] - y[j] - error
+    return out
+
+
+def leave_pair_out_error(
+    decomposition: HoldOut, y: Floats, root_share: Floats, alphas: Floats, *, n_threads: int = 1
+) -> Floats:
+    """Return the share of the pairs with different labels that the models fitted without them order wrongly.
+
+    A tie counts one half. One minus this is the averaged leave-pair-out AUC where y has two levels. A pair weighs the
+    product of its rows' weights.
+
+    Parameters
+    ----------
+    decomposition, y, root_share, alphas
+        As in `leave_pair_out_differences`.
+    n_threads : int
+        Blocks of pairs are shared out to so many threads.
+
+    Returns
+    -------
+    (alphas, outputs) float64
+    """
+    n_rows, n_outputs = y.shape
+    decomposition = decomposition.centred(root_share)
+    residual = decomposition.residual(_centred(y, root_share), alphas)
+    diagonals = [decomposition.diagonal(float(alpha)) for alpha in alphas]
+    is_weighted = bool(np.ptp(root_share) > 0)
+
+    def judge(block: tuple[slice, slice]) -> tuple[Floats, Floats]:
+        rows, columns = block
+        wrong = np.zeros((alphas.size, n_outputs))
+        gaps = [np.triu(y[rows, c, None] - y[columns, c], 1) for c in range(n_outputs)]  # 0: not counted
+        weight = np.outer(root_share[rows] ** 2, root_share[columns] ** 2) if is_weighted else None
+        counted = [float(np.count_nonzero(gap) if weight is None else weight[gap != 0].sum()) for gap in gaps]
+        for a, alpha in enumerate(alphas):
+            across = decomposition.between(rows, columns, float(alpha))
+            d = diagonals[a]
+            product = np.multiply.outer(d[rows], d[columns])
+            determinant = product - across**2
+            for c, gap in enumerate(gaps):
+                e, scaled = residual[a, :, c], residual[a, :, c] / root_share
+                # (e_i - e_j) det; the sign of gap (gap det - that) tells right from wrong, since det > 0.
+                numerator = _antisymmetric(e, 1.0 / root_share, rows, columns)
+                numerator *= across
+                numerator += _antisymmetric(scaled, d, rows, columns)
+                success = gap * determinant
+                success -= numerator
+                success *= gap
+                rounding = product * gap
+                rounding *= _ROUNDING * gap
+                wrong[a, c] += _count_wrong(success, weight, counted[c], rounding)
+        return wrong, np.array(counted)
+
+    # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        parts = list(pool.map(judge, _upper_blocks(n_rows)))
+    wrong, total = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
+    return np.asarray(wrong / total)
+
+
+def _antisymmetric(p: Floats, q: Floats, rows: slice, columns: slice) -> Floats:
+    """Return ``p_i q_j - q_i p_j``, as a product of rank two: one pass."""
+    left, right = np.column_stack([p[rows], -q[rows]]), np.stack([q[columns], p[columns]])
+    return np.asarray(left @ right)
+
+
+def _count_wrong(success: Floats, weight: Floats | None, counted: float, rounding: Floats) -> float:
+    """Return the weight of failures and half of what is undecided; twin rows are, but for rounding."""
+    wrong, right = success < -rounding, success > rounding
+    if weight is None:
+        return 0.5 * (counted + float(np.count_nonzero(wrong)) - float(np.count_nonzero(right)))
+    return 0.5 * (counted + float(weight[wrong].sum()) - float(weight[right].sum()))
+
+
+def _centred(y: Floats, root_share: Floats) -> Floats:
+    """Return ``t`` in the units in which the weights add up to 1."""
+    return root_share[:, None] * (y - root_share**2 @ y)
+
+
+def _upper_blocks(n_rows: int) -> Iterator[tuple[slice, slice]]:
+    step = max(1, _PAIR_BLOCK // max(1, n_rows))
+    for first in range(0, n_rows, step):
+        yield slice(first, min(first + step, n_rows)), slice(first, n_rows)

@@ -1,0 +1,216 @@
+"""A factor ``F`` of the Laplacian of labels, ``L = F'F``, applied in O(rows): what kernels and hold-out formulas need.
+
+MATH section 1. With row weights ``w``, a level k of weight ``n_k`` spans the unit vector ``u_k = √w / √n_k``.
+In the coordinates ``√w f`` the Laplacian of a query leaves two spaces alone: what sums to zero along each ``u_k``,
+where it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix of levels × levels,
+
+    B = diag(degree) - s_q (√n_k √n_l W_kl)          W: the coupling of `rankwise.blocks`
+
+so its symmetric root is ``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one
+level), ``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not, and dense only for the relative cost, whose root
+takes an eigendecomposition of levels × levels a query. Explicit preferences have no such root: theirs is that of a
+matrix of rows × rows, for kernels only, which hold such matrices anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.blocks import QueryBlocks
+from rankwise.pairs.graph import Floats, PairGraph
+
+__all__ = ["DenseFactor", "Factor", "LabelFactor", "factor_of"]
+
+# An eigenvalue below this share of the largest of its query is rounding.
+_ROUNDING = 1e-13
+
+
+class Factor(Protocol):
+    """What kernels and hold-out formulas ask of a factor."""
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``."""
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``."""
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t`` with ``F't = r``."""
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Overwrite a square matrix by ``F K F'``."""
+
+
+@dataclass(frozen=True)
+class LabelFactor:
+    """``F`` with ``L = F'F``, its transpose, and its pseudo-inverse; queries do not mix.
+
+    Vectors are in the caller's row order, on both sides.
+    """
+
+    blocks: QueryBlocks
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v`` for a vector, or for the columns of a block."""
+        return self._ungrouped(self._root(self._grouped(v, self.root_weight), inverse=False), v)
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``."""
+        return self._ungrouped(_times(self.root_weight, self._root(self._grouped(v), inverse=False)), v)
+
+    def solve(self, v: Floats) -> Floats:
+        """Return ``f`` with ``F f = v`` as nearly as can be, every query centred; 0 where a row weighs nothing."""
+        return self._ungrouped(_times(self._inverse_weight, self._root(self._grouped(v), inverse=True)), v)
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t`` with ``F't = r``, in the range of ``F``."""
+        return self._ungrouped(self._root(self._grouped(pull, self._inverse_weight), inverse=True), pull)
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Overwrite a square matrix by ``F K F'``, a few columns at a time."""
+        step = max(1, (1 << 20) // max(1, kernel.shape[0]))
+        for side in (kernel, kernel.T):
+            for first in range(0, side.shape[1], step):
+                side[:, first : first + step] = self.apply(
+                    np.ascontiguousarray(side[:, first : first + step])
+                )
+        return kernel
+
+    @cached_property
+    def root_weight(self) -> Floats | None:
+        """``√w`` in grouped order, or None where every row weighs 1."""
+        weight = self.blocks.row_weight
+        return None if weight is None else np.sqrt(weight)
+
+    @cached_property
+    def _inverse_weight(self) -> Floats | None:
+        root = self.root_weight
+        return None if root is None else np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+
+    @cached_property
+    def _level_direction(self) -> Floats:
+        """The entries of the ``u_k``, a row at a time in grouped order."""
+        root = np.ones(self.blocks.order.size) if self.root_weight is None else self.root_weight
+        return root * np.repeat(_reciprocal(self._level_norm), self._level_rows)
+
+    @cached_property
+    def _level_rows(self) -> npt.NDArray[np.int64]:
+        return np.diff(self.blocks.segment_start)
+
+    @cached_property
+    def _level_norm(self) -> Floats:
+        """``√n_k``."""
+        weight = self.blocks.row_weight
+        sizes = self._level_rows.astype(np.float64)
+        return np.sqrt(sizes if weight is None else np.add.reduceat(weight, self.blocks.segment_start[:-1]))
+
+    @cached_property
+    def _root_degree(self) -> Floats:
+        """``√degree_k``, without what rounding of weighted sums leaves of a degree of 0."""
+        degree, query_level = self.blocks.degree, self.blocks.query_segment[:-1]
+        weight = np.add.reduceat(self._level_norm**2, query_level) * self.blocks.scale
+        rounding = _ROUNDING * np.repeat(weight, np.diff(self.blocks.query_segment))
+        if self.blocks.coupling == "relative":
+            rounding = np.zeros_like(degree)  # a sum of positive terms
+        return np.sqrt(np.where(degree > rounding, degree, 0.0))
+
+    @cached_property
+    def _between(self) -> list[tuple[slice, Floats, Floats]]:
+        """The queries' ``√B`` for the relative coupling, and their pseudo-inverses."""
+        blocks, roots = self.blocks, []
+        for query, (first, last) in enumerate(
+            zip(blocks.query_segment, blocks.query_segment[1:], strict=False)
+        ):
+            levels = slice(int(first), int(last))
+            assert blocks.level_value is not None
+            gaps = blocks.level_value[levels, None] - blocks.level_value[None, levels]
+            np.fill_diagonal(gaps, np.inf)
+            norm = self._level_norm[levels]
+            B = -blocks.scale[query] * np.outer(norm, norm) / gaps**2
+            np.fill_diagonal(B, blocks.degree[levels])
+            values, vectors = np.linalg.eigh(B)
+            root = np.sqrt(np.where(values > _ROUNDING * values.max(initial=0.0), values, 0.0))
+            roots.append((levels, (vectors * root) @ vectors.T, (vectors * _reciprocal(root)) @ vectors.T))
+        return roots
+
+    def _root(self, v: Floats, *, inverse: bool) -> Floats:
+        """Apply ``R`` or its pseudo-inverse to a (rows, k) block in grouped order."""
+        blocks = self.blocks
+        u = self._level_direction[:, None]
+        along = np.add.reduceat(u * v, blocks.segment_start[:-1], axis=0)
+        within = _reciprocal(self._root_degree) if inverse else self._root_degree
+        rest = self._mixed_levels(along, inverse=inverse) - within[:, None] * along
+        return np.repeat(within, self._level_rows)[:, None] * v + u * np.repeat(
+            rest, self._level_rows, axis=0
+        )
+
+    def _mixed_levels(self, along: Floats, *, inverse: bool) -> Floats:
+        """Apply ``√B`` or its pseudo-inverse to the levels' coordinates."""
+        blocks = self.blocks
+        if blocks.coupling == "all":
+            return np.zeros_like(along)
+        if blocks.coupling == "relative":
+            out = np.empty_like(along)
+            for levels, root, pseudo_inverse in self._between:
+                out[levels] = (pseudo_inverse if inverse else root) @ along[levels]
+            return out
+        first = blocks.query_segment[:-1]
+        size = np.sqrt(np.add.reduceat(self._level_norm**2, first))
+        n_levels = np.diff(blocks.query_segment)
+        nu = (self._level_norm * np.repeat(_reciprocal(size), n_levels))[:, None]
+        centred = along - nu * np.repeat(np.add.reduceat(nu * along, first, axis=0), n_levels, axis=0)
+        scale = np.sqrt(blocks.scale) * size
+        scale = _reciprocal(scale) if inverse else scale
+        return np.asarray(np.repeat(scale, n_levels)[:, None] * centred)
+
+    def _grouped(self, v: Floats, scale: Floats | None = None) -> Floats:
+        return _times(scale, v[self.blocks.order].reshape(v.shape[0], -1))
+
+    def _ungrouped(self, grouped: Floats, like: Floats) -> Floats:
+        out = np.empty_like(grouped)
+        out[self.blocks.order] = grouped
+        return out.reshape(like.shape)
+
+
+class DenseFactor:
+    """The symmetric root of any graph's Laplacian, by an eigendecomposition of rows × rows."""
+
+    def __init__(self, graph: PairGraph) -> None:
+        values, vectors = np.linalg.eigh(graph.laplacian(np.eye(graph.n_rows)))
+        kept = values > _ROUNDING * values.max(initial=0.0)
+        self._vectors, self._root = vectors[:, kept], np.sqrt(values[kept])
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``."""
+        return np.asarray(self._vectors @ (self._root * (self._vectors.T @ v).T).T)
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``: F is symmetric."""
+        return self.apply(v)
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t`` with ``F't = r``, in the range of ``F``."""
+        return np.asarray(self._vectors @ ((self._vectors.T @ pull).T / self._root).T)
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Overwrite a square matrix by ``F K F'``."""
+        kernel[:] = self.apply(self.apply(kernel).T)
+        return kernel
+
+
+def factor_of(graph: PairGraph) -> Factor:
+    """Return the factor of a graph: in O(rows) for labels, of rows × rows for explicit preferences."""
+    return DenseFactor(graph) if graph.blocks is None else LabelFactor(graph.blocks)
+
+
+def _times(scale: Floats | None, rows: Floats) -> Floats:
+    return rows if scale is None else np.asarray(scale[:, None] * rows)
+
+
+def _reciprocal(values: Floats) -> Floats:
+    return np.asarray(np.divide(1.0, values, out=np.zeros_like(values), where=values > 0))

@@ -1,0 +1,139 @@
+"""Whether a ranker has learned anything: its cross-validated error against that of permuted labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_numbers, check_qid
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric, get_metric
+from rankwise.pairs.graph import Floats
+
+__all__ = ["PermutationTest", "permutation_test"]
+
+_FOLDS = 5
+
+
+@dataclass(frozen=True)
+class PermutationTest:
+    """The outcome of `permutation_test`.
+
+    Attributes
+    ----------
+    statistic : float
+        The cross-validated value of the metric for the labels as they are.
+    null_distribution : (permutations,) float64
+        The same for permuted labels.
+    p_value : float
+        The share of all outcomes, the true one included, that are at least as good as the true one.
+    metric : str
+    """
+
+    statistic: float
+    null_distribution: Floats
+    p_value: float
+    metric: str
+
+
+def permutation_test(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    qid: Any = None,
+    *,
+    n_permutations: int = 1000,
+    scoring: str | Metric = "pairwise_error",
+    random_state: int = 0,
+) -> PermutationTest:
+    """Test whether a ranker finds more than chance, by permuting labels inside queries.
+
+    Every permutation is one more output of a single fit: rankers whose graphs do not depend on the labels (ties
+    included, magnitudes) share one decomposition among all of them, and the others decompose once a permutation.
+
+    Parameters
+    ----------
+    estimator : ranker
+        One that chooses alpha (and has `cv_errors_`) chooses again for each permutation, and its best cross-validated
+        value is the statistic. Any other is cross-validated on 5 folds of queries, or of rows.
+    X, y, qid
+        As for the estimator's `fit`; y has one column.
+    n_permutations : int, default=1000
+    scoring : str or Metric, default="pairwise_error"
+        Not used where the estimator chooses alpha by its own `scoring`.
+    random_state : int, default=0
+
+    Returns
+    -------
+    PermutationTest
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import KernelRankRLSCV
+    >>> from rankwise.permutation import permutation_test
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(40, 2))
+    >>> result = permutation_test(KernelRankRLSCV("linear"), X, X[:, 0], n_permutations=50)
+    >>> round(result.p_value, 3)
+    0.02
+    """
+    labels = check_numbers("y", y)
+    queries = check_qid(qid, labels.size)
+    if not isinstance(n_permutations, (int, np.integer)) or n_permutations < 1:
+        raise InvalidInputError(f"n_permutations={n_permutations!r} is not a positive integer.", "use 1000.")
+    chooses_alpha = "alphas" in estimator.get_params()
+    metric = get_metric(estimator.scoring if chooses_alpha else scoring)
+    outputs = _permuted(labels, queries, int(n_permutations), random_state)
+    if chooses_alpha:
+        values = _chosen_values(estimator, X, outputs, qid, metric)
+    else:
+        values = _fold_values(estimator, X, outputs, queries, metric, random_state)
+    better = np.greater_equal if metric.greater_is_better else np.less_equal
+    as_good = better(values[1:], values[0])
+    p_value = (1 + int(as_good.sum())) / (1 + n_permutations)
+    return PermutationTest(float(values[0]), values[1:], p_value, metric.name)
+
+
+def _permuted(labels: Floats, queries: Queries, n_permutations: int, seed: int) -> Floats:
+    """Return the labels as they are, and permuted inside queries, as columns."""
+    rng = np.random.default_rng(seed)
+    outputs = np.empty((labels.size, n_permutations + 1))
+    outputs[:, 0] = labels
+    for column in range(1, n_permutations + 1):
+        shuffled = np.lexsort((rng.random(labels.size), queries.codes))
+        outputs[queries.order, column] = labels[shuffled]
+    return outputs
+
+
+def _chosen_values(estimator: Any, X: Any, outputs: Floats, qid: Any, metric: Metric) -> Floats:
+    model = clone(estimator)
+    if "nested" in model.get_params():
+        model.set_params(nested=False)
+    table = model.fit(X, outputs, qid=qid).cv_errors_
+    table = table.reshape(-1, outputs.shape[1])  # gammas and alphas together
+    return np.asarray(table.max(axis=0) if metric.greater_is_better else table.min(axis=0))
+
+
+def _fold_values(
+    estimator: Any, X: Any, outputs: Floats, queries: Queries, metric: Metric, seed: int
+) -> Floats:
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    unit = queries.codes if len(queries) > 1 else np.arange(queries.n_rows)
+    n_units = int(unit.max()) + 1
+    fold = np.random.default_rng(seed).permutation(n_units)[unit] % min(_FOLDS, n_units)
+    scores = np.empty_like(outputs)
+    is_pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
+    for number in range(int(fold.max()) + 1):
+        test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        rows, others = (
+            (X[train], X[test]) if not is_pairwise else (X[np.ix_(train, train)], X[np.ix_(test, train)])
+        )
+        qid = queries.codes[train] if len(queries) > 1 else None
+        scores[test] = clone(estimator).fit(rows, outputs[train], qid=qid).predict(others)
+    groups = queries if len(queries) > 1 else Queries(fold.astype(np.int64), np.arange(int(fold.max()) + 1))
+    return np.array([metric.prepare(outputs[:, c], groups)(scores[:, c]) for c in range(outputs.shape[1])])

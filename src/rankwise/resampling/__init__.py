@@ -1,0 +1,27 @@
+"""Rows or pairs that judge a model: an evaluation set, a held-out share, or folds; and what they see of it.
+
+The systems here join a quadratic objective to what judges it, in the form that `rankwise.solvers.surface`
+reads. Folds are lanes of one block product: in lane c the rows (or the pairs) of fold c weigh nothing, and
+their inner products, which the product forms anyway, are their held-out scores.
+"""
+
+from rankwise.resampling.dealing import deal_folds, deal_pairs, hold_out, share_as_folds
+from rankwise.resampling.judges import DifferenceJudge, Judge, MetricJudge, PreferenceJudge
+from rankwise.resampling.pairs import FoldPairs, LeftOutPairs
+from rankwise.resampling.rows import EvaluationRows, FoldRows, NoRows
+
+__all__ = [
+    "DifferenceJudge",
+    "EvaluationRows",
+    "FoldPairs",
+    "FoldRows",
+    "Judge",
+    "LeftOutPairs",
+    "MetricJudge",
+    "NoRows",
+    "PreferenceJudge",
+    "deal_folds",
+    "deal_pairs",
+    "hold_out",
+    "share_as_folds",
+]

@@ -1,0 +1,159 @@
+"""Kernel RankRLS by dual coefficients: the same solvers, on another quadratic.
+
+With ``f = Ka`` and ``L = F'F``, every minimum has the form ``a = F'b`` where (MATH section 2)
+
+    (F K F' + αI) b = t          F't = r
+
+The matrix is symmetric and its eigenvectors are orthogonal; the papers' general decomposition of ``LK`` is neither
+needed nor safe. Departs from the 2007 and 2009 papers in this, in singular kernels needing no care, and in indefinite
+ones being cut to their positive part: b then lies in the span of eigenvectors with positive eigenvalues, which is the
+model of the clipped kernel for training rows and new rows alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from rankwise.design import DenseDesign, Design
+from rankwise.pairs.factor import Factor
+from rankwise.pairs.graph import Floats
+
+__all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_positive"]
+
+# A negative eigenvalue beyond this share of the largest one is not rounding.
+_ROUNDING = 1e-9
+
+
+class DualObjective:
+    """``b'(FKF')b - 2t'b``: a quadratic whose minimum with the penalty ``αb'b`` gives the dual coefficients.
+
+    Parameters
+    ----------
+    kernel : Design
+        The square kernel matrix, stored or made again whenever it is multiplied. A stored one is overwritten
+        by `matrix`.
+    factor : Factor
+    pull : (rows,) or (rows, outputs) float64
+    """
+
+    def __init__(self, kernel: Design, factor: Factor, pull: Floats) -> None:
+        self._kernel = kernel
+        self._factor = factor
+        self.rhs = factor.target(pull)
+        self.n_products = 0
+
+    @property
+    def n_features(self) -> int:
+        """The number of dual variables: one a row."""
+        return int(self._kernel.shape[0])
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``FKF'``."""
+        self.n_products += 1 if v.ndim == 1 else v.shape[1]
+        return self._factor.apply(self._kernel.dot(self._factor.transposed(v)))
+
+    def matrix(self) -> Floats:
+        """Return ``FKF'``, in place of the kernel where that is stored."""
+        return self._matrix
+
+    @cached_property
+    def _matrix(self) -> Floats:
+        K = (
+            self._kernel.X
+            if isinstance(self._kernel, DenseDesign)
+            else self._kernel.dot(np.eye(self.n_features))
+        )
+        return self._factor.sandwich(K)
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of ``FKF'``."""
+        return np.diagonal(self._matrix).copy()
+
+    def at(self, coef: Floats) -> DualPoint:
+        """Evaluate at dual variables."""
+        return DualPoint(self, coef)
+
+    def dual_coefficients(self, b: Floats) -> Floats:
+        """Return ``a = F'b``."""
+        return self._factor.transposed(b)
+
+
+class DualPoint:
+    """The dual quadratic at one vector."""
+
+    def __init__(self, objective: DualObjective, coef: Floats) -> None:
+        self._objective = objective
+        self._coef = coef
+
+    @property
+    def value(self) -> Floats:
+        """The quadratic, one entry an output."""
+        value: Floats = (self._coef * (self._objective.product(self._coef) - 2 * self._objective.rhs)).sum(
+            axis=0
+        )
+        return value
+
+    @property
+    def gradient(self) -> Floats:
+        """``2 (FKF'b - t)``."""
+        return 2 * (self._objective.product(self._coef) - self._objective.rhs)
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply ``2 FKF'``."""
+        return 2 * self._objective.product(v)
+
+
+@dataclass(frozen=True)
+class DualSpectrum:
+    """``FKF' = V diag(σ) V'`` without its negative part, and the target in the coordinates V.
+
+    Attributes
+    ----------
+    values : (k,) float64
+    vectors : (rows, k) float64
+        Square, unless negative directions were dropped.
+    smallest : float
+        The smallest eigenvalue before anything was dropped.
+    """
+
+    values: Floats
+    vectors: Floats
+    smallest: float
+
+    @classmethod
+    def of_matrix(cls, matrix: Floats) -> DualSpectrum:
+        """Diagonalise, overwriting the matrix."""
+        values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=True, driver="evd")
+        smallest, largest = float(values[0]), float(values[-1])
+        if indefiniteness(smallest, largest) > _ROUNDING:
+            kept = values > _ROUNDING * largest
+            values, vectors = values[kept], np.ascontiguousarray(vectors[:, kept])
+        return cls(np.maximum(values, 0.0), vectors, smallest)
+
+    def solve(self, target: Floats, alpha: float) -> Floats:
+        """Return ``b``; for alpha = 0 the one of least norm."""
+        shifted = self.values + alpha
+        threshold = shifted.size * np.finfo(np.float64).eps * shifted.max(initial=0.0)
+        inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > threshold)
+        return np.asarray(self.vectors @ (inverse * (self.vectors.T @ target).T).T)
+
+
+def indefiniteness(smallest: float, largest: float) -> float:
+    """Return how far the spectrum reaches below zero, as a share of its largest absolute value."""
+    return -smallest / max(largest, -smallest) if smallest < 0 else 0.0
+
+
+def is_positive(matrix: Floats) -> bool:
+    """Tell whether a symmetric matrix has no negative eigenvalue beyond rounding, by one Cholesky factorisation."""
+    shifted = matrix.copy()
+    diagonal = np.einsum("ii->i", shifted)
+    diagonal += _ROUNDING * max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(np.float64).tiny)
+    try:
+        scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+    except np.linalg.LinAlgError:
+        return False
+    return True

@@ -1,0 +1,187 @@
+"""The chosen model, its table of held-out values, and what it was chosen on, against refits."""
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from rankwise import KernelRankRLS, KernelRankRLSCV
+from rankwise.data.validation import check_qid
+from rankwise.design import as_design
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import get_metric, pairwise_error
+from rankwise.resampling import deal_folds
+from strategies import make_problem
+
+ALPHAS = [0.01, 1.0, 10.0]
+
+
+def data(seed=0, rows=60, queries=8, outputs=1):
+    problem = make_problem(seed, rows=rows, queries=queries, features=3)
+    rng = np.random.default_rng(seed)
+    Y = np.column_stack(
+        [np.round(np.abs(problem.X[:, k]) * 2 + 0.3 * rng.normal(size=rows)) for k in range(outputs)]
+    )
+    return problem.X, (Y[:, 0] if outputs == 1 else Y), problem.qid
+
+
+def refit_value(X, y, qid, groups, metric, judged, **options):
+    scores = np.empty(y.size)
+    for group in np.unique(groups):
+        test = groups == group
+        model = KernelRankRLS(solver="eigen", **options).fit(
+            X[~test], y[~test], None if qid is None else qid[~test]
+        )
+        scores[test] = model.predict(X[test])
+    return get_metric(metric)(y, scores, judged)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"query_weight": "pairs"},
+        {"ties": "exclude"},
+        {"ties": "exclude", "cost": "unit", "query_weight": "equal"},
+    ],
+)
+@pytest.mark.parametrize("basis", [None, 20])
+@pytest.mark.parametrize("scoring", ["pairwise_error", "ndcg@5"])
+def test_leave_query_out(settings, basis, scoring):
+    X, y, qid = data()
+    y = y - y.min()
+    rows = None if basis is None else np.arange(20)
+    model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, basis=rows, scoring=scoring, **settings).fit(X, y, qid)
+    assert model.cv_ == f"leave-query-out over {len(set(qid))} queries"
+    for a, alpha in enumerate(ALPHAS):
+        if basis is None:
+            expected = refit_value(X, y, qid, qid, scoring, qid, gamma=0.5, alpha=alpha, **settings)
+        else:  # the same basis rows in every refit, although some are held out: features of Z
+            expected = refit_value(
+                KernelFeatures.of(X), y, qid, qid, scoring, qid, kernel="linear", alpha=alpha, **settings
+            )
+        assert model.cv_errors_[a] == pytest.approx(expected, abs=1e-9)
+    best = np.argmax if scoring.startswith("ndcg") else np.argmin
+    assert model.alpha_ == ALPHAS[best(model.cv_errors_)]
+    same = KernelRankRLS(gamma=0.5, alpha=model.alpha_, basis=rows, **settings).fit(X, y, qid)
+    np.testing.assert_allclose(model.predict(X), same.predict(X), atol=1e-8)
+
+
+class KernelFeatures:
+    @staticmethod
+    def of(X):
+        values, vectors = np.linalg.eigh(rbf_kernel(X[:20], gamma=0.5))
+        return rbf_kernel(X, X[:20], gamma=0.5) @ (vectors / np.sqrt(values))
+
+
+@pytest.mark.parametrize("settings", [{}, {"ties": "exclude"}, {"query_weight": "pairs", "cost": "unit"}])
+def test_folds_of_one_ranking(settings):
+    X, y, _ = data(1)
+    model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, cv=4, **settings).fit(X, y)
+    assert model.cv_ == "4 folds of rows"
+    fold = deal_folds(as_design(X), y, check_qid(None, 60), 4, 0)
+    for a, alpha in enumerate(ALPHAS):
+        expected = refit_value(X, y, None, fold, "pairwise_error", fold, gamma=0.5, alpha=alpha, **settings)
+        assert model.cv_errors_[a] == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("query_weight", ["size", "pairs"])
+def test_leave_pair_out(query_weight):
+    X, y, _ = data(2, rows=18)
+    model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, query_weight=query_weight).fit(X, y)
+    assert model.cv_ == "leave-pair-out over 18 rows"
+    for a, alpha in enumerate(ALPHAS):
+        outcomes = []
+        for i in range(18):
+            for j in range(i):
+                if y[i] != y[j]:
+                    kept = np.setdiff1d(np.arange(18), [i, j])
+                    one = KernelRankRLS(gamma=0.5, alpha=alpha, query_weight=query_weight).fit(
+                        X[kept], y[kept]
+                    )
+                    f = one.predict(X[[i, j]])
+                    outcomes.append((f[0] - f[1]) * (y[i] - y[j]) < 0)
+        assert model.cv_errors_[a] == pytest.approx(np.mean(outcomes), abs=1e-12)
+
+
+def test_several_outputs_choose_their_own_alpha():
+    X, Y, qid = data(3, outputs=3)
+    for settings in ({}, {"ties": "exclude"}):
+        model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, **settings).fit(X, Y, qid)
+        assert model.cv_errors_.shape == (3, 3)
+        for c in range(3):
+            one = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, **settings).fit(X, Y[:, c], qid)
+            np.testing.assert_allclose(model.cv_errors_[:, c], one.cv_errors_)
+            assert model.alpha_[c] == one.alpha_
+            np.testing.assert_allclose(model.dual_coef_[c], one.dual_coef_, atol=1e-9)
+
+
+def test_gamma_is_searched_around_the_decomposition():
+    X, y, qid = data(4)
+    gammas = [0.01, 0.5, 20.0]
+    model = KernelRankRLSCV(alphas=ALPHAS, gammas=gammas).fit(X, y, qid)
+    singles = [KernelRankRLSCV(alphas=ALPHAS, gamma=g).fit(X, y, qid) for g in gammas]
+    np.testing.assert_allclose(model.cv_errors_, [s.cv_errors_ for s in singles])
+    best = singles[int(np.argmin([s.best_score_ for s in singles]))]
+    assert (model.gamma_, model.alpha_, model.best_score_) == (best.gamma_, best.alpha_, best.best_score_)
+    np.testing.assert_allclose(model.predict(X), best.predict(X))
+
+
+def test_nested_is_not_flattered():
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(90, 3)), np.arange(90) // 6
+    nested, chosen = [], []
+    for seed in range(5):
+        y = np.random.default_rng(seed).normal(size=90)  # nothing to learn: the truth is 0.5
+        model = KernelRankRLSCV(nested=3, gammas=[0.1, 1.0, 10.0]).fit(X, y, qid)
+        nested.append(model.nested_score_)
+        chosen.append(model.best_score_)
+    assert np.mean(chosen) < 0.49 < np.mean(nested)
+
+
+def test_nested_agrees_for_a_precomputed_kernel():
+    X, y, qid = data(5)
+    model = KernelRankRLSCV(gamma=0.5, nested=3, alphas=ALPHAS).fit(X, y, qid)
+    given = KernelRankRLSCV("precomputed", nested=3, alphas=ALPHAS).fit(rbf_kernel(X, gamma=0.5), y, qid)
+    np.testing.assert_allclose(given.cv_errors_, model.cv_errors_)
+    assert 0 < model.nested_score_ < 0.6
+
+
+def test_rows_that_weigh_nothing_do_not_judge():
+    X, y, qid = data(6)
+    weight = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)
+    model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5).fit(X, y, qid, sample_weight=weight)
+    kept = weight > 0
+    without = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5).fit(X[kept], y[kept], qid[kept])
+    np.testing.assert_allclose(model.cv_errors_, without.cv_errors_)
+    np.testing.assert_allclose(model.predict(X), without.predict(X), atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("options", "with_qid", "rows", "message"),
+    [
+        ({"cv": "leave-pair-out"}, True, 20, "one global ranking.*Hint: use cv='leave-query-out'"),
+        ({"cv": "leave-pair-out"}, False, 2, "nothing to train on from 2 rows"),
+        ({"cv": "leave-pair-out", "ties": "exclude"}, False, 20, "closed form only"),
+        ({"cv": "leave-pair-out", "scoring": "ndcg"}, False, 20, "judges pairs"),
+        ({"cv": "leave-query-out"}, False, 20, "two queries"),
+        ({"cv": "leave-one-out"}, False, 20, "did you mean"),
+        ({"cv": 1}, False, 20, "nothing to train on"),
+        ({"cv": 21}, False, 20, "cv=21 is more than the 20 rows"),
+        ({"gammas": []}, False, 20, "gammas is empty"),
+        ({"gammas": [1.0, -1.0]}, False, 20, "gamma=-1.0"),
+        ({"alphas": [-1.0]}, False, 20, "not negative"),
+        ({"nested": 0}, False, 20, "nested=0"),
+        ({"cv": 4, "basis": 5, "ties": "exclude"}, False, 20, "no closed form"),
+    ],
+)
+def test_bad_input(options, with_qid, rows, message):
+    X, y = np.arange(2.0 * rows).reshape(rows, 2), np.arange(rows) % 4
+    with pytest.raises(InvalidInputError, match=message):
+        KernelRankRLSCV(**options).fit(X, y, np.arange(rows) // 5 if with_qid else None)
+
+
+def test_the_choice_helps():
+    X, y, qid = data(7, rows=200, queries=20)
+    train = qid % 2 == 0
+    model = KernelRankRLSCV(gammas=[0.01, 0.1, 1.0]).fit(X[train], y[train], qid[train])
+    assert pairwise_error(y[~train], model.predict(X[~train]), qid[~train]) < 0.35

@@ -1,0 +1,167 @@
+"""Closed forms against refits without the rows, one group and one alpha at a time."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Ridge
+
+from oracles import label_pairs, solve_rankrls
+from rankwise.data.validation import check_qid
+from rankwise.holdout import (
+    DualHoldOut,
+    PrimalHoldOut,
+    groups_of,
+    held_out_residuals,
+    leave_pair_out_differences,
+    leave_pair_out_error,
+)
+from rankwise.pairs.factor import LabelFactor
+from rankwise.pairs.labels import label_graph
+from rankwise.solvers.dual import DualSpectrum
+from strategies import make_problem
+
+ALPHAS = np.array([1e-3, 0.1, 1.0, 30.0])
+SETTINGS = [
+    {},
+    {"query_weight": "pairs"},
+    {"query_weight": "equal", "cost": "unit"},
+    {"ties": "exclude"},
+    {"ties": "exclude", "cost": "unit", "query_weight": "pairs"},
+    {"ties": "exclude", "cost": "relative", "query_weight": "equal"},
+]
+
+
+def singular_design(rows, features):
+    """More columns than rows would need: a repeated column and a repeated row."""
+    X = np.random.default_rng(2).normal(size=(rows, features))
+    X[:, -1] = X[:, 0]
+    X[3] = X[2]
+    return X
+
+
+def refit_without(X, y, qid, weight, rows, alpha, settings):
+    kept = np.setdiff1d(np.arange(y.size), rows)
+    pairs = label_pairs(
+        y[kept],
+        None if qid is None else qid[kept],
+        sample_weight=None if weight is None else weight[kept],
+        **settings,
+    )
+    return X @ solve_rankrls(X[kept], pairs, alpha)
+
+
+def centred_inside(scores, qid, weight, rows):
+    """Scores without each query's mean: constants inside a query mean nothing."""
+    out = np.zeros(rows.size)
+    for q in np.unique(qid[rows]):
+        own = rows[qid[rows] == q]
+        w = np.ones(own.size) if weight is None else weight[own]
+        out[np.isin(rows, own)] = np.where(w > 0, scores[own] - np.average(scores[own], weights=w), 0)
+    return out
+
+
+def decompose(kind, X, factor):
+    if kind == "primal":
+        return PrimalHoldOut.of_design(factor.apply(X))
+    return DualHoldOut.of_spectrum(DualSpectrum.of_matrix(factor.sandwich(X @ X.T)))
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(s.values()) or "size")
+@pytest.mark.parametrize(("kind", "features"), [("primal", 4), ("primal", 45), ("dual", 4), ("dual", 45)])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("folds", [False, True])
+def test_groups_of_queries(settings, kind, features, weighted, folds):
+    problem = make_problem(3, rows=36, weighted=weighted)
+    if weighted:
+        problem.sample_weight += 0.1
+    X, y, qid, weight = singular_design(36, features), problem.y, problem.qid, problem.sample_weight
+    queries = check_qid(qid, 36)
+    graph = label_graph(y, queries, row_weight=weight, **settings)
+    factor = LabelFactor(graph.blocks)
+    target = factor.target(graph.pull)[:, None]
+    codes = queries.codes % 3 if folds else queries.codes
+    groups = groups_of(codes)
+    # Rows without a pair have no place in the factor's coordinates.
+    sees_pairs = (np.abs(factor.apply(np.eye(36))) > 1e-12).any(axis=1)
+    residual = held_out_residuals(decompose(kind, X, factor), target, groups, ALPHAS, n_threads=2)
+    for a, alpha in enumerate(ALPHAS):
+        predicted = factor.solve(target[:, 0] - residual[a, :, 0])
+        for rows in groups:
+            refit = refit_without(X, y, qid, weight, rows, alpha, settings)
+            judged = rows[sees_pairs[rows]]
+            np.testing.assert_allclose(
+                centred_inside(predicted, qid, weight, judged),
+                centred_inside(refit, qid, weight, judged),
+                atol=1e-8,
+            )
+
+
+@pytest.mark.parametrize("kind", ["primal", "dual"])
+@pytest.mark.parametrize("features", [4, 45])
+@pytest.mark.parametrize("weighted", [False, True])
+class TestOneRanking:
+    def setup(self, kind, features, weighted):
+        m = 24
+        rng = np.random.default_rng(0)
+        X = singular_design(m, features)
+        Y = np.column_stack([rng.integers(0, 3, size=m), rng.normal(size=m)]).astype(float)
+        weight = rng.integers(1, 4, size=m).astype(float) if weighted else None
+        graph = label_graph(Y, check_qid(None, m), row_weight=weight)
+        factor = LabelFactor(graph.blocks)
+        share = np.ones(m) if weight is None else weight
+        u = np.sqrt(share / share.sum())
+        return X, Y, weight, factor.target(graph.pull), u, decompose(kind, X, factor)
+
+    def test_pairs(self, kind, features, weighted):
+        X, Y, weight, _, u, decomposition = self.setup(kind, features, weighted)
+        i, j = np.triu_indices(Y.shape[0], 1)
+        differences = leave_pair_out_differences(decomposition, Y, u, (i, j), ALPHAS)
+        errors = leave_pair_out_error(decomposition, Y, u, ALPHAS)
+        w = np.ones(Y.shape[0]) if weight is None else weight
+        for c in range(2):
+            gap = Y[i, c] - Y[j, c]
+            for a, alpha in enumerate(ALPHAS):
+                for p in range(0, i.size, 7):
+                    f = refit_without(X, Y[:, c], None, weight, np.array([i[p], j[p]]), alpha, {})
+                    np.testing.assert_allclose(differences[a, p, c], f[i[p]] - f[j[p]], atol=1e-8)
+                tied = np.abs(differences[a, :, c]) < 1e-9  # rows 2 and 3 are the same
+                wrong = np.where(tied, 0.5, differences[a, :, c] * gap < 0)
+                expected = np.average(wrong[gap != 0], weights=(w[i] * w[j])[gap != 0])
+                assert errors[a, c] == pytest.approx(expected, abs=1e-12)
+
+    def test_folds_of_rows(self, kind, features, weighted):
+        X, Y, weight, target, u, decomposition = self.setup(kind, features, weighted)
+        groups = groups_of(np.arange(Y.shape[0]) % 5)
+        residual = held_out_residuals(decomposition.centred(u), target, groups, ALPHAS)
+        root = np.ones(Y.shape[0]) if weight is None else np.sqrt(weight)
+        for a, alpha in enumerate(ALPHAS):
+            held_out = Y - residual[a] / root[:, None]
+            for rows in groups:
+                kept = np.setdiff1d(np.arange(Y.shape[0]), rows)
+                ridge = Ridge(alpha=alpha, solver="svd").fit(
+                    X[kept], Y[kept], None if weight is None else weight[kept]
+                )
+                np.testing.assert_allclose(held_out[rows], ridge.predict(X[rows]), atol=1e-8)
+
+
+def test_pairs_weighing_one_are_the_size_convention_at_a_smaller_alpha():
+    """Equation 38 of the 2009 paper."""
+    m, alpha = 15, 3.0
+    X, y = singular_design(m, 4), np.random.default_rng(1).normal(size=m)
+    factor = LabelFactor(label_graph(y, check_qid(None, m)).blocks)
+    decomposition = decompose("dual", X, factor)
+    pairs = np.array([0, 4]), np.array([9, 2])
+    u = np.full(m, 1 / np.sqrt(m))
+    found = leave_pair_out_differences(decomposition, y[:, None], u, pairs, np.array([alpha / (m - 2)]))
+    for p, (i, j) in enumerate(zip(*pairs, strict=True)):
+        f = refit_without(X, y, None, None, np.array([i, j]), alpha, {"query_weight": "pairs"})
+        assert found[0, p, 0] == pytest.approx(f[i] - f[j], abs=1e-8)
+
+
+def test_constant_predictions_are_half_wrong():
+    m = 6
+    decomposition = DualHoldOut(np.eye(m), np.zeros(m))  # the kernel that is zero: held-out scores are equal
+    y = np.arange(m, dtype=float)[:, None]
+    u = np.full(m, 1 / np.sqrt(m))
+    differences = leave_pair_out_differences(decomposition, y, u, np.triu_indices(m, 1), np.ones(1))
+    np.testing.assert_allclose(differences, 0, atol=1e-12)
+    assert leave_pair_out_error(decomposition, y, u, np.ones(1)) == 0.5

@@ -1,0 +1,121 @@
+"""Pictures: what they show is what the model says, and what they cannot show they refuse."""
+
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+mpl.use("Agg")
+
+from matplotlib import pyplot as plt
+from sklearn.exceptions import NotFittedError
+
+from rankwise import RankRLS, RankRLSCV
+from rankwise.displays import ConvergenceDisplay, SurfaceDisplay
+from rankwise.exceptions import InvalidInputError, MissingPackageError
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(200, 10))
+Y = X[:, :3] @ [1.0, -1.0, 0.5] + RNG.normal(size=200)
+PAIRS = np.array([(i, j) for i, j in RNG.integers(200, size=(300, 2)) if Y[i] > Y[j]])
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return RankRLSCV(cv=3).fit(X, Y)
+
+
+def marked(display):
+    return {line.get_label().partition(":")[0]: line.get_xydata()[0] for line in display.ax_.lines}
+
+
+def test_the_surface_and_the_choices(model, tmp_path):
+    display = SurfaceDisplay.from_estimator(model)
+    np.testing.assert_array_equal(display.mesh_.get_array(), model.surface_)
+    below = display.ax_.collections[1]
+    np.testing.assert_array_equal(below.get_array()[0], model.unpenalised_)
+    for method, (x, height) in marked(display).items():
+        alpha, iteration, _ = model.choices_[method]
+        assert x == iteration
+        assert height < -10.5 if alpha == 0 else height == np.log2(alpha)
+    assert set(marked(display)) == {"hybrid", "tikhonov", "early-stopping"}
+    assert display.figure_ is display.ax_.figure
+    assert "pairwise error (lower is better)" in display.colorbar_.ax.get_ylabel()
+    display.figure_.savefig(tmp_path / "surface.png")
+    assert (tmp_path / "surface.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize(
+    "alphas",
+    [[1.0], [0.0, 3.0], [0.1, 1.0, 100.0], 2.0 ** np.arange(-3, 3)],
+    ids=["one", "zero", "odd", "even"],
+)
+def test_any_grid_can_be_drawn(alphas, tmp_path):
+    fitted = RankRLSCV(alphas, scoring="concordance").fit_pairs(X, PAIRS)
+    surface = SurfaceDisplay.from_estimator(fitted, levels=3)
+    assert "concordance (higher is better)" in surface.colorbar_.ax.get_ylabel()
+    surface.figure_.savefig(tmp_path / "surface.png")
+    curves = ConvergenceDisplay.from_estimator(fitted)
+    assert len(curves.lines_) == 1 + np.count_nonzero(alphas)
+    curves.figure_.savefig(tmp_path / "curves.png")
+
+
+def test_several_outputs_are_drawn_one_at_a_time(tmp_path):
+    fitted = RankRLSCV(cv=3, ties="exclude").fit(X, np.column_stack([Y, Y**2]))
+    for output in range(2):
+        display = SurfaceDisplay.from_estimator(fitted, output=output)
+        assert marked(display)["hybrid"][0] == fitted.best_iteration_[output]
+        n_iter = display.values.shape[1]
+        np.testing.assert_array_equal(display.values[1:], fitted.surface_[output][:, :n_iter])
+        display.figure_.savefig(tmp_path / "surface.png")
+        ConvergenceDisplay.from_estimator(fitted, output=output)
+    with pytest.raises(InvalidInputError, match="not one of the 2 outputs"):
+        SurfaceDisplay.from_estimator(fitted, output=2)
+
+
+def test_curves_of_chosen_alphas(model):
+    _, ax = plt.subplots()
+    display = ConvergenceDisplay.from_estimator(model, [64.0, 0.5], ax=ax, linewidth=3)
+    assert display.ax_ is ax
+    np.testing.assert_array_equal(display.alphas, [0.0, 0.5, 64.0])
+    rows = [model.unpenalised_, *model.surface_[np.isin(model.alphas_, [0.5, 64.0])]]
+    for line, row in zip(display.lines_, rows, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), row)
+        np.testing.assert_array_equal(line.get_xdata(), np.arange(1, model.n_iter_ + 1))
+        assert line.get_linewidth() == 3
+        assert line.get_markevery() == [np.argmin(row)]
+
+
+def test_the_chosen_alpha_is_among_the_default_curves(model):
+    display = ConvergenceDisplay.from_estimator(model)
+    assert model.alpha_ in display.alphas
+    assert display.alphas[0] == 0
+    assert len(display.lines_) == 7
+
+
+def test_refusals(model):
+    with pytest.raises(
+        InvalidInputError, match=r"RankRLS has no regularisation surface.*Hint: fit a RankRLSCV"
+    ):
+        SurfaceDisplay.from_estimator(RankRLS().fit(X, Y))
+    with pytest.raises(NotFittedError):
+        SurfaceDisplay.from_estimator(RankRLSCV())
+    with pytest.raises(InvalidInputError, match="the model has one output"):
+        ConvergenceDisplay.from_estimator(model, output=1)
+    with pytest.raises(InvalidInputError, match=r"not in the grid.*model\.alphas_"):
+        ConvergenceDisplay.from_estimator(model, [3.0])
+    with pytest.raises(InvalidInputError, match="no alpha but 0"):
+        SurfaceDisplay.from_estimator(RankRLSCV([0.0]).fit(X, Y))
+
+
+def test_without_matplotlib_the_remedy_is_named(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingPackageError, match=r"Hint: pip install rankwise\[report\]"):
+        SurfaceDisplay.from_estimator(model)

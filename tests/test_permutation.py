@@ -1,0 +1,50 @@
+"""The permutation test: permuted outputs of one fit equal separate fits, and chance is recognised."""
+
+import numpy as np
+import pytest
+
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS
+from rankwise.exceptions import InvalidInputError
+from rankwise.permutation import permutation_test
+from strategies import make_problem
+
+ALPHAS = [0.1, 1.0, 10.0]
+
+
+@pytest.mark.parametrize("settings", [{}, {"ties": "exclude"}])
+def test_extra_outputs_are_separate_fits(settings):
+    problem = make_problem(0)
+    estimator = KernelRankRLSCV(alphas=ALPHAS, gammas=[0.1, 1.0], **settings)
+    result = permutation_test(estimator, problem.X, problem.y, problem.qid, n_permutations=6)
+    assert result.statistic == estimator.fit(problem.X, problem.y, problem.qid).best_score_
+    rng = np.random.default_rng(0)
+    for value in result.null_distribution:
+        y = np.empty(40)
+        noise = rng.random(40)
+        for q in np.unique(problem.qid):
+            rows = np.flatnonzero(problem.qid == q)
+            y[rows] = problem.y[rows[np.argsort(noise[rows])]]
+        assert value == pytest.approx(estimator.fit(problem.X, y, problem.qid).best_score_, abs=1e-12)
+    assert result.p_value == (1 + (result.null_distribution <= result.statistic).sum()) / 7
+
+
+@pytest.mark.parametrize("estimator", [KernelRankRLS(), RankRLS(), KernelRankRLSCV(alphas=ALPHAS)])
+@pytest.mark.parametrize("with_qid", [False, True])
+def test_signal_and_noise(estimator, with_qid):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(80, 3))
+    qid = np.arange(80) // 8 if with_qid else None
+    assert permutation_test(estimator, X, X[:, 0], qid, n_permutations=39).p_value == 1 / 40
+    assert permutation_test(estimator, X, rng.normal(size=80), qid, n_permutations=39).p_value > 1 / 40
+
+
+def test_a_gain_counts_upwards():
+    X = np.random.default_rng(2).normal(size=(60, 2))
+    result = permutation_test(RankRLS(), X, X[:, 1], n_permutations=19, scoring="concordance")
+    assert result.statistic > 0.9
+    assert result.p_value == 0.05
+
+
+def test_bad_input():
+    with pytest.raises(InvalidInputError, match="n_permutations=0"):
+        permutation_test(RankRLS(), np.eye(4), np.arange(4), n_permutations=0)
