@@ -284,9 +284,9 @@ def laplacian_of_pairs(violated, weights):
 
 
 def smoothed_hinge_of_pairs(scores, violated, weights, delta, margin=1.0):
-    """Value, gradient and sum of slopes of phi(t) = 0 | t²/2δ | t - δ/2 over the violated pairs (t > 0)."""
+    """Value, gradient and slopes times margin of phi(t) = 0 | t²/2δ | t - δ/2 over the violated pairs (t > 0)."""
     t = margin - (scores[:, None] - scores[None, :])
     slope = np.where(violated, weights * np.clip(t / delta, 0.0, 1.0), 0.0)
     loss = np.where(t <= delta, t**2 / (2 * delta), t - delta / 2)
     value = float(np.sum(np.where(violated, weights * loss, 0.0)))
-    return value, slope.sum(axis=0) - slope.sum(axis=1), float(slope.sum())
+    return value, slope.sum(axis=0) - slope.sum(axis=1), margin * float(slope.sum())

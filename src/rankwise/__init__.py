@@ -9,18 +9,33 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rankwise.estimators.kernel_rls import KernelRankRLS
     from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
+    from rankwise.estimators.kernel_svm import KernelRankSVM
     from rankwise.estimators.rank_rls import RankRLS
     from rankwise.estimators.rank_rls_cv import RankRLSCV
+    from rankwise.estimators.rank_svm import RankSVM
+    from rankwise.estimators.rank_svm_cv import RankSVMCV
 
-__all__ = ["KernelRankRLS", "KernelRankRLSCV", "RankRLS", "RankRLSCV", "__version__"]
+__all__ = [
+    "KernelRankRLS",
+    "KernelRankRLSCV",
+    "KernelRankSVM",
+    "RankRLS",
+    "RankRLSCV",
+    "RankSVM",
+    "RankSVMCV",
+    "__version__",
+]
 
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
     "KernelRankRLS": "rankwise.estimators.kernel_rls",
     "KernelRankRLSCV": "rankwise.estimators.kernel_rls_cv",
+    "KernelRankSVM": "rankwise.estimators.kernel_svm",
     "RankRLS": "rankwise.estimators.rank_rls",
     "RankRLSCV": "rankwise.estimators.rank_rls_cv",
+    "RankSVM": "rankwise.estimators.rank_svm",
+    "RankSVMCV": "rankwise.estimators.rank_svm_cv",
 }
 
 

@@ -1,15 +1,58 @@
-"""What a pair costs, in score space: arguments are scores and a graph, never the features.
+"""What a pair costs, in score space: arguments are scores and pairs, never the features.
 
-A loss is a class with a line in `LOSSES`; the tests run over that table.
+A loss is a class with a line in `LOSSES`; the tests run over that table. `Loss.at` evaluates it at some scores, and
+the point it returns sorts once, whatever is asked of it. All are sums over pairs, with ``t = z - (f_i - f_j)``:
+
+=============  =========================  ===========================================================
+squared        ``t²``                     any pairs; the whole graph is one quadratic
+hinge          ``max(0, t)``              pairs inside their margin count; no curvature
+squared_hinge  ``max(0, t)²``             the squared loss of the pairs inside their margin
+logistic       ``log(1 + exp(f_j-f_i))``  listed pairs: Bradley-Terry, ``P(i > j) = 1/(1 + exp(f_j-f_i))``
+=============  =========================  ===========================================================
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import cached_property
+from typing import Any, Protocol
 
-from rankwise.pairs.graph import Floats, PairGraph
+import numpy as np
+from scipy.special import expit
 
-__all__ = ["LOSSES", "Loss", "SquaredLoss"]
+from rankwise.pairs.graph import Floats, ListedPairs, MarginPairs, PairGraph, SmoothedHinge
+
+__all__ = [
+    "LOSSES",
+    "HingeLoss",
+    "HingeLossPoint",
+    "LogisticLoss",
+    "Loss",
+    "LossPoint",
+    "SmoothLoss",
+    "SmoothLossPoint",
+    "SquaredHingeLoss",
+    "SquaredLoss",
+    "SquaredLossPoint",
+]
+
+
+class LossPoint(Protocol):
+    """A loss at some scores."""
+
+    @property
+    def value(self) -> Floats:
+        """The loss, one entry an output."""
+
+    @property
+    def gradient(self) -> Floats:
+        """A subgradient with respect to the scores."""
+
+
+class SmoothLossPoint(LossPoint, Protocol):
+    """A loss that has curvature, at some scores."""
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply the (generalised) Hessian with respect to the scores."""
 
 
 class Loss(Protocol):
@@ -17,30 +60,155 @@ class Loss(Protocol):
 
     name: str
 
-    def value(self, graph: PairGraph, scores: Floats) -> Floats:
-        """Return the loss, one entry an output."""
+    def at(self, pairs: Any, scores: Floats) -> LossPoint:
+        """Evaluate at some scores."""
 
-    def gradient(self, graph: PairGraph, scores: Floats) -> Floats:
-        """Return the derivative with respect to the scores."""
+
+class SmoothLoss(Protocol):
+    """A loss that has curvature."""
+
+    name: str
+
+    def at(self, pairs: Any, scores: Floats) -> SmoothLossPoint:
+        """Evaluate at some scores."""
 
 
 class SquaredLoss:
-    """``Σ ω (z - (f_i - f_j))² = f'Lf - 2r'f + c``."""
+    """``Σ ω t² = f'Lf - 2r'f + c``."""
 
     name = "squared"
 
-    def value(self, graph: PairGraph, scores: Floats) -> Floats:
-        """Return the loss, one entry an output."""
-        value: Floats = (scores * (graph.laplacian(scores) - 2 * graph.pull)).sum(axis=0) + graph.constant
-        return value
+    def at(self, pairs: PairGraph, scores: Floats) -> SquaredLossPoint:
+        """Evaluate at some scores, or at several, as columns."""
+        return SquaredLossPoint(pairs, scores)
 
-    def gradient(self, graph: PairGraph, scores: Floats) -> Floats:
-        """Return ``2 (Lf - r)``."""
-        return 2 * (graph.laplacian(scores) - graph.pull)
 
-    def hessian_product(self, graph: PairGraph, v: Floats) -> Floats:
+class SquaredLossPoint:
+    """The squared loss at some scores."""
+
+    def __init__(self, graph: PairGraph, scores: Floats) -> None:
+        self._graph, self._scores = graph, scores
+
+    @cached_property
+    def _image(self) -> Floats:
+        return self._graph.laplacian(self._scores)
+
+    @property
+    def value(self) -> Floats:
+        """The loss, one entry an output."""
+        value: Floats = (self._scores * (self._image - 2 * self._graph.pull)).sum(axis=0)
+        return value + self._graph.constant
+
+    @property
+    def gradient(self) -> Floats:
+        """``2 (Lf - r)``."""
+        return 2 * (self._image - self._graph.pull)
+
+    def hessian_product(self, v: Floats) -> Floats:
         """Return ``2 L v``: the curvature is the same everywhere."""
-        return 2 * graph.laplacian(v)
+        return 2 * self._graph.laplacian(v)
 
 
-LOSSES: dict[str, type[SquaredLoss]] = {"squared": SquaredLoss}
+class HingeLoss:
+    """``Σ ω max(0, t) = Σ_V ωz - d_V'f`` over the violated pairs V, with net wins ``d``."""
+
+    name = "hinge"
+
+    def at(self, pairs: MarginPairs, scores: Floats) -> HingeLossPoint:
+        """Evaluate at some scores."""
+        return HingeLossPoint(pairs, scores)
+
+
+class HingeLossPoint:
+    """The hinge at some scores."""
+
+    def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
+        self._violated = pairs.at(scores)
+
+    @cached_property
+    def value(self) -> Floats:
+        """The loss."""
+        return np.asarray(self._violated.hinge())
+
+    @property
+    def gradient(self) -> Floats:
+        """A subgradient: ``-d_V``."""
+        return -self._violated.net_wins
+
+    def smoothed(self, delta: float) -> SmoothedHinge:
+        """Return the Huberised hinge at the same scores; nothing is sorted again."""
+        return self._violated.smoothed(delta)
+
+
+class SquaredHingeLoss:
+    """``Σ ω max(0, t)²``: the squared loss of the violated pairs."""
+
+    name = "squared_hinge"
+
+    def at(self, pairs: MarginPairs, scores: Floats) -> SquaredHingeLossPoint:
+        """Evaluate at some scores."""
+        return SquaredHingeLossPoint(pairs, scores)
+
+
+class SquaredHingeLossPoint:
+    """The squared hinge at some scores."""
+
+    def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
+        self._violated = pairs.at(scores)
+
+    @cached_property
+    def _value_and_gradient(self) -> tuple[float, Floats]:
+        return self._violated.squared_hinge()
+
+    @property
+    def value(self) -> Floats:
+        """The loss."""
+        return np.asarray(self._value_and_gradient[0])
+
+    @property
+    def gradient(self) -> Floats:
+        """``2 (L_V f - r_V)``."""
+        return self._value_and_gradient[1]
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Return ``2 L_V v``: a generalised Hessian, where a pair at its margin counts as satisfied."""
+        return 2 * self._violated.laplacian(v)
+
+
+class LogisticLoss:
+    """``Σ ω log(1 + exp(f_j - f_i))`` over listed pairs: the likelihood of Bradley and Terry's model."""
+
+    name = "logistic"
+
+    def at(self, pairs: ListedPairs, scores: Floats) -> LogisticLossPoint:
+        """Evaluate at some scores."""
+        return LogisticLossPoint(pairs, scores)
+
+
+class LogisticLossPoint:
+    """The logistic loss at some scores."""
+
+    def __init__(self, pairs: ListedPairs, scores: Floats) -> None:
+        self._pairs = pairs
+        self._difference = pairs.differences(scores)
+        self._lost = expit(-self._difference)  # the probability that the loser would have won
+
+    @cached_property
+    def value(self) -> Floats:
+        """The loss."""
+        return np.asarray(self._pairs.pair_weight @ np.logaddexp(0.0, -self._difference))
+
+    @cached_property
+    def gradient(self) -> Floats:
+        """``-A'Ωp``, p the probability that the loser would have won."""
+        return -self._pairs.at_rows(self._pairs.pair_weight * self._lost)
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Return ``A'Ω diag(p (1 - p)) A v``."""
+        curvature = self._pairs.pair_weight * self._lost * (1 - self._lost)
+        return self._pairs.at_rows(curvature * self._pairs.differences(v))
+
+
+LOSSES: dict[str, type[SquaredLoss | HingeLoss | SquaredHingeLoss | LogisticLoss]] = {
+    loss.name: loss for loss in (SquaredLoss, HingeLoss, SquaredHingeLoss, LogisticLoss)
+}

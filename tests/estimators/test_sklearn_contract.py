@@ -14,7 +14,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
+from rankwise import (
+    KernelRankRLS,
+    KernelRankRLSCV,
+    KernelRankSVM,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+)
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, get_metric, ndcg
 from rankwise.model_selection import QueryKFold, cross_validate_ranker, make_ranking_scorer
@@ -41,6 +49,12 @@ def expected_failures(estimator):
         RankRLS(solver="eigen", ties="exclude"),
         RankRLS(query_weight="equal", cost="unit"),
         RankRLSCV(),
+        RankSVM(),
+        RankSVM(solver="bundle"),
+        RankSVM(loss="squared_hinge"),
+        RankSVMCV(cv=2, alphas=[1e-1, 1e-3]),
+        KernelRankSVM(),
+        KernelRankSVM("linear", loss="squared_hinge"),
     ],
     expected_failed_checks=expected_failures,
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,15 @@ import numpy.typing as npt
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["check_choice", "check_importance", "check_numbers", "check_qid", "check_weights"]
+__all__ = [
+    "check_choice",
+    "check_count",
+    "check_importance",
+    "check_number",
+    "check_numbers",
+    "check_qid",
+    "check_weights",
+]
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -29,6 +38,23 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     raise InvalidInputError(
         f"{name}={value!r} is not an option.", f"{hint}{name} is one of {', '.join(map(repr, valid))}."
     )
+
+
+def check_number(name: str, value: object, *, minimum: float, remedy: str) -> None:
+    """Raise unless `value` is a finite real number of at least `minimum`."""
+    if not isinstance(value, Real) or isinstance(value, bool) or not minimum <= float(value) < np.inf:
+        raise InvalidInputError(
+            f"{name}={value!r} is not a finite number of at least {minimum}.", f"{remedy}."
+        )
+
+
+def check_count(name: str, value: object, *, optional: bool = True) -> None:
+    """Raise unless `value` is a positive integer, or None where that is the default."""
+    if value is None and optional:
+        return
+    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+        remedy = "use None for the default" if optional else "use a positive integer"
+        raise InvalidInputError(f"{name}={value!r} is not a positive integer.", f"{remedy}.")
 
 
 def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDArray[np.float64]:

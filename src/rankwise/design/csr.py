@@ -66,7 +66,7 @@ class CsrDesign:
     ) -> fused.FusedProduct | None:
         """Return the fused product; see `relabel_columns`."""
         product = fused.prepare(self, blocks, folds, self._threads())
-        if product is not None and (relabel is True or (relabel == "auto" and self._relabelling_pays())):
+        if product is not None and (relabel is True or (relabel == "auto" and self.relabelling_pays)):
             self.relabel_columns()
         return product
 
@@ -143,7 +143,9 @@ class CsrDesign:
     def _threads(self) -> int:
         return self.n_threads if self.nnz >= MANY_NONZEROS else 1
 
-    def _relabelling_pays(self) -> bool:
+    @property
+    def relabelling_pays(self) -> bool:
+        """Whether many products would be faster with renamed columns."""
         # Not for ids that are mapped from disk: the copy would be in memory.
         return self.nnz >= MANY_NONZEROS and not isinstance(self.arrays[1], np.memmap)
 

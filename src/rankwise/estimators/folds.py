@@ -7,22 +7,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.validation import check_qid
+from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.resampling import LeftOutPairs, deal_folds, deal_pairs, share_as_folds
 
-__all__ = ["as_splitter", "folds_of_pairs", "folds_of_rows", "held_out_pairs", "judging_share"]
+__all__ = ["check_cv", "folds_of_pairs", "folds_of_rows", "held_out_pairs", "judging_share"]
 
 _FOLDS = 5
 
 Ints = npt.NDArray[np.int64]
 
 
+def check_cv(cv: Any) -> None:
+    """Raise unless `cv` is "auto", a number of folds, a splitter, or a list of (train, test)."""
+    if isinstance(cv, str):
+        check_choice("cv", cv, ("auto",))
+    elif not _is_splitter(_as_splitter(cv)):
+        check_count("cv", cv, optional=False)
+        if cv == 1:
+            raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
+
+
 def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[np.int32], str]:
     """Give every row its fold, -1 for rows that no splitter holds out; and say in words what was done."""
     queries, unit = data.queries, "queries" if len(data.queries) > 1 else "rows"
-    cv = as_splitter(cv)
+    cv = _as_splitter(cv)
     if _is_splitter(cv):
         return _rows_of_splitter(cv, data), f"the test sets of {cv}"
     n_units = len(queries) if len(queries) > 1 else queries.n_rows
@@ -33,7 +43,7 @@ def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[n
 
 def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[LeftOutPairs, str]:
     """Say which pairs each fold lacks and is judged by; and in words what was done."""
-    cv = as_splitter(cv)
+    cv = _as_splitter(cv)
     if _is_splitter(cv):
         return _pairs_of_splitter(cv, data, groups), f"the test sets of {cv}"
     unit = _same_rows(data) if groups is None else check_qid(groups, len(data.preferences)).codes
@@ -67,7 +77,7 @@ def judging_share(data: PairData, left_out: LeftOutPairs, limit: int, seed: int)
     return LeftOutPairs(left_out.pair, left_out.fold, judges, left_out.n_folds)
 
 
-def as_splitter(cv: Any) -> Any:
+def _as_splitter(cv: Any) -> Any:
     """Return a list of (train, test) as a splitter; anything else as it is."""
     return _Listed(cv) if isinstance(cv, (list, tuple)) else cv
 

@@ -8,21 +8,15 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
-from rankwise.data.validation import check_choice
+from rankwise.data.validation import check_choice, check_number
 from rankwise.design import DenseDesign, Design, OperatorDesign
-from rankwise.estimators.kernel_problem import (
-    KernelProblem,
-    check_precomputed,
-    choose_basis,
-    resolve_gamma,
-    warn_if_indefinite,
-)
-from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
+from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
+from rankwise.estimators.kernel_ranker import KernelRanker
+from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import KERNELS, Kernel, KernelDesign, MemoryBudget, matrix_rows
+from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import Floats, PairGraph
@@ -30,86 +24,12 @@ from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.solution import Status
 
-__all__ = ["KernelRankRLS", "KernelRanker"]
+__all__ = ["KernelRankRLS"]
 
-_HAS_GAMMA = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
-_HAS_OFFSET = {"poly", "polynomial", "sigmoid"}
 _DIRECT_COLUMNS = 5000  # up to so many features of a reduced set their Gram matrix is formed
 
 
-class KernelRanker(LinearRankRLS):
-    """The part of `KernelRankRLS` and `KernelRankRLSCV` that does not depend on how alpha is found."""
-
-    dual_coef_: Floats
-
-    def predict(self, X: Any) -> Floats:
-        """Return a score for each row of X: higher is better.
-
-        Only differences between rows of one query mean anything.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-            For ``kernel="precomputed"`` the kernel between these rows and all training rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
-        """
-        check_is_fitted(self)
-        X = self._check_matrix(X, reset=False)
-        dual = np.ascontiguousarray(self.dual_coef_.T)
-        if self.kernel_.is_precomputed:
-            if self.basis_ is None or not hasattr(X, "__getitem__"):
-                whole = np.zeros((self.n_features_in_, *dual.shape[1:]))
-                whole[slice(None) if self.basis_ is None else self.basis_] = dual
-                return np.asarray(X @ whole, dtype=np.float64)
-            return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
-        return KernelDesign(self.kernel_, X, self.X_fit_).dot(dual)
-
-    def _problem(self, design: Design, row_weight: Floats | None, gamma: Any) -> KernelProblem:
-        """Resolve the kernel and the reduced set, and set the attributes that describe them."""
-        if isinstance(design, OperatorDesign) and self.kernel != "precomputed":
-            raise InvalidInputError(
-                f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
-                "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
-            )
-        X = design.operator if isinstance(design, OperatorDesign) else matrix_rows(design)
-        self.kernel_ = self._make_kernel(gamma, X, row_weight)
-        if self.kernel_.is_precomputed:
-            X = X.toarray() if hasattr(X, "toarray") else X
-            check_precomputed(X)
-        self.basis_ = choose_basis(self.basis, self.kernel_, X, self.random_state)
-        rows = slice(None) if self.basis_ is None else self.basis_
-        self.X_fit_ = None if self.kernel_.is_precomputed else X[rows]
-        return KernelProblem(self.kernel_, X, self.basis_, MemoryBudget(self.memory_limit), design.n_threads)
-
-    def _make_kernel(self, gamma: Any, X: Any, row_weight: Floats | None) -> Kernel:
-        parameters = dict(self.kernel_params or {})
-        if isinstance(self.kernel, str):
-            if self.kernel in _HAS_GAMMA:
-                self.gamma_ = resolve_gamma(gamma, X, row_weight)
-                parameters.setdefault("gamma", self.gamma_)
-            if self.kernel in _HAS_OFFSET:
-                parameters.setdefault("coef0", self.coef0)
-            if self.kernel in {"poly", "polynomial"}:
-                parameters.setdefault("degree", self.degree)
-        return Kernel(self.kernel, parameters)
-
-    def _check_kernel_parameters(self) -> None:
-        self._check_loss_parameters()
-        if not callable(self.kernel):
-            check_choice("kernel", self.kernel, KERNELS)
-        check_number("degree", self.degree, minimum=1, remedy="use a whole number such as 3")
-        check_count("memory_limit", self.memory_limit)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
-        return tags
-
-
-class KernelRankRLS(PairwiseRanker, KernelRanker):
+class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
     """Rank by a function of a kernel's space, fitted with the pairwise squared loss.
 
     Minimises the objective of `RankRLS` over functions ``f(x) = Σ a_i k(x, x_i)`` with the penalty
@@ -240,6 +160,7 @@ class KernelRankRLS(PairwiseRanker, KernelRanker):
         self.dual_coef_ = np.ascontiguousarray((np.column_stack(dual) if len(dual) > 1 else dual[0]).T)
 
     def _check_parameters(self) -> None:
+        self._check_loss_parameters()
         self._check_kernel_parameters()
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")

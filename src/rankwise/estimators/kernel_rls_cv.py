@@ -9,11 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import clone
 
-from rankwise.data.validation import check_choice
+from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.kernel_problem import KernelProblem
-from rankwise.estimators.kernel_rls import KernelRanker
+from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.kernel_selection import Candidate, Plan, decompose, given_folds, judge
-from rankwise.estimators.linear_rls import check_count
+from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.selection import check_alphas
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
@@ -31,7 +31,7 @@ _PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
 _MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranking
 
 
-class KernelRankRLSCV(KernelRanker):
+class KernelRankRLSCV(KernelRanker, LinearRankRLS):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
     One symmetric eigendecomposition a gamma gives the held-out predictions of every alpha, without refitting: exact
@@ -299,6 +299,7 @@ class KernelRankRLSCV(KernelRanker):
         return np.array(values) if data.several_outputs else float(values[0])
 
     def _check_parameters(self) -> tuple[Metric, list[Any]]:
+        self._check_loss_parameters()
         self._check_kernel_parameters()
         if isinstance(self.cv, str):
             check_choice("cv", self.cv, _CV)

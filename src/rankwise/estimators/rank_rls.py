@@ -13,11 +13,11 @@ import numpy as np
 import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.data.validation import check_choice
+from rankwise.data.validation import check_choice, check_count, check_number
 from rankwise.design import Design
 from rankwise.estimators.folds import held_out_pairs
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
-from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
+from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.estimators.surface_search import SurfaceSearch
 from rankwise.estimators.training import TrainingProblem

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.data.validation import check_choice
-from rankwise.estimators.folds import as_splitter, folds_of_pairs, folds_of_rows, judging_share
+from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.estimators.folds import check_cv, folds_of_pairs, folds_of_rows, judging_share
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
-from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
+from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.selection import METHODS, best_cells, check_alphas, check_powers
 from rankwise.estimators.surface_search import SurfaceSearch, Trial
@@ -362,12 +362,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         get_metric(self.scoring)
         for name in ("patience", "judge_rows"):
             check_count(name, getattr(self, name), optional=False)
-        if isinstance(self.cv, str):
-            check_choice("cv", self.cv, ("auto",))
-        elif not hasattr(as_splitter(self.cv), "split"):
-            check_count("cv", self.cv, optional=False)
-            if self.cv == 1:
-                raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
+        check_cv(self.cv)
         check_alphas(self.alphas)
         check_powers(self.scaling)
 

@@ -7,6 +7,7 @@ sums, and no implementation ever lists the quadratic set of pairs that labels in
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 
 from rankwise.blocks import QueryBlocks
 
-__all__ = ["Floats", "PairGraph"]
+__all__ = ["Floats", "ListedPairs", "MarginPairs", "PairGraph", "SmoothedHinge", "ViolatedPairs"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,3 +49,68 @@ class PairGraph(Protocol):
 
     def laplacian(self, v: Floats) -> Floats:
         """Apply ``L = A'ΩA`` to a vector or to the columns of a block of vectors."""
+
+
+@dataclass(frozen=True)
+class SmoothedHinge:
+    """The Huberised hinge at a point: phi(t) = 0 | t²/2δ | t - δ/2, with t = z - (f_i - f_j).
+
+    Attributes
+    ----------
+    value : float
+        The weighted sum of phi.
+    gradient : (rows,) float64
+        Its derivative by the scores.
+    active : float
+        ``Σ ω a z`` with the slopes ``a = phi'(t) = clip(t/δ, 0, 1)``. With N the total weight of all pairs
+        and ``g = X'gradient / N``, the hinge problem's minimum is at least ``active/N - |g|²/(4 alpha)``.
+    """
+
+    value: float
+    gradient: Floats
+    active: float
+
+
+class ViolatedPairs(PairGraph, Protocol):
+    """The pairs that lie inside their margin at some scores: ``f_i - f_j < z``."""
+
+    def hinge(self) -> float:
+        """Return ``Σ ω (z - (f_i - f_j))``; a subgradient is `-net_wins`."""
+
+    def squared_hinge(self) -> tuple[float, Floats]:
+        """Return ``Σ ω (z - (f_i - f_j))²`` and its derivative by the scores."""
+
+    def smoothed(self, delta: float) -> SmoothedHinge:
+        """Return the Huberised hinge at the same scores."""
+
+
+class MarginPairs(Protocol):
+    """Pairs with margins, ready to be looked at under any scores; every pair has a winner."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the pairs refer to."""
+
+    @property
+    def weight(self) -> float:
+        """The total weight of the pairs."""
+
+    def at(self, scores: Floats) -> ViolatedPairs:
+        """Return the pairs that are violated at some scores."""
+
+    def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], MarginPairs] | None:
+        """Return about so many rows and the pairs among them; None where that would not be much cheaper."""
+
+
+class ListedPairs(MarginPairs, Protocol):
+    """Pairs that can be enumerated."""
+
+    @property
+    def pair_weight(self) -> Floats:
+        """``ω``, pair by pair."""
+
+    def differences(self, values: Floats) -> Floats:
+        """Return winner minus loser, pair by pair: ``Av``."""
+
+    def at_rows(self, per_pair: Floats) -> Floats:
+        """Return for each row what its pairs won minus what they lost: ``A'u``."""

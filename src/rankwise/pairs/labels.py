@@ -34,6 +34,7 @@ __all__ = [
     "find_levels",
     "label_graph",
     "laplacian_depends_on_labels",
+    "pair_scale",
 ]
 
 Ties = Literal["include", "exclude"]
@@ -172,10 +173,7 @@ def label_graph(
     if y.ndim == 2:
         return _several_outputs(y, queries, ties, cost, query_weight, row_weight, query_importance, n_threads)
     levels = find_levels(y, queries, row_weight) if levels is None else levels
-    n_queries = len(queries)
-    size = _sum_by(levels.query, levels.weight, n_queries)
-    ordered_pairs = np.maximum(size**2 - _sum_by(levels.query, levels.weight**2, n_queries), 0.0) / 2
-    ordered_pairs[~levels.ordered] = 0.0  # rounding of weighted sums must not leave a trace
+    size, ordered_pairs = _sizes(levels, len(queries))
     scale = _pair_scale(query_weight, size, ordered_pairs)
     if query_importance is not None:
         scale = scale * query_importance
@@ -223,6 +221,20 @@ def _several_outputs(
         constant=np.array([float(g.constant) for g in graphs]),
         net_wins=np.column_stack([g.net_wins for g in graphs]),
     )
+
+
+def pair_scale(levels: Levels, query_weight: QueryWeight, query_importance: Floats | None = None) -> Floats:
+    """Return the factor of each query's pairs: ``s_q`` times the query's importance."""
+    scale = _pair_scale(query_weight, *_sizes(levels, levels.ordered.size))
+    return scale if query_importance is None else scale * query_importance
+
+
+def _sizes(levels: Levels, n_queries: int) -> tuple[Floats, Floats]:
+    """Return the weight of each query's rows, and of its pairs with different labels."""
+    size = _sum_by(levels.query, levels.weight, n_queries)
+    ordered_pairs = np.maximum(size**2 - _sum_by(levels.query, levels.weight**2, n_queries), 0.0) / 2
+    ordered_pairs[~levels.ordered] = 0.0  # rounding of weighted sums must not leave a trace
+    return size, ordered_pairs
 
 
 def _pair_scale(query_weight: QueryWeight, size: Floats, ordered_pairs: Floats) -> Floats:

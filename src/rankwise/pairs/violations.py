@@ -20,13 +20,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
+from rankwise.pairs.graph import Floats, SmoothedHinge
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
-    from rankwise.pairs.graph import Floats
     from rankwise.pairs.labels import Levels
 
-__all__ = ["Counting", "SmoothedHinge", "ViolationSweep", "Violations"]
+__all__ = ["Counting", "ViolationSweep", "Violations"]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 Counting = Literal["auto", "brute", "levels", "fenwick"]
@@ -113,6 +113,16 @@ class ViolationSweep:
             n_threads=n_threads,
         )
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows the pairs refer to."""
+        return int(self._ranks.size)
+
+    @cached_property
+    def weight(self) -> float:
+        """The total weight of all pairs: at equal scores every one is violated."""
+        return self.at(np.zeros(self.n_rows)).weight
+
     def at(self, scores: npt.NDArray[np.floating]) -> Violations:
         """Sort by score and return the pairs violated there."""
         score = self.to_grouped(scores)
@@ -127,6 +137,19 @@ class ViolationSweep:
             self.kernel_queries(), score, _NUMPY_SORTS_FROM, order, sorted_score, sorted_rank, self.n_threads
         )
         return Violations(self, score, order, sorted_score, sorted_rank)
+
+    def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], ViolationSweep] | None:
+        """Return about so many rows of one large ranking, evenly by label, and their pairs; else None."""
+        stride = self.n_rows // n_rows
+        if stride < 2 or self.sizes.size > 1 or self._n_levels[0] <= _MAX_LEVELS:
+            return None  # few levels are cheap to count
+        rows = np.sort(np.argsort(self._ranks, kind="stable")[::stride])
+        _, ranks = np.unique(self._ranks[rows], return_inverse=True)
+        weight = None if self._row_weight is None else self._row_weight[rows]
+        start = np.array([0, rows.size])
+        return rows, ViolationSweep(
+            ranks, start, row_weight=weight, margin=self.margin, n_threads=self.n_threads
+        )
 
     def kernel_queries(self) -> _core.RankedQueries:
         """Return the kernels' view of the arrays; made for each call, so that a sweep can be pickled."""
@@ -148,26 +171,6 @@ class ViolationSweep:
 
     def _grouped(self, values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
         return values if self._order is None else values[self._order]
-
-
-@dataclass(frozen=True)
-class SmoothedHinge:
-    """The Huberised hinge at a point: phi(t) = 0 | t²/2δ | t - δ/2, with t = margin - (f_i - f_j).
-
-    Attributes
-    ----------
-    value : float
-        The weighted sum of phi.
-    gradient : (rows,) float64
-        Its derivative by the scores.
-    active : float
-        The weighted sum of the slopes ``a = phi'(t) = clip(t/δ, 0, 1)``. With N the total weight of all pairs
-        and ``g = X'gradient / N``, the hinge problem's minimum is at least ``active/N - |g|²/(4 alpha)``.
-    """
-
-    value: float
-    gradient: Floats
-    active: float
 
 
 @dataclass(frozen=True)
@@ -224,6 +227,13 @@ class Violations:
         won, lost = self._counts
         return float(self.sweep.margin * self.weight - (won - lost) @ self._centred_score)
 
+    def squared_hinge(self) -> tuple[float, Floats]:
+        """Return the weighted sum of ``max(0, margin - (f_i - f_j))²``, and its derivative by the scores."""
+        scores = self.sweep.from_grouped(self._centred_score)
+        half_gradient = self.laplacian(scores) - self.pull
+        value = float(self.constant) + scores @ (half_gradient - self.pull)
+        return max(float(value), 0.0), 2 * half_gradient
+
     def laplacian(self, v: Floats) -> Floats:
         """Return ``L_V v`` for a vector or a (rows, columns) block."""
         grouped = self.sweep.to_grouped(v)
@@ -257,9 +267,9 @@ class Violations:
             self.sweep.n_threads,
         )
         gradient = lost - won
-        active = float(won.sum())
+        active = self.sweep.margin * float(won.sum())
         # phi = (a t + max(t - δ, 0)) / 2, and the sum of ω a (f_i - f_j) is -gradient'f.
-        value = (self.sweep.margin * active + gradient @ self._centred_score + excess.sum()) / 2
+        value = (active + gradient @ self._centred_score + excess.sum()) / 2
         return SmoothedHinge(float(value), self.sweep.from_grouped(gradient), active)
 
     @cached_property

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from rankwise.design import Design
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.memory import available_memory
 from rankwise.objectives import QuadraticObjective
+from rankwise.pairs.graph import MarginPairs
+from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.krylov import conjugate_gradients
+from rankwise.solvers.newton import minimise_by_newton
+from rankwise.solvers.smoothing import minimise_smoothed
 from rankwise.solvers.solution import Solution
 
-__all__ = ["SOLVERS", "SolverOptions", "choose_solver", "fits_direct", "matrix_bytes", "require_diagonal"]
+__all__ = [
+    "MARGIN_SOLVERS",
+    "SOLVERS",
+    "MarginSolver",
+    "SolverOptions",
+    "choose_margin_solver",
+    "choose_solver",
+    "fits_direct",
+    "matrix_bytes",
+    "require_diagonal",
+]
 
 
 @dataclass(frozen=True)
@@ -98,3 +113,47 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
     iterate = _ITERATIONS * _PRODUCT * design.nnz
     small = 64  # columns: forming X'LX is instant whatever the estimate says
     return "direct" if n_features <= small or direct <= iterate else "cg"
+
+
+@dataclass(frozen=True)
+class MarginSolver:
+    """A solver of losses with margins, and the losses it can take.
+
+    Attributes
+    ----------
+    minimise : callable
+        ``(objective, alpha, *, tol, max_iter, start, monitor) -> Solution``; `tol` is an absolute duality gap.
+    losses : tuple of str
+    """
+
+    minimise: Callable[..., Solution]
+    losses: tuple[str, ...]
+
+    def __call__(self, objective: Any, alpha: float, **options: Any) -> Solution:
+        """Solve."""
+        return self.minimise(objective, alpha, **options)
+
+
+MARGIN_SOLVERS: dict[str, MarginSolver] = {
+    "smoothing": MarginSolver(minimise_smoothed, ("hinge",)),
+    "bundle": MarginSolver(minimise_by_planes, ("hinge", "squared_hinge", "logistic")),
+    "newton": MarginSolver(minimise_by_newton, ("squared_hinge", "logistic")),
+}
+
+
+# Where one ranking has so many rows, cutting planes search their lines on a sample and are cheaper a step.
+_LARGE_RANKING = 20_000
+_LOOSE = 1e-4  # gaps down to which they need no more steps than smoothing
+
+
+def choose_margin_solver(loss: str, pairs: MarginPairs, tol: float) -> str:
+    """Choose by the loss, by what the pairs are like, and by the gap.
+
+    For the hinge, smoothing took the least time from 5 rows to 100,000 and for gaps from 1e-3 to 1e-9, but for one
+    large ranking with many levels at a loose gap: 400,000 real-valued rows at alpha 1e-5 took cutting planes 33 reads
+    and smoothing 36 for a gap of 1e-3, and 99 and 60 for 1e-6. Plain planes take four times as many.
+    """
+    if loss != "hinge":
+        return "newton"
+    is_large = pairs.thinned(_LARGE_RANKING // 2) is not None
+    return "bundle" if is_large and tol >= _LOOSE else "smoothing"

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Protocol
 
 from rankwise.pairs.graph import Floats
 
-__all__ = ["Solution", "Status"]
+__all__ = ["Monitor", "Solution", "Status"]
+
+
+class Monitor(Protocol):
+    """Somebody who looks at a solver's progress."""
+
+    def __call__(self, coef: Floats, gap: float, n_iter: int) -> bool:
+        """Take note of the best coefficients so far and their proved gap; return True to stop."""
 
 
 class Status(Enum):
@@ -17,12 +25,14 @@ class Status(Enum):
     EXACT = "the system was solved exactly"
     SINGULAR = "the system is singular; of all solutions the one of least norm was taken"
     MAX_ITER = "max_iter was reached before the tolerance was met"
+    STOPPED = "whoever watched had seen enough"
+    INTERRUPTED = "it was interrupted, and the best model so far is kept"
     STAGNATED = "rounding errors prevent further progress before the tolerance is met"
 
     @property
     def is_good(self) -> bool:
         """Whether the solution is what was asked for."""
-        return self in {Status.CONVERGED, Status.EXACT}
+        return self in {Status.CONVERGED, Status.EXACT, Status.STOPPED}
 
 
 @dataclass(frozen=True)
@@ -37,10 +47,13 @@ class Solution:
         Iterations; 0 for solvers that do not iterate.
     n_products : int
         Products of the Hessian with a vector that this solution took.
+    n_reads : int
+        How often the solver of a margin problem read the data.
     certificate : float
-        The relative residual ``‖b - (H + αI)w‖ / ‖b‖``, the largest over outputs.
+        For a quadratic the relative residual ``‖b - (H + αI)w‖ / ‖b‖``, the largest over outputs; for losses with
+        margins the proved duality gap, in units of the objective.
     history : list of float
-        That residual after each iteration.
+        The certificate after each iteration.
     rank : int or None
         The rank that was found, where the system is singular.
     """
@@ -49,6 +62,7 @@ class Solution:
     status: Status
     n_iter: int = 0
     n_products: int = 0
+    n_reads: int = 0
     certificate: float = 0.0
     history: list[float] = field(default_factory=list)
     rank: int | None = None

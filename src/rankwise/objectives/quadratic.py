@@ -1,122 +1,19 @@
-"""What is minimised: a loss of the scores of a design. Every objective and its scale is stated here, once.
-
-Conventions
------------
-With ``f = Xw`` and the pairs ``i > j`` of the graph, of weight ``ω`` and wanted difference ``z``:
-
-- **RankRLS** minimises a *sum* over pairs,
-
-      Σ ω (z - (f_i - f_j))² + α‖w‖²   =   f'Lf - 2r'f + c + α‖w‖²
-
-  so its solution satisfies ``(X'LX + αI) w = X'r``. There is no factor ½ anywhere.
-
-A pair of rows i, j of query q weighs ``ω = s_q · importance_q · w_i · w_j`` (row weights ``w``, 1 by
-default). ``query_weight`` names ``s_q``:
-
-======== ======================== ==========================================================
-size     1 / (rows of the query)  `L` is the centering of the large-scale RankRLS paper
-pairs    1                        the 2007 and 2009 RankRLS papers
-equal    1 / (pairs of the query) pairs with different labels; each query weighs the same
-======== ======================== ==========================================================
-
-The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once. A sum of objectives is an objective.
-
-Quadratic ⊂ Smooth ⊂ Convex: a solver declares which of the three protocols it needs.
-"""
+"""Quadratic objectives: the squared loss, in plain or scaled coordinates, and sums."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from rankwise.design import Design
-from rankwise.losses import SquaredLoss
+from rankwise.losses import SquaredLoss, SquaredLossPoint
+from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 
-__all__ = [
-    "ConvexObjective",
-    "ConvexPoint",
-    "QuadraticObjective",
-    "ScaledObjective",
-    "SmoothObjective",
-    "SmoothPoint",
-    "SquaredObjective",
-    "SumOfQuadratics",
-    "prior_scale",
-]
-
-
-class ConvexPoint(Protocol):
-    """An objective evaluated at one coefficient vector."""
-
-    @property
-    def value(self) -> Floats:
-        """The objective, one entry an output."""
-
-    @property
-    def gradient(self) -> Floats:
-        """A subgradient."""
-
-
-class SmoothPoint(ConvexPoint, Protocol):
-    """A point at which the objective has curvature."""
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply the (generalised) Hessian."""
-
-
-class ConvexObjective(Protocol):
-    """Something with a value and a subgradient everywhere."""
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-
-    def at(self, coef: Floats) -> ConvexPoint:
-        """Evaluate at a coefficient vector."""
-
-
-class SmoothObjective(Protocol):
-    """Something with a value, a gradient and Hessian products."""
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at a coefficient vector."""
-
-
-class QuadraticObjective(Protocol):
-    """``w'Hw - 2b'w + c``, known by its products ``Hv``."""
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-
-    @property
-    def rhs(self) -> Floats:
-        """The linear term ``b``, a column an output where there are several."""
-
-    @property
-    def n_products(self) -> int:
-        """How many vectors were multiplied by H so far; a block of k vectors counts k."""
-
-    def product(self, v: Floats) -> Floats:
-        """Apply ``H`` to a vector or to the columns of a block."""
-
-    def matrix(self) -> Floats:
-        """Return ``H`` itself."""
-
-    def diagonal(self) -> Floats:
-        """Return the diagonal of ``H``."""
-
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at a coefficient vector."""
+__all__ = ["ScaledObjective", "SquaredObjective", "SumOfQuadratics", "prior_scale"]
 
 
 class SquaredObjective:
@@ -192,15 +89,19 @@ class SquaredPoint:
         """``Xw``."""
         return self._objective.design.dot(self.coef)
 
+    @cached_property
+    def _loss(self) -> SquaredLossPoint:
+        return SquaredLoss().at(self._objective.graph, self.scores)
+
     @property
     def value(self) -> Floats:
         """The loss, one entry an output."""
-        return SquaredLoss().value(self._objective.graph, self.scores)
+        return self._loss.value
 
     @property
     def gradient(self) -> Floats:
         """``2 (X'LXw - X'r)``."""
-        return self._objective.design.tdot(SquaredLoss().gradient(self._objective.graph, self.scores))
+        return self._objective.design.tdot(self._loss.gradient)
 
     def hessian_product(self, v: Floats) -> Floats:
         """Apply ``2 X'LX``."""

@@ -1,0 +1,92 @@
+"""What the kernel estimators share: the kernel, its reduced set, and prediction by dual coefficients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.design import Design, OperatorDesign
+from rankwise.estimators.kernel_problem import KernelProblem, check_precomputed, choose_basis, resolve_gamma
+from rankwise.estimators.linear import LinearRanker
+from rankwise.exceptions import InvalidInputError
+from rankwise.kernels import KERNELS, Kernel, KernelDesign, MemoryBudget, matrix_rows
+from rankwise.pairs.graph import Floats
+
+__all__ = ["KernelRanker"]
+
+_HAS_GAMMA = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
+_HAS_OFFSET = {"poly", "polynomial", "sigmoid"}
+
+
+class KernelRanker(LinearRanker):
+    """A ranker of a kernel's space, whatever its loss: the kernel, its reduced set, prediction."""
+
+    dual_coef_: Floats
+
+    def predict(self, X: Any) -> Floats:
+        """Return a score for each row of X: higher is better.
+
+        Only differences between rows of one query mean anything.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+            For ``kernel="precomputed"`` the kernel between these rows and all training rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
+        """
+        check_is_fitted(self)
+        X = self._check_matrix(X, reset=False)
+        dual = np.ascontiguousarray(self.dual_coef_.T)
+        if self.kernel_.is_precomputed:
+            if self.basis_ is None or not hasattr(X, "__getitem__"):
+                whole = np.zeros((self.n_features_in_, *dual.shape[1:]))
+                whole[slice(None) if self.basis_ is None else self.basis_] = dual
+                return np.asarray(X @ whole, dtype=np.float64)
+            return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
+        return KernelDesign(self.kernel_, X, self.X_fit_).dot(dual)
+
+    def _problem(self, design: Design, row_weight: Floats | None, gamma: Any) -> KernelProblem:
+        """Resolve the kernel and the reduced set, and set the attributes that describe them."""
+        if isinstance(design, OperatorDesign) and self.kernel != "precomputed":
+            raise InvalidInputError(
+                f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
+                "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
+            )
+        X = design.operator if isinstance(design, OperatorDesign) else matrix_rows(design)
+        self.kernel_ = self._make_kernel(gamma, X, row_weight)
+        if self.kernel_.is_precomputed:
+            X = X.toarray() if hasattr(X, "toarray") else X
+            check_precomputed(X)
+        self.basis_ = choose_basis(self.basis, self.kernel_, X, self.random_state)
+        rows = slice(None) if self.basis_ is None else self.basis_
+        self.X_fit_ = None if self.kernel_.is_precomputed else X[rows]
+        return KernelProblem(self.kernel_, X, self.basis_, MemoryBudget(self.memory_limit), design.n_threads)
+
+    def _make_kernel(self, gamma: Any, X: Any, row_weight: Floats | None) -> Kernel:
+        parameters = dict(self.kernel_params or {})
+        if isinstance(self.kernel, str):
+            if self.kernel in _HAS_GAMMA:
+                self.gamma_ = resolve_gamma(gamma, X, row_weight)
+                parameters.setdefault("gamma", self.gamma_)
+            if self.kernel in _HAS_OFFSET:
+                parameters.setdefault("coef0", self.coef0)
+            if self.kernel in {"poly", "polynomial"}:
+                parameters.setdefault("degree", self.degree)
+        return Kernel(self.kernel, parameters)
+
+    def _check_kernel_parameters(self) -> None:
+        if not callable(self.kernel):
+            check_choice("kernel", self.kernel, KERNELS)
+        check_number("degree", self.degree, minimum=1, remedy="use a whole number such as 3")
+        check_count("memory_limit", self.memory_limit)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags

@@ -1,0 +1,76 @@
+"""What linear estimators share: labels on their way to pairs, evaluation sets, prediction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.data.validation import check_importance
+from rankwise.design import Design, as_design
+from rankwise.estimators.base import Ranker
+from rankwise.estimators.selection import judge_rows, read_eval_set
+from rankwise.estimators.training import TrainingData
+from rankwise.metrics import Metric
+from rankwise.pairs.graph import Floats
+from rankwise.resampling import Judge
+
+__all__ = ["LinearRanker"]
+
+
+class LinearRanker(Ranker):
+    """A ranker whose scores are ``X @ coef_``; subclasses say by `ties`, `cost` and `query_weight` which pairs."""
+
+    def predict(self, X: Any) -> Floats:
+        """Return a score for each row of X: higher is better.
+
+        Only differences between rows of one query mean anything.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
+        """
+        check_is_fitted(self)
+        design = as_design(self._check_matrix(X, reset=False), self.n_threads)
+        return design.dot(np.ascontiguousarray(self.coef_.T))
+
+    def _training_data(
+        self, X: Any, y: Any, qid: Any, sample_weight: Any, query_importance: Any
+    ) -> TrainingData:
+        """Pass everything through the door, and set the attributes that describe it."""
+        X, y, queries, row_weight = self._check_fit_input(X, y, qid, sample_weight)
+        importance = check_importance(query_importance, queries)
+        data = TrainingData(
+            as_design(X, self.n_threads),
+            y,
+            queries,
+            row_weight,
+            importance,
+            ties=self.ties,
+            cost=self.cost,
+            query_weight=self.query_weight,
+        )
+        self._forget("n_components_", "n_unpaired_rows_")
+        self.fitted_with_qid_ = qid is not None
+        self.n_queries_ = len(queries)
+        pairs = np.array([levels.n_pairs for levels in data.levels])
+        ignored = np.array([int((~levels.ordered).sum()) for levels in data.levels])
+        self.n_pairs_ = pairs if data.several_outputs else int(pairs[0])
+        self.n_ignored_queries_ = ignored if data.several_outputs else int(ignored[0])
+        return data
+
+    def _eval_set(self, data: TrainingData, eval_set: Any, metric: Metric) -> tuple[Design, list[Judge]]:
+        X, y, queries = read_eval_set(
+            eval_set,
+            lambda X, y: self._check_matrix(X, y, reset=False),
+            with_qid=self.fitted_with_qid_,
+            n_outputs=len(data.columns),
+        )
+        labels = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
+        judges = [judge_rows(metric, column, queries, self.n_threads, "eval_set") for column in labels]
+        return as_design(X, self.n_threads), judges

@@ -1,0 +1,156 @@
+"""A margin problem as the estimators solve it: progress shown, held-out rows watched, interruption survived."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from rankwise.design import CsrDesign, Design
+from rankwise.estimators.training import TrainingData
+from rankwise.losses import LogisticLoss, SmoothLoss, SquaredHingeLoss
+from rankwise.objectives import HingeObjective, MeanLoss
+from rankwise.pairs.graph import Floats, MarginPairs
+from rankwise.pairs.labels import pair_scale
+from rankwise.pairs.violations import ViolationSweep
+from rankwise.progress import ProgressLine
+from rankwise.resampling import Judge
+from rankwise.solvers.choose import MARGIN_SOLVERS
+from rankwise.solvers.solution import Solution, Status
+
+__all__ = ["MARGIN_LOSSES", "HeldOut", "MarginFit", "label_margins", "one_or_all", "prepare_columns"]
+
+_SMOOTH: dict[str, type[SmoothLoss]] = {"squared_hinge": SquaredHingeLoss, "logistic": LogisticLoss}
+MARGIN_LOSSES = ("hinge", *_SMOOTH)
+
+
+def label_margins(data: TrainingData, output: int, row_weight: Floats | None) -> ViolationSweep:
+    """Return the pairs that the labels of one output induce, under row weights that may differ from the data's own."""
+    levels = data.levels[output]
+    if row_weight is not data.row_weight:
+        levels = levels.reweighted(row_weight)
+    scale = pair_scale(levels, data.query_weight, data.importance)
+    return ViolationSweep.from_levels(
+        levels, data.queries, row_weight=row_weight, scale=scale, n_threads=data.design.n_threads
+    )
+
+
+@dataclass
+class HeldOut:
+    """Rows that are not trained on, and what they thought of the iterates.
+
+    Attributes
+    ----------
+    errors : list of float
+        Of every iterate, lower is better.
+    best : (features,) float64 or None
+        The coefficients that they liked best.
+    """
+
+    design: Design
+    judge: Judge
+    patience: int
+    errors: list[float] = field(default_factory=list)
+    best: Floats | None = None
+    best_gap: float = np.inf
+
+    @property
+    def best_iteration(self) -> int:
+        """The iteration that they liked best, from 1; the first of equals."""
+        return int(np.argmin(self.errors)) + 1
+
+    def look(self, coef: Floats, gap: float) -> bool:
+        """Judge an iterate; tell whether it is time to stop."""
+        error = float(self.judge.errors(self.design.dot(coef)[None, :])[0])
+        if self.best is None or error < min(self.errors):
+            self.best, self.best_gap = coef.copy(), gap
+        self.errors.append(error)
+        return len(self.errors) - self.best_iteration >= self.patience
+
+
+@dataclass
+class MarginFit:
+    """How to solve margin problems: what they have in common.
+
+    Attributes
+    ----------
+    loss : str
+        One of `MARGIN_LOSSES`.
+    solver : str
+        A name of `MARGIN_SOLVERS`.
+    tol : float
+        The absolute duality gap.
+    """
+
+    loss: str
+    solver: str
+    tol: float
+    max_iter: int | None
+
+    def solve(
+        self,
+        design: Design,
+        pairs: MarginPairs,
+        alpha: float,
+        *,
+        start: Floats | None = None,
+        held_out: HeldOut | None = None,
+        title: str = "fitting",
+    ) -> Solution:
+        """Minimise the mean loss plus ``alpha ‖w‖²``; on Ctrl-C keep the best model so far."""
+        last: list[tuple[Floats, float, int]] = []
+        with ProgressLine(title) as progress, _quiet_blas(design):
+
+            def monitor(coef: Floats, gap: float, n_iter: int) -> bool:
+                last[:] = [(coef, gap, n_iter)]
+                progress.update(f"iteration {n_iter}, gap {gap:.2g}")
+                return n_iter > 0 and held_out is not None and held_out.look(coef, gap)
+
+            reads = design.reads
+            try:
+                solution = MARGIN_SOLVERS[self.solver](
+                    self._objective(design, pairs),
+                    alpha,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    start=start,
+                    monitor=monitor,
+                )
+            except KeyboardInterrupt:
+                if not last:
+                    raise
+                coef, gap, n_iter = last[0]
+                solution = Solution(
+                    coef, Status.INTERRUPTED, n_iter=n_iter, n_reads=design.reads - reads, certificate=gap
+                )
+            if held_out is not None:
+                if solution.status is not Status.STOPPED:  # the last iterate was not shown
+                    held_out.look(solution.coef, solution.certificate)
+                assert held_out.best is not None
+                solution = replace(solution, coef=held_out.best, certificate=held_out.best_gap)
+        return solution
+
+    def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
+        if self.loss == "hinge":
+            return HingeObjective(design, pairs)
+        return MeanLoss(design, pairs, _SMOOTH[self.loss]())
+
+
+def one_or_all(values: Sequence[Any], several: bool) -> Any:
+    """Return an array over outputs, or the value of the only one."""
+    return np.array(values) if several else values[0]
+
+
+def prepare_columns(design: Design) -> None:
+    """Rename columns by frequency where many products follow: the solvers only ever use ``Xv`` and ``X'u``."""
+    if isinstance(design, CsrDesign) and design.relabelling_pays:
+        design.relabel_columns()
+
+
+def _quiet_blas(design: Design) -> Any:
+    """Keep BLAS on one thread where it only sees vectors: waiting for others cost five times the work itself."""
+    return threadpool_limits(1, user_api="blas") if isinstance(design, CsrDesign) else nullcontext()

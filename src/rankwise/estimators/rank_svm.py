@@ -1,0 +1,233 @@
+"""Linear RankSVM: pairs with margins, in linearithmic time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+
+from rankwise.data.validation import check_count
+from rankwise.design import Design
+from rankwise.estimators.margin_fit import HeldOut, label_margins, one_or_all, prepare_columns
+from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
+from rankwise.estimators.pairwise import PairwiseRanker
+from rankwise.estimators.selection import judge_rows
+from rankwise.estimators.training import TrainingData
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric, get_metric
+from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
+from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.resampling import hold_out
+
+__all__ = ["RankSVM"]
+
+
+class RankSVM(MarginRanker, PairwiseRanker):
+    """Rank by a linear function fitted with a pairwise loss that stops at a margin.
+
+    Minimises the weighted mean over the pairs i > j that the labels order inside each query,
+    ``(Σ ω loss) / (Σ ω) + alpha ‖w‖²`` with ``f = Xw`` and ``t = 1 - (f_i - f_j)``; `rankwise.objectives` states the
+    weights ``ω``. Note that `RankRLS` minimises a sum instead: its `alpha` is on another scale. Time grows as
+    ``rows · log(rows)``, however many different labels there are.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-4
+        The penalty on ``‖w‖²``, positive; larger is simpler.
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        ``max(0, t)``, its square, or ``log(1 + exp(f_j - f_i))``. The last is the model of Bradley and Terry for
+        `fit_pairs` only; `predict_pairs` then returns probabilities.
+    query_weight : {"size", "pairs", "equal"}, default="equal"
+        What a query's total weight grows with: its rows, its pairs, or nothing.
+    solver : {"auto", "smoothing", "bundle", "newton"}, default="auto"
+        All find the same minimum. For the hinge: "smoothing" (L-BFGS on a hinge with a rounded kink, the default) or
+        "bundle" (cutting planes with line search). For the smooth losses: "newton" (the default) or "bundle".
+    tol : float, default=1e-3
+        The duality gap to reach: the objective is proved to be within `tol` of its minimum.
+    max_iter : int, default=None
+        The most iterations; by default enough to converge.
+    warm_start : bool, default=False
+        Start from the coefficients of the last fit.
+    early_stopping : bool, default=False
+        Stop when held-out rows are no longer ranked better, and keep the best iterate.
+    patience : int, default=10
+        How many iterations without improvement early stopping waits for.
+    scoring : str or Metric, default="pairwise_error"
+        What early stopping watches: a name of `rankwise.metrics.METRICS`.
+    validation_fraction : float, default=0.1
+        The share of queries (of rows, where there is one ranking) that early stopping holds out if `fit` gets
+        no `eval_set`.
+    random_state : int, default=0
+        Seeds that choice.
+    n_threads : int, default=None
+        Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
+
+    Attributes
+    ----------
+    coef_ : ndarray of shape (features,), or (outputs, features)
+    duality_gap_ : float, or ndarray of shape (outputs,)
+        The objective at `coef_` is at most this much above its minimum: proved, not estimated.
+    n_iter_ : int
+    n_reads_ : int
+        How many times the solvers read X.
+    n_queries_, n_pairs_, n_ignored_queries_
+        As in `RankRLS`; ignored queries play no part at all.
+    solver_, loss_ : str
+        The solver and the loss that were used.
+    best_iteration_, history_
+        With early stopping, as in `RankRLS`.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RankSVM
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
+    >>> y = [0, 1, 2, 0, 3]
+    >>> qid = ["a", "a", "a", "b", "b"]
+    >>> model = RankSVM(alpha=0.01).fit(X, y, qid=qid)
+    >>> model.rank(X, qid=qid).tolist()
+    [3, 2, 1, 2, 1]
+    >>> bool(model.duality_gap_ <= 1e-3)
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-4,
+        *,
+        loss: str = "hinge",
+        query_weight: str = "equal",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        warm_start: bool = False,
+        early_stopping: bool = False,
+        patience: int = 10,
+        scoring: str | Metric = "pairwise_error",
+        validation_fraction: float = 0.1,
+        random_state: int = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.loss = loss
+        self.query_weight = query_weight
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.early_stopping = early_stopping
+        self.patience = patience
+        self.scoring = scoring
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_importance: Any = None,
+        eval_set: Any = None,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight, query_importance
+            As in `RankRLS.fit`; the columns of `y` are fitted one by one.
+        eval_set : tuple (X, y) or (X, y, qid), optional
+            The rows that early stopping watches; by default a share of the training data.
+        """
+        self._check_parameters()
+        if eval_set is not None and not self.early_stopping:
+            raise InvalidInputError(
+                "eval_set was passed, but nothing looks at it.",
+                "set early_stopping=True, or use RankSVMCV to choose alpha on it.",
+            )
+        data = self._labelled_data(X, y, qid, sample_weight, query_importance)
+        prepare_columns(data.design)
+        row_weight, held_out = data.row_weight, None
+        if self.early_stopping:
+            row_weight, held_out = self._held_out(data, eval_set)
+        pairs = [label_margins(data, output, row_weight) for output in range(len(data.columns))]
+        self._solve(data.design, pairs, held_out, several=data.several_outputs)
+        if held_out is not None:
+            sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
+            history = [[sign * error for error in rows.errors] for rows in held_out]
+            self.history_ = history if data.several_outputs else history[0]
+            self.best_iteration_ = one_or_all(
+                [rows.best_iteration for rows in held_out], data.several_outputs
+            )
+        return self
+
+    def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
+        """Fit listed pairs."""
+        graph = graphs[0]
+        assert isinstance(graph, PreferenceGraph)
+        prepare_columns(design)
+        self._solve(design, [self._listed_margins(graph)], None, several=False)
+
+    def _solve(
+        self,
+        design: Design,
+        pairs: Sequence[MarginPairs],
+        held_out: Sequence[HeldOut] | None,
+        *,
+        several: bool,
+    ) -> None:
+        starts = self._starts(len(pairs), design.shape[1])
+        reads = design.reads
+        fit = self._margin_fit(pairs[0])
+        solutions = [
+            fit.solve(
+                design,
+                own,
+                float(self.alpha),
+                start=start,
+                held_out=None if held_out is None else held_out[output],
+            )
+            for output, (own, start) in enumerate(zip(pairs, starts, strict=True))
+        ]
+        self.n_reads_ = design.reads - reads
+        self.coef_ = self._report_solutions(fit, solutions, several, stacklevel=4)
+
+    def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
+        if self.warm_start and hasattr(self, "coef_"):
+            last = np.atleast_2d(self.coef_)
+            if last.shape == (n_outputs, n_features):
+                return list(last.copy())
+        return [None] * n_outputs
+
+    def _held_out(self, data: TrainingData, eval_set: Any) -> tuple[Floats | None, list[HeldOut]]:
+        """Return the weights of the rows that are trained on, and the rows that watch, output by output."""
+        metric = get_metric(self.scoring)
+        if eval_set is not None:
+            design, judges = self._eval_set(data, eval_set, metric)
+            return data.row_weight, [HeldOut(design, judge, self.patience) for judge in judges]
+        is_held = hold_out(
+            data.design, data.columns[0], data.queries, self.validation_fraction, self.random_state
+        )
+        rows = np.flatnonzero(is_held if data.row_weight is None else is_held & (data.row_weight > 0))
+        design, queries = data.design.rows(rows), data.queries.subset(rows)
+        judges = [
+            judge_rows(metric, labels[rows], queries, self.n_threads, "what was held out")
+            for labels in data.columns
+        ]
+        weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
+        return weight * ~is_held, [HeldOut(design, judge, self.patience) for judge in judges]
+
+    def _check_parameters(self) -> None:
+        self._check_margin_parameters()
+        check_alpha(self.alpha)
+        get_metric(self.scoring)
+        check_count("patience", self.patience, optional=False)
+        if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:
+            raise InvalidInputError(
+                f"validation_fraction={self.validation_fraction!r} is not between 0 and 1.", "use 0.1."
+            )

@@ -1,0 +1,65 @@
+"""What is minimised: a loss of the scores of a design. Every objective and its scale is stated here, once.
+
+Conventions
+-----------
+With ``f = Xw`` and the pairs ``i > j`` of the graph, of weight ``ω`` and wanted difference ``z``:
+
+- **RankRLS** minimises a *sum* over pairs,
+
+      Σ ω (z - (f_i - f_j))² + α‖w‖²   =   f'Lf - 2r'f + c + α‖w‖²
+
+  so its solution satisfies ``(X'LX + αI) w = X'r``. There is no factor ½ anywhere.
+- **RankSVM** minimises a *weighted mean* over pairs (as its paper does; one query, or queries of equal weight),
+
+      (Σ ω loss(z - (f_i - f_j))) / (Σ ω) + α‖w‖²
+
+  with the hinge ``max(0, t)``, its square, or the logistic loss of listed pairs; ``z`` is 1 for labels. In
+  the form ``½‖w‖² + C Σ ω loss`` this is ``C = 1 / (2αΣω)`` (the paper prints ``1/(λN)``).
+
+A pair of rows i, j of query q weighs ``ω = s_q · importance_q · w_i · w_j`` (row weights ``w``, 1 by
+default). ``query_weight`` names ``s_q``:
+
+======== ======================== ==========================================================
+size     1 / (rows of the query)  `L` is the centering of the large-scale RankRLS paper
+pairs    1                        the 2007 and 2009 RankRLS papers
+equal    1 / (pairs of the query) pairs with different labels; each query weighs the same
+======== ======================== ==========================================================
+
+The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once. A sum of objectives is an objective.
+
+Quadratic ⊂ Smooth ⊂ Convex: a solver declares which of the three protocols it needs.
+"""
+
+from __future__ import annotations
+
+from rankwise.objectives.margins import HingeObjective, HingePoint, MeanLoss, MeanLossPoint
+from rankwise.objectives.protocols import (
+    ConvexObjective,
+    ConvexPoint,
+    MarginObjective,
+    MarginPoint,
+    QuadraticObjective,
+    ScoreSample,
+    SmoothObjective,
+    SmoothPoint,
+)
+from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, SumOfQuadratics, prior_scale
+
+__all__ = [
+    "ConvexObjective",
+    "ConvexPoint",
+    "HingeObjective",
+    "HingePoint",
+    "MarginObjective",
+    "MarginPoint",
+    "MeanLoss",
+    "MeanLossPoint",
+    "QuadraticObjective",
+    "ScaledObjective",
+    "ScoreSample",
+    "SmoothObjective",
+    "SmoothPoint",
+    "SquaredObjective",
+    "SumOfQuadratics",
+    "prior_scale",
+]

@@ -1,0 +1,142 @@
+"""The weighted mean of a loss over pairs: what RankSVM minimises, before the penalty."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.design import Design
+from rankwise.losses import HingeLoss, HingeLossPoint, SmoothLoss, SmoothLossPoint
+from rankwise.pairs.graph import Floats, MarginPairs, SmoothedHinge
+
+__all__ = ["HingeObjective", "HingePoint", "HingeSample", "MeanLoss", "MeanLossPoint"]
+
+Rows = npt.NDArray[np.int64]
+
+
+class _MeanOverPairs:
+    """A design and pairs over its rows."""
+
+    def __init__(self, design: Design, pairs: MarginPairs) -> None:
+        self.design = design
+        self.pairs = pairs
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns."""
+        return int(self.design.shape[1])
+
+    @property
+    def n_reads(self) -> int:
+        """How many times the data were read completely so far."""
+        return self.design.reads
+
+    def scores(self, coef: Floats) -> Floats:
+        """Return ``Xw``."""
+        return self.design.dot(coef)
+
+    def pull_back(self, score_gradient: Floats) -> Floats:
+        """Return ``X'u``."""
+        return self.design.tdot(score_gradient)
+
+
+class MeanLoss(_MeanOverPairs):
+    """``(1/Σω) Σ ω loss`` for a smooth loss; implements `SmoothObjective` and `MarginObjective`."""
+
+    def __init__(self, design: Design, pairs: MarginPairs, loss: SmoothLoss) -> None:
+        super().__init__(design, pairs)
+        self._loss = loss
+
+    def at(self, coef: Floats) -> MeanLossPoint:
+        """Evaluate at a coefficient vector."""
+        return self.at_scores(self.scores(coef))
+
+    def at_scores(self, scores: Floats) -> MeanLossPoint:
+        """Evaluate where the scores are known."""
+        return MeanLossPoint(self, self._loss.at(self.pairs, scores))
+
+    def sample(self, n_rows: int) -> None:
+        """None: the solvers of smooth losses look at all rows."""
+
+
+class _MeanPoint:
+    def __init__(self, objective: _MeanOverPairs, point: Any) -> None:
+        self._objective = objective
+        self._point = point
+
+    @cached_property
+    def value(self) -> Floats:
+        """The mean loss."""
+        return np.asarray(self._point.value / self._objective.pairs.weight)
+
+    @cached_property
+    def score_gradient(self) -> Floats:
+        """A subgradient with respect to the scores."""
+        gradient: Floats = self._point.gradient / self._objective.pairs.weight
+        return gradient
+
+    @cached_property
+    def gradient(self) -> Floats:
+        """A subgradient with respect to the coefficients."""
+        return self._objective.pull_back(self.score_gradient)
+
+
+class MeanLossPoint(_MeanPoint):
+    """The mean of a smooth loss at some scores."""
+
+    def __init__(self, objective: MeanLoss, point: SmoothLossPoint) -> None:
+        super().__init__(objective, point)
+
+    def score_hessian_product(self, v: Floats) -> Floats:
+        """Apply the Hessian with respect to the scores; no data are read for it."""
+        image: Floats = self._point.hessian_product(v) / self._objective.pairs.weight
+        return image
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply the Hessian: two reads."""
+        return self._objective.pull_back(self.score_hessian_product(self._objective.scores(v)))
+
+
+class HingeObjective(_MeanOverPairs):
+    """``(1/Σω) Σ ω max(0, t)``; implements `ConvexObjective` and `MarginObjective`, and can be smoothed."""
+
+    def at(self, coef: Floats) -> HingePoint:
+        """Evaluate at a coefficient vector."""
+        return self.at_scores(self.scores(coef))
+
+    def at_scores(self, scores: Floats) -> HingePoint:
+        """Evaluate where the scores are known."""
+        return HingePoint(self, HingeLoss().at(self.pairs, scores))
+
+    def sample(self, n_rows: int) -> HingeSample | None:
+        """Return the mean hinge over the pairs of about so many rows."""
+        thinned = self.pairs.thinned(n_rows)
+        return None if thinned is None else HingeSample(self, *thinned)
+
+
+class HingeSample(_MeanOverPairs):
+    """The mean hinge over the pairs of some rows."""
+
+    def __init__(self, objective: HingeObjective, rows: Rows, pairs: MarginPairs) -> None:
+        super().__init__(objective.design, pairs)
+        self.rows = rows
+
+    def at_scores(self, scores: Floats) -> HingePoint:
+        """Evaluate where the scores of those rows are known."""
+        return HingePoint(self, HingeLoss().at(self.pairs, scores))
+
+
+class HingePoint(_MeanPoint):
+    """The mean hinge at some scores."""
+
+    def __init__(self, objective: _MeanOverPairs, point: HingeLossPoint) -> None:
+        super().__init__(objective, point)
+
+    def smoothed(self, delta: float) -> SmoothedHinge:
+        """Return the mean Huberised hinge at the same scores."""
+        total = self._objective.pairs.weight
+        point: SmoothedHinge = self._point.smoothed(delta)
+        return SmoothedHinge(point.value / total, point.gradient / total, point.active / total)

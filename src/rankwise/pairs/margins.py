@@ -1,0 +1,151 @@
+"""Explicit preferences with margins: which of them are violated, and what that costs, in O(pairs).
+
+The margin of a pair is its wanted difference. A tie (magnitude 0) has no winner that a margin could protect, so it
+takes no part, and neither does a pair of weight 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.pairs.graph import Floats, SmoothedHinge
+from rankwise.pairs.preferences import PreferenceGraph
+
+__all__ = ["PreferenceMargins", "ViolatedPreferences"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class PreferenceMargins:
+    """Listed pairs that have a winner; implements `ListedPairs`.
+
+    Attributes
+    ----------
+    n_rows : int
+    winner, loser : (pairs,) int64
+    pair_weight : (pairs,) float64
+    margin : (pairs,) float64
+    """
+
+    n_rows: int
+    winner: Ints
+    loser: Ints
+    pair_weight: Floats
+    margin: Floats
+
+    @classmethod
+    def of_graph(cls, graph: PreferenceGraph) -> PreferenceMargins:
+        """Keep the pairs that weigh something and have a winner."""
+        kept = np.flatnonzero(graph.is_ordered)
+        return cls(
+            graph.n_rows,
+            graph.winner[kept],
+            graph.loser[kept],
+            graph.pair_weight[kept],
+            graph.difference[kept],
+        )
+
+    @cached_property
+    def weight(self) -> float:
+        """The total weight of the pairs."""
+        return float(self.pair_weight.sum())
+
+    def differences(self, values: Floats) -> Floats:
+        """Return winner minus loser, pair by pair."""
+        difference: Floats = values[self.winner] - values[self.loser]
+        return difference
+
+    def at_rows(self, per_pair: Floats) -> Floats:
+        """Return for each row what its pairs won minus what they lost."""
+        return _at_rows(self.winner, self.loser, per_pair, self.n_rows)
+
+    def at(self, scores: Floats) -> ViolatedPreferences:
+        """Return the pairs that are violated at some scores."""
+        slack = self.margin - self.differences(scores)
+        inside = np.flatnonzero(slack > 0)
+        return ViolatedPreferences(
+            self.n_rows,
+            self.winner[inside],
+            self.loser[inside],
+            self.pair_weight[inside],
+            self.margin[inside],
+            slack[inside],
+        )
+
+    def thinned(self, n_rows: int) -> None:
+        """None: listed pairs are cheap to look at, and rows share few of them."""
+
+
+@dataclass(frozen=True)
+class ViolatedPreferences:
+    """Listed pairs inside their margin at some scores; implements `ViolatedPairs`.
+
+    Attributes
+    ----------
+    slack : (pairs,) float64
+        By how much each pair misses its margin.
+    """
+
+    n_rows: int
+    winner: Ints
+    loser: Ints
+    pair_weight: Floats
+    margin: Floats
+    slack: Floats
+
+    blocks = None
+
+    @cached_property
+    def weight(self) -> float:
+        """The total weight of the violated pairs."""
+        return float(self.pair_weight.sum())
+
+    @cached_property
+    def net_wins(self) -> Floats:
+        """For each row the violated weight it should win minus the one it should lose."""
+        return self._at_rows(self.pair_weight)
+
+    @property
+    def pull(self) -> Floats:
+        """``r = A'Ωz``."""
+        return self._at_rows(self.pair_weight * self.margin)
+
+    @property
+    def constant(self) -> Floats:
+        """``c = z'Ωz``."""
+        return np.array(self.pair_weight @ self.margin**2)
+
+    def hinge(self) -> float:
+        """Return ``Σ ω t``."""
+        return float(self.pair_weight @ self.slack)
+
+    def squared_hinge(self) -> tuple[float, Floats]:
+        """Return ``Σ ω t²`` and its derivative by the scores."""
+        weighted = self.pair_weight * self.slack
+        return float(weighted @ self.slack), -2 * self._at_rows(weighted)
+
+    def smoothed(self, delta: float) -> SmoothedHinge:
+        """Return the Huberised hinge at the same scores."""
+        slope = np.minimum(self.slack / delta, 1.0)
+        value = self.pair_weight @ (slope * (self.slack - delta * slope / 2))
+        weighted = self.pair_weight * slope
+        return SmoothedHinge(float(value), -self._at_rows(weighted), float(weighted @ self.margin))
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Return ``L_V v`` for a vector or a (rows, columns) block."""
+        if v.ndim == 2:
+            return np.column_stack([self.laplacian(column) for column in v.T])
+        return self._at_rows(self.pair_weight * (v[self.winner] - v[self.loser]))
+
+    def _at_rows(self, per_pair: Floats) -> Floats:
+        return _at_rows(self.winner, self.loser, per_pair, self.n_rows)
+
+
+def _at_rows(winner: Ints, loser: Ints, per_pair: Floats, n_rows: int) -> Floats:
+    won = np.bincount(winner, weights=per_pair, minlength=n_rows)
+    return np.asarray(won - np.bincount(loser, weights=per_pair, minlength=n_rows), dtype=np.float64)

@@ -1,0 +1,368 @@
+"""RankSVM as a user meets it: models, certificates, invariances, and every kind of bad input."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse.linalg import aslinearoperator
+from sklearn.exceptions import ConvergenceWarning
+
+from oracles import label_pairs
+from rankwise import RankSVM, RankSVMCV
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UnsuitableSolverError
+from rankwise.metrics import pairwise_error
+from strategies import make_problem
+
+EVERY = [
+    ("hinge", "smoothing"),
+    ("hinge", "bundle"),
+    ("squared_hinge", "newton"),
+    ("squared_hinge", "bundle"),
+]
+
+
+def fit(problem, **options):
+    model = RankSVM(**{"alpha": 1e-2, "tol": 1e-7, **options})
+    return model.fit(problem.X, problem.y, qid=problem.qid, sample_weight=problem.sample_weight)
+
+
+def objective(problem, coef, loss="hinge", alpha=1e-2, query_weight="equal"):
+    """The weighted mean over explicit pairs, plus the penalty."""
+    pairs = label_pairs(
+        problem.y,
+        problem.qid,
+        ties="exclude",
+        cost="unit",
+        query_weight=query_weight,
+        sample_weight=problem.sample_weight,
+    )
+    scores = problem.X @ coef
+    t = np.maximum(0, 1 - (scores[pairs.winner] - scores[pairs.loser]))
+    return pairs.weight @ (t if loss == "hinge" else t**2) / pairs.weight.sum() + alpha * coef @ coef
+
+
+@pytest.mark.parametrize(("loss", "solver"), EVERY)
+@pytest.mark.parametrize("query_weight", ["equal", "size", "pairs"])
+def test_the_gap_bounds_the_distance_to_the_minimum(loss, solver, query_weight):
+    problem = make_problem(2, rows=80, weighted=True)
+    options = {"loss": loss, "query_weight": query_weight}
+    tight = fit(problem, **options, tol=1e-9)
+    minimum = objective(problem, tight.coef_, **options) - tight.duality_gap_
+    for tol in (1e-1, 1e-3, 1e-5):
+        model = fit(problem, **options, solver=solver, tol=tol)
+        assert objective(problem, model.coef_, **options) - minimum <= model.duality_gap_ + 2e-9
+        assert model.duality_gap_ <= tol
+        assert model.solver_ == solver
+
+
+def test_attributes():
+    problem = make_problem(0)
+    model = fit(problem)
+    assert model.coef_.shape == (5,)
+    assert model.n_pairs_ == label_pairs(problem.y, problem.qid, ties="exclude").winner.size
+    assert model.n_queries_ == len(set(problem.qid))
+    assert model.n_reads_ >= 2 * model.n_iter_
+    assert (model.solver_, model.loss_) == ("smoothing", "hinge")
+    assert fit(problem, loss="squared_hinge").solver_ == "newton"
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(problem.X), model.predict(problem.X))
+
+
+def test_several_outputs_are_separate_fits():
+    problem, other = make_problem(3), make_problem(4)
+    Y = np.column_stack([problem.y, other.y])
+    model = RankSVM(1e-2, tol=1e-8).fit(problem.X, Y, problem.qid)
+    assert model.coef_.shape == (2, 5)
+    assert model.duality_gap_.shape == (2,)
+    for column in range(2):
+        one = RankSVM(1e-2, tol=1e-8).fit(problem.X, Y[:, column], problem.qid)
+        np.testing.assert_allclose(model.coef_[column], one.coef_, atol=1e-12)
+    assert RankSVM(1e-2).fit(problem.X, Y[:, :1], problem.qid).coef_.shape == (1, 5)
+
+
+@given(seed=st.integers(0, 10_000), which=st.sampled_from(EVERY), sparse=st.booleans())
+@settings(max_examples=20, deadline=None)
+def test_row_order_and_query_names_change_nothing(seed, which, sparse):
+    loss, solver = which
+    problem = make_problem(seed % 7, rows=60, weighted=seed % 2 == 1)
+    rng = np.random.default_rng(seed)
+    expected = fit(problem, loss=loss, solver=solver)
+    order = rng.permutation(60)
+    names = rng.permutation(10)
+    X = sp.csr_matrix(problem.X[order]) if sparse else problem.X[order]
+    weight = None if problem.sample_weight is None else problem.sample_weight[order]
+    renamed = np.array([f"query {names[q]}" for q in problem.qid])[order]
+    actual = RankSVM(1e-2, tol=1e-7, loss=loss, solver=solver).fit(X, problem.y[order], renamed, weight)
+    # Both are within the gap of a minimum whose curvature is at least 2 alpha.
+    assert np.linalg.norm(actual.coef_ - expected.coef_) <= 2 * np.sqrt(1e-7 / 1e-2)
+
+
+@pytest.mark.parametrize(("loss", "solver"), EVERY)
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+def test_weight_two_is_duplication_and_weight_zero_removal(loss, solver, query_weight):
+    problem = make_problem(5)
+    options = {"query_weight": query_weight, "loss": loss, "solver": solver, "tol": 1e-9, "alpha": 1e-2}
+    weight = np.random.default_rng(0).integers(0, 3, size=problem.y.size)
+    rows = np.repeat(np.arange(problem.y.size), weight)
+    expected = RankSVM(**options).fit(problem.X[rows], problem.y[rows], problem.qid[rows])
+    actual = RankSVM(**options).fit(problem.X, problem.y, problem.qid, weight)
+    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=2 * np.sqrt(1e-9 / 1e-2))
+
+
+def test_shifts_inside_queries_and_importance():
+    problem = make_problem(6)
+    shifted = make_problem(6)
+    shifted.X = problem.X + np.random.default_rng(0).normal(size=(20, 5))[problem.qid]
+    np.testing.assert_allclose(fit(shifted).coef_, fit(problem).coef_, atol=1e-2)
+    only = RankSVM(1e-2, tol=1e-8).fit(
+        problem.X, problem.y, problem.qid, query_importance=dict.fromkeys((1, 2), 0.0)
+    )
+    kept = ~np.isin(problem.qid, (1, 2))
+    without = RankSVM(1e-2, tol=1e-8).fit(problem.X[kept], problem.y[kept], problem.qid[kept])
+    np.testing.assert_allclose(only.coef_, without.coef_, atol=2e-3)
+
+
+def test_storages():
+    problem = make_problem(7)
+    expected = fit(problem).coef_
+    for X in (sp.csr_matrix(problem.X), aslinearoperator(problem.X), problem.X.astype(np.float32)):
+        model = RankSVM(1e-2, tol=1e-7).fit(X, problem.y, problem.qid)
+        np.testing.assert_allclose(model.coef_, expected, atol=7e-3)
+
+
+def test_warm_start():
+    problem = make_problem(8, rows=200, features=20, queries=1, real=True)
+    model = RankSVM(1e-4, tol=1e-6, warm_start=True).fit(problem.X, problem.y)
+    first = model.n_iter_
+    assert model.fit(problem.X, problem.y).n_iter_ < first
+    model.fit(problem.X[:, :3], problem.y)  # other columns: the old start is of no use
+    assert model.coef_.shape == (3,)
+
+
+@pytest.mark.parametrize("solver", ["smoothing", "bundle"])
+@pytest.mark.parametrize("with_eval_set", [True, False])
+def test_early_stopping_keeps_the_iterate_that_held_out_rows_like_best(solver, with_eval_set):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 60))
+    y = X[:, 0] + 2 * rng.normal(size=400)
+    qid = np.arange(400) // 10
+    model = RankSVM(1e-6, tol=1e-9, early_stopping=True, patience=5, solver=solver)
+    eval_set = (X[300:], y[300:], qid[300:]) if with_eval_set else None
+    model.fit(X[:300], y[:300], qid[:300], eval_set=eval_set)
+    assert len(model.history_) == model.best_iteration_ + 5
+    assert min(model.history_) == model.history_[model.best_iteration_ - 1]
+    if with_eval_set:
+        error = pairwise_error(y[300:], model.predict(X[300:]), qid[300:])
+        assert error == pytest.approx(min(model.history_))
+
+
+def test_early_stopping_of_several_outputs():
+    problem = make_problem(3, rows=200, queries=20)
+    Y = np.column_stack([problem.y, -problem.y])
+    model = RankSVM(1e-4, early_stopping=True, scoring="ndcg@5").fit(problem.X, Y - Y.min(), problem.qid)
+    assert len(model.history_) == 2
+    assert model.best_iteration_.shape == (2,)
+
+
+@pytest.mark.parametrize(("loss", "solver"), EVERY)
+def test_interruption_keeps_the_best_model(loss, solver, monkeypatch):
+    problem = make_problem(1, rows=200, features=20)
+    calls = {"n": 0}
+    from rankwise.estimators import margin_fit  # noqa: PLC0415
+
+    def interrupt(self, text):
+        calls["n"] += 1
+        if calls["n"] == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(margin_fit.ProgressLine, "update", interrupt)
+    with pytest.warns(ConvergenceWarning, match="interrupted"):
+        model = fit(problem, loss=loss, solver=solver, alpha=1e-5, tol=1e-9)
+    assert model.coef_.any()
+    assert model.duality_gap_ > 1e-9
+    monkeypatch.undo()
+    tight = fit(problem, loss=loss, alpha=1e-5, tol=1e-7)
+    excess = objective(problem, model.coef_, loss, 1e-5) - objective(problem, tight.coef_, loss, 1e-5)
+    assert excess <= model.duality_gap_ + 1e-7
+
+
+def test_tol_zero_and_max_iter_warn():
+    problem = make_problem(1)
+    with pytest.warns(ConvergenceWarning, match="duality gap"):
+        model = fit(problem, tol=0.0, max_iter=500)
+    assert model.duality_gap_ < 1e-6
+    with pytest.warns(ConvergenceWarning, match="max_iter was reached"):
+        fit(problem, tol=1e-9, max_iter=2, alpha=1e-6)
+
+
+def test_pairs_that_are_outside_the_margin_already():
+    """Separable data and a start that satisfies every pair: nothing pulls but the penalty."""
+    X = np.array([[0.0], [10.0], [20.0], [30.0]])
+    model = RankSVM(1e-6, tol=1e-9, warm_start=True).fit(X, [0, 1, 2, 3])
+    assert model.coef_[0] == pytest.approx(0.1, rel=1e-2)
+    model.coef_ = np.array([50.0])
+    model.fit(X, [0, 1, 2, 3])
+    assert model.coef_[0] == pytest.approx(0.1, rel=1e-2)
+
+
+@pytest.mark.parametrize("levels", [2, None])
+def test_one_query_of_many_rows_and_many_labels(levels):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 3)).astype(np.float32)
+    y = X @ [1.0, -1.0, 0.0] + rng.normal(size=20_000)
+    y = y if levels is None else (y > 0).astype(float)
+    model = RankSVM(1e-3).fit(X, y)
+    assert model.n_pairs_ > 9e7
+    assert model.score(X, y) > 0.75
+    assert model.duality_gap_ <= 1e-3
+
+
+class TestListedPairs:
+    def data(self, seed=0):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(50, 4))
+        winner = rng.integers(0, 50, size=200)
+        pairs = np.column_stack([winner, (winner + rng.integers(1, 50, size=200)) % 50])
+        better = (X[pairs[:, 0]] - X[pairs[:, 1]]) @ [1.0, -2.0, 0.0, 1.0] + rng.normal(size=200) > 0
+        pairs[~better] = pairs[~better, ::-1]
+        return X, pairs, rng.random(200) + 0.5, rng.random(200)
+
+    @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+    def test_margins_and_weights(self, loss):
+        X, pairs, magnitude, weight = self.data()
+        D = X[pairs[:, 0]] - X[pairs[:, 1]]
+
+        def value(w):
+            t = np.maximum(0, magnitude - D @ w)
+            return weight @ (t if loss == "hinge" else t**2) / weight.sum() + 1e-2 * w @ w
+
+        model = RankSVM(1e-2, loss=loss, tol=1e-7).fit_pairs(X, pairs, magnitude, weight)
+        rng = np.random.default_rng(1)
+        for scale in (1e-3, 1e-1):
+            for _ in range(50):
+                other = model.coef_ + scale * rng.normal(size=4)
+                assert value(model.coef_) <= value(other) + 1e-7
+        assert model.score_pairs(X, pairs) > 0.7
+
+    def test_labels_are_a_list_of_pairs(self):
+        problem = make_problem(2)
+        listed = label_pairs(problem.y, problem.qid, ties="exclude", cost="unit", query_weight="equal")
+        expected = fit(problem, tol=1e-9)
+        edges = np.column_stack([listed.winner, listed.loser])
+        model = RankSVM(1e-2, tol=1e-9).fit_pairs(problem.X, edges, weight=listed.weight)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-3)
+
+    def test_logistic_gives_probabilities(self):
+        X, pairs, _, weight = self.data()
+        model = RankSVM(1e-3, loss="logistic", tol=1e-8).fit_pairs(X, pairs, weight=weight)
+        p = model.predict_pairs(X[pairs[:, 0]], X[pairs[:, 1]])
+        assert ((p > 0) & (p < 1)).all()
+        np.testing.assert_allclose(p + model.predict_pairs(X[pairs[:, 1]], X[pairs[:, 0]]), 1.0)
+        hinge = RankSVM(1e-3).fit_pairs(X, pairs)
+        assert hinge.predict_pairs(X[pairs[:, 0]], X[pairs[:, 1]]).max() > 1
+
+    def test_bad_pairs(self):
+        X, pairs, magnitude, _ = self.data()
+        with pytest.raises(InvalidInputError, match="Hint"):
+            RankSVM().fit_pairs(X, pairs, np.where(magnitude > 1, np.inf, magnitude))
+        with pytest.raises(InvalidInputError, match="two opposite pairs"):
+            RankSVM(loss="logistic").fit_pairs(X, pairs, magnitude)
+        with pytest.raises(NoPairsError):
+            RankSVM().fit_pairs(X, pairs, 0.0)
+        with pytest.raises(InvalidInputError, match="use fit_pairs"):
+            RankSVM(loss="logistic").fit(X, np.arange(50))
+
+
+class TestChoosingAlpha:
+    def problem(self):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(400, 30))
+        y = X[:, 0] - X[:, 1] + 3 * rng.normal(size=400)
+        return X, y, np.arange(400) // 10
+
+    @pytest.mark.parametrize("grouped", [True, False])
+    def test_folds(self, grouped):
+        X, y, qid = self.problem()
+        qid = qid if grouped else None
+        model = RankSVMCV(alphas=[1e-4, 1.0, 1e-2], tol=1e-5).fit(X, y, qid)
+        assert model.alphas_.tolist() == [1e-4, 1e-2, 1.0]
+        assert model.cv_errors_.shape == (3,)
+        assert model.best_score_ == model.cv_errors_.min()
+        assert model.cv_ == f"5 folds of {'queries' if grouped else 'rows'}"
+        alone = RankSVM(model.alpha_, tol=1e-7).fit(X, y, qid)
+        assert np.linalg.norm(model.coef_ - alone.coef_) <= np.sqrt(2e-5 / model.alpha_)
+
+    def test_an_evaluation_set(self):
+        X, y, qid = self.problem()
+        held = qid >= 30
+        model = RankSVMCV(alphas=[1e-4, 1e-1, 1.0], tol=1e-6)
+        model.fit(X[~held], y[~held], qid[~held], eval_set=(X[held], y[held], qid[held]))
+        for alpha, error in zip(model.alphas_, model.cv_errors_, strict=True):
+            one = RankSVM(alpha, tol=1e-6).fit(X[~held], y[~held], qid[~held])
+            assert pairwise_error(y[held], one.predict(X[held]), qid[held]) == pytest.approx(error, abs=0.02)
+        assert model.best_score_ == pytest.approx(pairwise_error(y[held], model.predict(X[held]), qid[held]))
+
+    def test_several_outputs_and_gains(self):
+        X, y, qid = self.problem()
+        Y = np.column_stack([y > 0, y > 1]).astype(float)
+        model = RankSVMCV(alphas=[1e-3, 1e-1], scoring="ndcg", cv=3, loss="squared_hinge").fit(X, Y, qid)
+        assert model.cv_errors_.shape == (2, 2)
+        assert model.alpha_.shape == (2,)
+        assert (model.best_score_ == model.cv_errors_.max(axis=0)).all()
+        assert model.coef_.shape == (2, 30)
+
+    def test_bad_grids(self):
+        X, y, qid = self.problem()
+        with pytest.raises(InvalidInputError, match="contains 0"):
+            RankSVMCV(alphas=[0.0, 1.0]).fit(X, y, qid)
+        with pytest.raises(InvalidInputError, match="cv=1"):
+            RankSVMCV(cv=1).fit(X, y, qid)
+        with pytest.raises(MissingQueriesError):
+            RankSVMCV().fit(X, y, qid, eval_set=(X, y))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": -1.0}, "alpha"),
+        ({"alpha": 0.0}, "alpha=0"),
+        ({"alpha": np.nan}, "alpha"),
+        ({"tol": -1e-3}, "tol"),
+        ({"loss": "hing"}, "did you mean 'hinge'"),
+        ({"solver": "cg"}, "solver"),
+        ({"query_weight": "one"}, "query_weight"),
+        ({"max_iter": 0}, "max_iter"),
+        ({"patience": 0}, "patience"),
+        ({"validation_fraction": 1.5}, "validation_fraction"),
+        ({"n_threads": 0}, "n_threads"),
+        ({"scoring": "ndgc"}, "ndcg"),
+    ],
+)
+def test_bad_parameters(options, message):
+    problem = make_problem(0)
+    with pytest.raises(InvalidInputError, match=message):
+        fit(problem, **options)
+
+
+@pytest.mark.parametrize(("loss", "solver"), [("hinge", "newton"), ("squared_hinge", "smoothing")])
+def test_solvers_that_cannot(loss, solver):
+    with pytest.raises(UnsuitableSolverError, match="Hint: use solver='auto'"):
+        fit(make_problem(0), loss=loss, solver=solver)
+
+
+def test_bad_data():
+    problem = make_problem(0)
+    with pytest.raises(NoPairsError):
+        RankSVM().fit(problem.X, np.ones(40))
+    with pytest.raises(InvalidInputError, match="Hint"):
+        RankSVM().fit(np.where(problem.X > 2, np.nan, problem.X), problem.y)
+    with pytest.raises(InvalidInputError, match="Hint"):
+        RankSVM().fit(problem.X, np.where(problem.y > 1, np.inf, problem.y))
+    with pytest.raises(InvalidInputError, match="nothing looks at it"):
+        RankSVM().fit(problem.X, problem.y, eval_set=(problem.X, problem.y))
+    model = fit(problem)
+    with pytest.raises(MissingQueriesError):
+        model.score(problem.X, problem.y)

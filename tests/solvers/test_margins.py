@@ -1,0 +1,196 @@
+"""The solvers of losses with margins: agreement, honest certificates, bounded work."""
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+from oracles import label_pairs
+from rankwise.data.queries import encode_queries, one_query
+from rankwise.design import as_design
+from rankwise.losses import LogisticLoss, SquaredHingeLoss
+from rankwise.objectives import HingeObjective, MeanLoss
+from rankwise.pairs.labels import find_levels, pair_scale
+from rankwise.pairs.margins import PreferenceMargins
+from rankwise.pairs.preferences import preference_graph
+from rankwise.pairs.violations import ViolationSweep
+from rankwise.solvers import bundle
+from rankwise.solvers.bundle import minimise_by_planes
+from rankwise.solvers.certificate import LowerBound
+from rankwise.solvers.newton import minimise_by_newton
+from rankwise.solvers.smoothing import minimise_smoothed
+from rankwise.solvers.solution import Status
+from strategies import make_problem
+
+
+def plain(objective, alpha, **options):
+    return minimise_by_planes(objective, alpha, line_search=False, **options)
+
+
+HINGE = {"smoothing": minimise_smoothed, "bundle": minimise_by_planes, "plain": plain}
+SMOOTH = {"newton": minimise_by_newton, "bundle": minimise_by_planes}
+
+
+def sweep_of(problem):
+    queries = one_query(problem.y.size) if problem.qid is None else encode_queries(problem.qid)
+    levels = find_levels(problem.y, queries, problem.sample_weight)
+    return ViolationSweep.from_levels(
+        levels, queries, row_weight=problem.sample_weight, scale=pair_scale(levels, "equal")
+    )
+
+
+def objectives(loss, **options):
+    problem = make_problem(1, rows=80, features=6, **options)
+    return (
+        HingeObjective(as_design(problem.X), sweep_of(problem))
+        if loss == "hinge"
+        else MeanLoss(as_design(problem.X), sweep_of(problem), SquaredHingeLoss())
+    )
+
+
+def value(objective, alpha, coef):
+    return float(objective.at(coef).value) + alpha * coef @ coef
+
+
+def by_linear_constraints(problem, alpha):
+    """The hinge problem's minimum from its dual over explicit pairs, by a bounded quasi-Newton method."""
+    pairs = label_pairs(problem.y, problem.qid, ties="exclude", cost="unit", query_weight="equal")
+    D = problem.X[pairs.winner] - problem.X[pairs.loser]
+    share = pairs.weight / pairs.weight.sum()
+
+    def negative_dual(a):
+        v = D.T @ (share * a)
+        return v @ v / (4 * alpha) - share @ a, share * (D @ v / (2 * alpha) - 1)
+
+    result = scipy.optimize.minimize(
+        negative_dual,
+        np.full(share.size, 0.5),
+        jac=True,
+        bounds=[(0, 1)] * share.size,
+        method="L-BFGS-B",
+        options={"maxiter": 20000, "maxfun": 50000, "ftol": 1e-15, "gtol": 1e-10},
+    )
+    return -result.fun
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-3])
+def test_the_minimum_is_that_of_the_dual_over_explicit_pairs(alpha):
+    problem = make_problem(1, rows=40)
+    objective = HingeObjective(as_design(problem.X), sweep_of(problem))
+    solution = minimise_smoothed(objective, alpha, tol=1e-8)
+    assert value(objective, alpha, solution.coef) == pytest.approx(
+        by_linear_constraints(problem, alpha), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("options", [{}, {"queries": 1, "real": True}, {"weighted": True}, {"levels": 2}])
+@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_all_solvers_agree_to_the_stated_gap(loss, alpha, options):
+    objective = objectives(loss, **options)
+    solvers = HINGE if loss == "hinge" else SMOOTH
+    tight = next(iter(solvers.values()))(objective, alpha, tol=1e-9)
+    assert tight.status is Status.CONVERGED
+    minimum = value(objective, alpha, tight.coef) - tight.certificate  # at most the true minimum
+    for name, solve in solvers.items():
+        for tol in (1e-2, 1e-4):
+            solution = solve(objective, alpha, tol=tol)
+            assert solution.status is Status.CONVERGED, name
+            excess = value(objective, alpha, solution.coef) - minimum
+            assert excess <= solution.certificate + 2e-9, name
+            assert solution.certificate <= tol, name
+            assert len(solution.history) in {solution.n_iter, solution.n_iter + 1}
+            assert solution.n_reads <= 2 * solution.n_iter + 20 or name == "newton"
+
+
+def test_logistic_agrees_with_bfgs_on_explicit_pairs():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    winner = rng.integers(0, 30, size=80)
+    loser = (winner + rng.integers(1, 30, size=80)) % 30
+    weight = rng.random(80)
+    graph = preference_graph(winner, loser, 30, weight=weight)
+    objective = MeanLoss(as_design(X), PreferenceMargins.of_graph(graph), LogisticLoss())
+    D = X[winner] - X[loser]
+    expected = scipy.optimize.minimize(
+        lambda w: weight @ np.logaddexp(0, -D @ w) / weight.sum() + 0.01 * w @ w, np.zeros(4), tol=1e-10
+    )
+    for solve in SMOOTH.values():
+        solution = solve(objective, 0.01, tol=1e-8)
+        assert value(objective, 0.01, solution.coef) == pytest.approx(expected.fun, abs=1e-7)
+
+
+@pytest.mark.parametrize("rows", [200, 2000])
+@pytest.mark.parametrize(("alpha", "tol"), [(1e-2, 1e-2), (1e-3, 1e-2), (1e-3, 1e-3)])
+def test_iterations_of_plain_planes_stay_within_the_papers_bound(rows, alpha, tol):
+    """Teo et al.: log2(value at 0 / ...) + 8 G²/(λ tol) iterations, G the largest gradient; independent of rows."""
+    problem = make_problem(0, rows=rows, features=10, queries=1, real=True)
+    objective = HingeObjective(as_design(problem.X), sweep_of(problem))
+    solution = plain(objective, alpha, tol=tol)
+    steepest = np.linalg.norm(objective.at(np.zeros(10)).gradient)
+    assert solution.n_iter <= 8 * steepest**2 / (2 * alpha * tol) + 20
+    assert minimise_by_planes(objective, alpha, tol=tol).n_iter <= solution.n_iter + 2
+
+
+def test_a_sampled_line_search_and_dropped_planes_change_nothing(monkeypatch):
+    problem = make_problem(0, rows=400, features=10, queries=1, real=True)
+    objective = HingeObjective(as_design(problem.X), sweep_of(problem))
+    expected = minimise_by_planes(objective, 1e-3, tol=1e-6)
+    monkeypatch.setattr(bundle, "_SAMPLE", 50)
+    monkeypatch.setattr(bundle, "_MOST_PLANES", 12)
+    monkeypatch.setattr(bundle, "_IDLE", 3)
+    solution = minimise_by_planes(objective, 1e-3, tol=1e-5)
+    assert solution.status is Status.CONVERGED
+    assert value(objective, 1e-3, solution.coef) <= value(objective, 1e-3, expected.coef) + 1e-5
+
+
+@pytest.mark.parametrize("solve", [*HINGE.values(), minimise_by_newton])
+def test_tol_zero_ends(solve):
+    objective = objectives("squared_hinge" if solve is minimise_by_newton else "hinge")
+    solution = solve(objective, 1e-2, tol=0.0, max_iter=3000)
+    assert solution.certificate < 1e-6
+    assert solution.status is not Status.STOPPED
+
+
+@pytest.mark.parametrize("solve", [*HINGE.values(), minimise_by_newton])
+def test_the_minimum_as_a_start_needs_no_more_steps(solve):
+    objective = objectives("squared_hinge" if solve is minimise_by_newton else "hinge")
+    tight = solve(objective, 1e-2, tol=1e-7)
+    again = solve(objective, 1e-2, tol=1e-3, start=tight.coef)
+    assert again.n_iter <= max(3, solve(objective, 1e-2, tol=1e-3).n_iter)
+    assert again.status is Status.CONVERGED
+
+
+@pytest.mark.parametrize("solve", [*HINGE.values(), minimise_by_newton])
+def test_a_monitor_can_stop(solve):
+    objective = objectives("squared_hinge" if solve is minimise_by_newton else "hinge")
+    seen = []
+
+    def monitor(coef, gap, n_iter):
+        seen.append((coef.copy(), gap))
+        return n_iter >= 2
+
+    solution = solve(objective, 1e-4, tol=1e-9, monitor=monitor)
+    assert solution.status is Status.STOPPED
+    np.testing.assert_array_equal(solution.coef, seen[-1][0])
+    assert solution.certificate == seen[-1][1]
+
+
+@pytest.mark.parametrize("solve", [*HINGE.values(), minimise_by_newton])
+def test_max_iter(solve):
+    objective = objectives("squared_hinge" if solve is minimise_by_newton else "hinge")
+    solution = solve(objective, 1e-5, tol=1e-9, max_iter=2)
+    assert solution.n_iter == 2
+    assert solution.status is Status.MAX_ITER
+
+
+def test_a_lower_bound_never_falls_and_never_exceeds_the_minimum():
+    objective = objectives("hinge")
+    minimum = value(objective, 0.01, minimise_smoothed(objective, 0.01, tol=1e-10).coef)
+    bound, before = LowerBound(0.01), -np.inf
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        coef = rng.normal(size=objective.n_features)
+        point = objective.at(coef)
+        bound.add(point.gradient, float(point.value) - point.gradient @ coef)
+        assert before <= bound.value <= minimum
+        before = bound.value

@@ -1,0 +1,60 @@
+"""The simplex quadratic program against an interior-point solver, near-singular Gram matrices included."""
+
+import numpy as np
+import piqp
+import pytest
+import scipy.sparse as sp
+
+from rankwise.solvers.simplex_qp import minimise_on_simplex, simplex_gap
+
+
+def by_interior_point(H, b):
+    size = b.size
+    solver = piqp.DenseSolver()
+    solver.settings.eps_abs = solver.settings.eps_rel = 1e-12
+    solver.setup(H, -b, np.ones((1, size)), np.ones(1), x_l=np.zeros(size))
+    solver.solve()
+    x = np.maximum(solver.result.x, 0)
+    return x / x.sum()
+
+
+def value(H, b, x):
+    return x @ H @ x / 2 - b @ x
+
+
+def planes(size, features, noise, seed):
+    """Gradients that resemble each other more and more, as late cutting planes do."""
+    rng = np.random.default_rng(seed)
+    base = rng.normal(size=features)
+    A = base + noise * rng.normal(size=(size, features)) * np.geomspace(1, 1e-4, size)[:, None]
+    return A @ A.T, rng.random(size) * np.geomspace(1, 1e-6, size)
+
+
+@pytest.mark.parametrize("size", [1, 2, 10, 50, 200])
+@pytest.mark.parametrize(("features", "noise"), [(300, 1.0), (300, 1e-4), (5, 1.0), (3, 1e-6)])
+def test_agrees_with_an_interior_point(size, features, noise):
+    H, b = planes(size, features, noise, size)
+    x = minimise_on_simplex(H, b)
+    assert x.min() >= 0
+    assert x.sum() == pytest.approx(1)
+    unit = np.abs(H).max()
+    assert simplex_gap(H, b, x) <= 1e-10 * unit
+    assert value(H, b, x) <= value(H, b, by_interior_point(H, b)) + 1e-9 * unit
+
+
+def test_a_warm_start_changes_nothing():
+    H, b = planes(40, 8, 0.1, 3)
+    cold = minimise_on_simplex(H, b)
+    warm = minimise_on_simplex(H, b, np.full(40, 1 / 40))
+    assert value(H, b, warm) == pytest.approx(value(H, b, cold), abs=1e-12)
+
+
+def test_degenerate_problems():
+    assert minimise_on_simplex(np.zeros((1, 1)), np.zeros(1)).tolist() == [1.0]
+    x = minimise_on_simplex(np.zeros((3, 3)), np.array([0.0, 2.0, 1.0]))
+    assert x.tolist() == [0.0, 1.0, 0.0]
+    x = minimise_on_simplex(np.ones((4, 4)), np.ones(4))
+    assert x.sum() == pytest.approx(1)
+    H = sp.random(30, 30, density=0.1, random_state=0).toarray()
+    H = H @ H.T
+    assert simplex_gap(H, np.zeros(30), minimise_on_simplex(H, np.zeros(30))) <= 1e-12
