@@ -19,7 +19,7 @@ from rankwise.estimators.folds import held_out_pairs
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
-from rankwise.estimators.surface_search import SurfaceSearch
+from rankwise.estimators.surface_search import EXACT, SurfaceSearch
 from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.metrics import Metric, get_metric
@@ -271,7 +271,7 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
             alphas=np.array([float(self.alpha)]),
             candidates=[0],
             patience=self.patience,
-            tol=self.tol,
+            tol=min(float(self.tol), EXACT),
             max_iter=_EARLY_STOPPED if self.max_iter is None else self.max_iter,
         )
         trial = search.run(self.scaling, jury)

@@ -11,16 +11,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.design import Design
 from rankwise.estimators.folds import check_cv, folds_of_pairs, folds_of_rows, judging_share
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.selection import METHODS, best_cells, check_alphas, check_powers
-from rankwise.estimators.surface_search import SurfaceSearch, Trial
+from rankwise.estimators.surface_search import EXACT, SurfaceSearch, Trial
 from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats
+from rankwise.solvers.choose import choose_solver
 
 __all__ = ["RankRLSCV"]
 
@@ -341,6 +343,15 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
                 stacklevel=4,
             )
 
+    def _table_tolerance(self, design: Design) -> float:
+        """Return the residual at which an alpha's column of the table may stay as it is.
+
+        A relative residual says little where columns have very different scales: the large ones dominate it.
+        Only Tikhonov on a design too wide to go on to the end needs to stop there.
+        """
+        runs_long = self.method == "tikhonov" and choose_solver(design) != "direct"
+        return float(self.tol) if runs_long else min(float(self.tol), EXACT)
+
     def _search(self, problem: TrainingProblem, grid: Floats) -> SurfaceSearch:
         # 0 is always in the table, so that early stopping can be read beside the other methods.
         alphas = np.union1d([0.0], grid)
@@ -351,7 +362,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
             alphas,
             [0] if self.method == "early-stopping" else positions,
             patience=self.patience,
-            tol=self.tol,
+            tol=self._table_tolerance(problem.design),
             max_iter=_MAX_ITER if self.max_iter is None else self.max_iter,
         )
 

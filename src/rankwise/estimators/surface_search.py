@@ -14,7 +14,10 @@ from rankwise.pairs.graph import Floats
 from rankwise.resampling import NoRows
 from rankwise.solvers.surface import Cell, Surface, System
 
-__all__ = ["SurfaceSearch", "Trial"]
+# A residual that rounding allows: where it is cheap to go on, only the end of the space ends a run.
+EXACT = 1e-12
+
+__all__ = ["EXACT", "SurfaceSearch", "Trial"]
 
 
 @dataclass

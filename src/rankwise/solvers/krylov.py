@@ -56,7 +56,13 @@ def conjugate_gradients(
         status = Status.CONVERGED  # b = 0: nothing pulls any row, and w = 0 is the minimum
     best = np.inf
     while status is Status.MAX_ITER and n_iter < limit:
-        image = objective.product(direction) + alpha * direction
+        try:
+            image = objective.product(direction) + alpha * direction
+        except KeyboardInterrupt:
+            if n_iter == 0:
+                raise
+            status = Status.INTERRUPTED
+            break
         curvature = _dots(direction, image)
         active = (curvature > 0) & (error > 0)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=active)
