@@ -331,4 +331,4 @@ def test_bad_eval_sets():
 def test_too_few_iterations_warn():
     problem = noisy(16)
     with pytest.warns(ConvergenceWarning, match="max_iter=2.*Hint: raise max_iter"):
-        RankRLSCV(GRID, method="tikhonov", max_iter=2).fit(problem.X, problem.y, problem.qid)
+        RankRLSCV(GRID, cv=5, method="tikhonov", max_iter=2).fit(problem.X, problem.y, problem.qid)

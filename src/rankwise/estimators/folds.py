@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from rankwise.data.validation import check_qid
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.resampling import LeftOutPairs, deal_folds, deal_pairs, share_as_folds
 
-__all__ = ["folds_of_pairs", "folds_of_rows", "held_out_pairs", "judging_share"]
+__all__ = ["folds_of_pairs", "folds_of_rows", "groups_of_pairs", "held_out_pairs", "judging_share"]
 
 _FOLDS = 5
 
@@ -38,6 +40,29 @@ def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[Lef
     what = "pairs" if groups is None else "groups"
     n_folds = _count(cv, int(unit.max()) + 1, what)
     return LeftOutPairs.from_folds(_deal(data, unit, n_folds, seed)), f"{n_folds} folds of {what}"
+
+
+def groups_of_pairs(cv: str, data: PairData, groups: Any) -> tuple[Ints, str]:
+    """Number the groups of pairs that are held out exactly, one at a time; and say in words what they are."""
+    if cv == "leave-pair-out":
+        group, what = _same_rows(data), "leave-pair-out over {} couples of rows"
+    elif groups is not None:
+        group = check_qid(groups, len(data.preferences)).codes
+        what = "leave-query-out over {} groups of pairs"
+    else:
+        winner, loser = data.preferences.winner, data.preferences.loser
+        n_rows = data.design.shape[0]
+        edges = sp.coo_array((np.ones(winner.size), (winner, loser)), shape=(n_rows, n_rows))
+        component = connected_components(edges, directed=False)[1][winner]
+        group = np.unique(component, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        what = "leave-query-out over {} connected components"
+    n_groups = int(group.max()) + 1
+    if n_groups < 2:
+        raise InvalidInputError(
+            f"cv={cv!r} needs pairs that fall into groups, and all of them are connected.",
+            "pass groups, or use a number of folds.",
+        )
+    return group, what.format(n_groups)
 
 
 def held_out_pairs(data: PairData, share: float, seed: int) -> LeftOutPairs:
