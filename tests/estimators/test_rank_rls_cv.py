@@ -213,7 +213,7 @@ def test_pickled_models_predict_and_say_what_they_lost():
     model = RankRLSCV(GRID).fit(*train, eval_set=validation)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(validation[0]), model.predict(validation[0]))
-    with pytest.raises(InvalidInputError, match=r"did not come along.*Hint: call fit again"):
+    with pytest.raises(InvalidInputError, match=r"loaded or copied.*Hint: call fit"):
         again.coef_path(1.0)
 
 

@@ -29,8 +29,8 @@ from rankwise.estimators.selection import judge_differences
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.holdout import PrimalHoldOut, groups_of, held_out_residuals
-from rankwise.kernels import Kernel, MemoryBudget, matrix_rows
-from rankwise.memory import available_memory
+from rankwise.kernels import Kernel, matrix_rows
+from rankwise.memory import MemoryBudget, available_memory
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph

@@ -285,7 +285,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         check_is_fitted(self)
         if not self._lanes:
             raise InvalidInputError(
-                "There is no Krylov space: the model was chosen by exact hold-out, or it was loaded or copied.",
+                "There is no Krylov space: this model was loaded or copied, or chosen by exact hold-out.",
                 "call fit with cv=5, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
             )
         fit, lane = self._lanes[output]
