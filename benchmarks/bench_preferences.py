@@ -3,21 +3,18 @@
 
     bench_preferences.py [--rows 100000] [--most 10000000] [--threads 1]
 
-Prints a table and writes results/preferences_scaling.json. The part that grows with l is the graph's Laplacian; its
+Prints a table and writes results/preferences.json. The part that grows with l is the graph's Laplacian; its
 exponent (the slope in log-log) must be about 1. "whole" is one product X'LXv, "X only" the same without the graph.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import os
-import platform
 import time
-from pathlib import Path
 
 import numpy as np
 
+from harness import plot_growth, write_json
 from rankwise.design import as_design
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.preferences import preference_graph
@@ -65,9 +62,6 @@ def main():
     parser.add_argument("--rows", type=int, default=100_000)
     parser.add_argument("--most", type=int, default=10_000_000)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument(
-        "--out", type=Path, default=Path(__file__).parent / "results" / "preferences_scaling.json"
-    )
     options = parser.parse_args()
     X, _, _ = make(options.rows)
     design = as_design(X, options.threads)
@@ -90,17 +84,16 @@ def main():
         )
     slope = exponent(points, "laplacian")
     print(f"the Laplacian grows as pairs^{slope:.2f}")
-    options.out.parent.mkdir(exist_ok=True)
-    record = {
-        "rows": options.rows,
-        "nonzeros": int(X.nnz),
-        "threads": options.threads,
-        "cpus": os.cpu_count(),
-        "machine": platform.machine(),
-        "exponent": slope,
-        "seconds": points,
-    }
-    options.out.write_text(json.dumps(record, indent=1) + "\n")
+    plot_growth("growth_with_pairs", "pairs", sizes, [point["laplacian"] for point in points], slope)
+    write_json(
+        "preferences",
+        {},
+        rows=options.rows,
+        nonzeros=int(X.nnz),
+        threads=options.threads,
+        exponent=slope,
+        points=points,
+    )
 
 
 if __name__ == "__main__":

@@ -78,7 +78,7 @@ def main():
         )
     excess = results["cg"]["objective"] / results["direct"]["objective"] - 1
     print(f"relative excess of the objective: {excess:.1e} (bar: 1e-3)")
-    write_json("reduced_set", results, **vars(args))
+    write_json("reduced_set", {}, results=results, **vars(args))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,15 @@ import json
 import os
 import platform
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+import numpy as np
+import scipy
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -61,11 +67,65 @@ def print_table(title, timings, *, per=None, unit="ms"):
         )
 
 
+def plot_growth(name, what, sizes, seconds, exponent):
+    """Draw time against size in logarithms, with the fitted line, into benchmarks/results/<name>.png."""
+    import matplotlib as mpl  # noqa: PLC0415
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt  # noqa: PLC0415
+
+    sizes, seconds = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
+    figure, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
+    ax.loglog(sizes, seconds * 1e3, "o", label="measured")
+    centre = np.exp(np.mean(np.log(seconds * 1e3) - exponent * np.log(sizes)))
+    ax.loglog(sizes, centre * sizes**exponent, "-", label=f"{what}^{exponent:.2f}")
+    ax.set(xlabel=what, ylabel="milliseconds a product")
+    ax.legend()
+    RESULTS.mkdir(exist_ok=True)
+    figure.savefig(RESULTS / f"{name}.png", dpi=150)
+    plt.close(figure)
+
+
+_MEMORY = """
+import sys
+import numpy as np, scipy.sparse as sp
+sys.path.insert(0, {here!r})
+{imports}
+load = lambda name: np.load({folder!r} + "/" + name + ".npy")
+X = sp.csr_matrix((load("data"), load("indices"), load("indptr")), shape={shape!r})
+y = load("y")
+def status(key):
+    with open("/proc/self/status") as lines:
+        return next(float(line.split()[1]) / 1024 for line in lines if line.startswith(key))
+with open("/proc/self/clear_refs", "w") as reset:
+    reset.write("5")  # the peak of loading is not the fit's
+before = status("VmRSS")
+{fit}
+print(status("VmHWM") - before)
+"""
+
+
+def peak_memory(X, y, imports, fits):
+    """Run each piece of code on X and y in a process of its own; return the MiB it took beyond the data."""
+    taken = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name, array in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr), ("y", y)):
+            np.save(Path(folder, name), array)
+        for name, fit in fits.items():
+            code = _MEMORY.format(
+                here=str(Path(__file__).parent), folder=folder, shape=X.shape, imports=imports, fit=fit
+            )
+            taken[name] = float(run_python(code))
+    return taken
+
+
+def run_python(code):
+    """Run code in a fresh interpreter; return what it printed."""
+    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+
+
 def environment():
     """What a figure needs beside it to be read later."""
-    import numpy as np  # noqa: PLC0415
-    import scipy  # noqa: PLC0415
-
     return {
         "processor": _processor(),
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from numbers import Integral
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +14,7 @@ import sklearn
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
-from sklearn.model_selection import GroupKFold, cross_validate
+from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_choice, check_qid
@@ -121,7 +123,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
             For ``by="groups"``; anything hashable.
         """
         check_choice("by", self.by, ("pairs", "items", "components", "groups"))
-        if not isinstance(self.n_splits, int) or self.n_splits < 2:
+        if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
             raise InvalidInputError(f"n_splits={self.n_splits!r} makes no folds.", "use 2 or more.")
         edges = np.asarray(X)
         preferences = check_pairs(edges, int(edges.max(initial=0)) + 1 if edges.dtype.kind in "iuf" else 0)
@@ -189,15 +191,15 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    metric : str
-        A name of `rankwise.metrics.METRICS`.
+    metric : str or Metric
+        As for `rankwise.metrics.get_metric`.
     global_ranking : bool, default=False
         Whether all rows form one ranking, so that no query ids are needed.
     """
 
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
-    def __init__(self, metric: str, *, global_ranking: bool = False) -> None:
+    def __init__(self, metric: str | Metric, *, global_ranking: bool = False) -> None:
         self.metric = metric
         self.global_ranking = global_ranking
 
@@ -219,13 +221,13 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
         return value if metric.greater_is_better else -value
 
 
-def make_ranking_scorer(metric: str, *, global_ranking: bool = False) -> RankingScorer:
+def make_ranking_scorer(metric: str | Metric, *, global_ranking: bool = False) -> RankingScorer:
     """Make a scorer for `GridSearchCV`, `cross_validate` and the like.
 
     Parameters
     ----------
-    metric : str
-        A name of `rankwise.metrics.METRICS`, for example ``"ndcg@10"``.
+    metric : str or Metric
+        A name of `rankwise.metrics.METRICS`, for example ``"ndcg@10"``, or ``get_metric("ndcg@10", gain="linear")``.
     global_ranking : bool, default=False
         Whether all rows form one ranking. If not, calling the scorer without `qid` is an error.
 
@@ -244,7 +246,7 @@ def cross_validate_ranker(
     y: Any,
     qid: Any = None,
     *,
-    scoring: str | list[str] = "concordance",
+    scoring: str | Metric | Iterable[str | Metric] = "concordance",
     cv: Any = 5,
     **options: Any,
 ) -> dict[str, Any]:
@@ -257,10 +259,10 @@ def cross_validate_ranker(
     estimator : estimator
     X, y, qid : array-like
         Without `qid` all rows form one ranking, and folds are made of rows.
-    scoring : str or list of str, default="concordance"
-        Names of `rankwise.metrics.METRICS`.
+    scoring : str, Metric or list of them, default="concordance"
+        As for `rankwise.metrics.get_metric`.
     cv : int or splitter, default=5
-        A number of folds, or a splitter that takes the query ids as groups.
+        A number of folds of whole queries, or a splitter; one that takes groups gets the query ids.
     **options
         Passed to `sklearn.model_selection.cross_validate`.
 
@@ -270,22 +272,22 @@ def cross_validate_ranker(
         As `sklearn.model_selection.cross_validate`: ``test_<metric>``, or ``test_score`` for one metric,
         with errors as negative numbers.
     """
-    names = [scoring] if isinstance(scoring, str) else list(scoring)
-    scorers = {name: make_ranking_scorer(name, global_ranking=qid is None) for name in names}
-    if isinstance(cv, int):
-        cv = (
-            QueryKFold(cv)
-            if qid is not None
-            else sklearn.model_selection.KFold(cv, shuffle=True, random_state=0)
-        )
+    chosen = [scoring] if isinstance(scoring, (str, Metric)) else list(scoring)
+    metrics = [get_metric(metric) for metric in chosen]
+    scorers = {metric.name: make_ranking_scorer(metric, global_ranking=qid is None) for metric in metrics}
+    if cv is None or isinstance(cv, Integral):  # what scikit-learn would make of them divides queries
+        n_folds = 5 if cv is None else int(cv)
+        cv = QueryKFold(n_folds) if qid is not None else KFold(n_folds, shuffle=True, random_state=0)
     with sklearn.config_context(enable_metadata_routing=True):
+        if qid is not None and hasattr(cv, "set_split_request"):
+            cv = deepcopy(cv).set_split_request(groups="qid")
         return dict(
             cross_validate(
                 estimator,
                 X,
                 y,
                 cv=cv,
-                scoring=scorers[scoring] if isinstance(scoring, str) else scorers,
+                scoring=scorers[metrics[0].name] if isinstance(scoring, (str, Metric)) else scorers,
                 params={} if qid is None else {"qid": qid},
                 **options,
             )

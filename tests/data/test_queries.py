@@ -55,6 +55,7 @@ def test_grouped_order_brings_rows_of_a_query_together(ids):
     ("qid", "message"),
     [
         ([1, 2], "2 entries, but X has 3 rows"),
+        (7, "single value"),
         ([1, None, 2], "missing"),
         ([1.0, np.nan, 2.0], "missing .* first in row 1"),
         (pd.array([1, pd.NA, 2]), "missing"),
@@ -88,6 +89,8 @@ def test_bad_weights(weight, message):
     ("importance", "message"),
     [
         ({"z": 1.0}, "not in qid"),
+        ({"a": "much"}, "must be numbers"),
+        (["1", "x", "2"], "must be numbers"),
         ({"a": -1.0}, "not negative"),
         ({"a": np.nan}, "finite"),
         ({"a": 0, "b": 0}, "zero for every query"),

@@ -287,11 +287,29 @@ def test_weights_that_leave_nothing_to_order():
         ({"cost": "log"}, "'magnitude', 'unit', 'relative'"),
         ({"precondition": "ssor"}, "'jacobi'"),
         ({"cost": "relative"}, "Hint: set ties='exclude'"),
+        ({"early_stopping": True, "precondition": "jacobi"}, "plain conjugate gradients.*Hint: "),
+        ({"early_stopping": True, "solver": "direct"}, "plain conjugate gradients.*Hint: "),
+        ({"random_state": None}, "random_state=None is not a seed.*Hint: "),
+        ({"random_state": -1}, "random_state=-1 is not a seed.*Hint: "),
     ],
 )
 def test_bad_parameters(parameters, message):
     with pytest.raises(InvalidInputError, match=message):
         RankRLS(**parameters).fit(X4, Y4)
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [[0, 1], [1, 0], [2, 2], [0, 0]], [[0, 1, 2, 0]]])
+def test_labels_to_score_by_must_match_the_rows(labels):
+    with pytest.raises(InvalidInputError, match=r"y has shape .*Hint: pass one label"):
+        RankRLS().fit(X4, Y4).score(X4, labels)
+
+
+def test_outputs_to_score_by_must_match_the_columns():
+    two = np.column_stack([Y4, -np.asarray(Y4)])
+    model = RankRLS().fit(X4, two)
+    assert 0 <= model.score(X4, two) <= 1
+    with pytest.raises(InvalidInputError, match=r"y has shape \(2, 4\).*Hint: "):
+        model.score(X4, two.T)
 
 
 def test_a_design_too_wide_for_direct_solvers(monkeypatch):

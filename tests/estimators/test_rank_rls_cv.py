@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from rankwise import RankRLS, RankRLSCV
 from rankwise.estimators import krylov_fit
 from rankwise.estimators.folds import folds_of_rows
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
-from rankwise.resampling import FoldRows
+from rankwise.resampling import FoldRows, NoRows
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -48,6 +48,19 @@ def test_hybrid_is_reproducible_as_early_stopped_cg():
     folds = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
     refitted = quiet_cg(folds.alpha_, folds.best_iteration_, problem.X, problem.y, problem.qid)
     np.testing.assert_allclose(folds.coef_, refitted.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_the_refit_takes_as_many_steps_as_the_folds_chose():
+    # On all rows the tolerance may be met sooner than in the last of the folds; the choice was made on iterates.
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(3000, 5))
+    y = X @ [1.0, 2.0, 3.0, 4.0, 5.0] + 3 * rng.normal(size=3000)
+    X[:, 0] *= 1e6
+    qid = np.arange(3000) // 10
+    model = RankRLSCV().fit(X, y, qid)
+    again = quiet_cg(model.alpha_, model.best_iteration_, X, y, qid)
+    np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-3)  # the condition number is 1e12
+    assert abs(1 - model.score(X, y, qid) - model.best_score_) < 0.01
 
 
 @pytest.mark.parametrize("with_eval_set", [True, False])
@@ -208,6 +221,15 @@ def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
     np.testing.assert_allclose(short.coef_, stored.coef_, rtol=1e-6, atol=1e-8)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"), [((-1.0,), "alpha=-1.0"), (("a",), "alpha"), ((1.0, 1), "output=1")]
+)
+def test_paths_that_do_not_exist(arguments, message):
+    problem = noisy(3)
+    with pytest.raises(InvalidInputError, match=rf"{message}.*Hint: "):
+        RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid).coef_path(*arguments)
+
+
 def test_pickled_models_predict_and_say_what_they_lost():
     train, validation = split(noisy(13))
     model = RankRLSCV(GRID).fit(*train, eval_set=validation)
@@ -246,6 +268,43 @@ def test_an_interruption_keeps_the_best_model_so_far(monkeypatch, after):
     assert model.best_iteration_ <= after
     again = quiet_cg(model.alpha_, model.best_iteration_, problem.X, problem.y, problem.qid)
     np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-8, atol=1e-10)
+
+
+def test_an_interruption_ends_the_search_over_scalings(monkeypatch):
+    problem = noisy(15)
+    original, calls = FoldRows.multiply, []
+
+    def interrupted(self, vectors):
+        calls.append(1)
+        if len(calls) in at:
+            raise KeyboardInterrupt
+        return original(self, vectors)
+
+    monkeypatch.setattr(FoldRows, "multiply", interrupted)
+    at = {3}
+    with pytest.warns(ConvergenceWarning, match="Interrupted after 2 iterations"):
+        model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
+    assert (model.scaling_, len(calls)) == (0.0, 3)
+    at = set()
+    n_first = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid).n_iter_
+    calls.clear()
+    at = {n_first + 1}
+    with pytest.warns(ConvergenceWarning, match=r"Interrupted before scaling=0\.25 was judged.*Hint: "):
+        model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
+    assert model.scaling_ == 0.0
+
+
+@pytest.mark.parametrize("method", ["hybrid", "tikhonov"])
+def test_an_interruption_of_the_refit_keeps_the_model_of_a_fold(monkeypatch, method):
+    problem = noisy(15)
+
+    def interrupted(self, vectors):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(NoRows, "multiply", interrupted)
+    with pytest.warns(ConvergenceWarning, match=r"Interrupted before the refit.*Hint: "):
+        model = RankRLSCV(GRID, cv=5, method=method).fit(problem.X, problem.y, problem.qid)
+    assert model.score(problem.X, problem.y, problem.qid) > 0.6
 
 
 def test_an_interruption_before_anything_is_known_is_passed_on(monkeypatch):
@@ -298,6 +357,7 @@ Q6 = np.array([0, 0, 1, 1, 2, 2])
         ({"cv": "loo"}, "'auto'"),
         ({"cv": 7}, "more than the 3 queries"),
         ({"scaling": np.inf}, "scaling"),
+        ({"scaling": "a"}, "scaling='a' is not a number.*Hint: "),
         ({"patience": 0}, "patience"),
         ({"judge_rows": None}, "judge_rows"),
     ],
@@ -307,9 +367,42 @@ def test_bad_parameters(parameters, message):
         RankRLSCV(**parameters).fit(X6, Y6, Q6)
 
 
+@pytest.mark.parametrize("scoring", ["pairwise_error", "kendall_tau"])
+def test_in_judging_too_weight_two_is_duplication(scoring):
+    problem = noisy(22, rows=120, queries=12)
+    weight = np.random.default_rng(0).integers(0, 3, size=120)
+    fold = np.unique(problem.qid, return_inverse=True)[1] % 3
+    twice = np.repeat(np.arange(120), weight)
+
+    def fitted(rows, **options):
+        splits = [(np.flatnonzero(fold[rows] != c), np.flatnonzero(fold[rows] == c)) for c in range(3)]
+        model = RankRLSCV(GRID, cv=splits, scoring=scoring)
+        return model.fit(problem.X[rows], problem.y[rows], problem.qid[rows], **options)
+
+    weighted, repeated = fitted(np.arange(120), sample_weight=weight), fitted(twice)
+    np.testing.assert_allclose(weighted.surface_[:, :3], repeated.surface_[:, :3], rtol=1e-10)
+
+
+def test_a_splitter_by_query_needs_queries():
+    problem = noisy(21)
+    with pytest.raises(MissingQueriesError, match=r"splits by query.*Hint: "):
+        RankRLSCV(GRID, cv=GroupKFold(3)).fit(problem.X, problem.y)
+
+
 def test_a_splitter_whose_test_sets_overlap():
     with pytest.raises(InvalidInputError, match=r"holds a row out twice.*Hint: use KFold"):
         RankRLSCV(cv=ShuffleSplit(3, test_size=0.5, random_state=0)).fit(X6, Y6)
+
+
+@pytest.mark.parametrize("estimator", [RankRLSCV(GRID), RankRLS(early_stopping=True)])
+def test_a_fold_that_has_nothing_to_train_on(estimator):
+    # All ordered pairs are in one query, so whoever is judged by it knows nothing.
+    y = np.append(np.arange(30.0), 0.0)
+    qid = np.append(np.zeros(30), 1)
+    X = np.random.default_rng(0).normal(size=(31, 4))
+    with pytest.raises(NoPairsError, match=r"fold 0 has no two rows .* to train on.*Hint: "):
+        estimator.fit(X, y, qid)
+    assert RankRLSCV(GRID, cv=KFold(3)).fit(X, y, qid).n_queries_ == 2
 
 
 def test_bad_eval_sets():

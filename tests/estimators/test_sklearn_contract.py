@@ -14,9 +14,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.metrics import concordance, ndcg
+from rankwise.metrics import concordance, get_metric, ndcg
 from rankwise.model_selection import QueryKFold, cross_validate_ranker, make_ranking_scorer
 from strategies import make_problem
 
@@ -40,6 +40,7 @@ def expected_failures(estimator):
         RankRLS(solver="cg"),
         RankRLS(solver="eigen", ties="exclude"),
         RankRLS(query_weight="equal", cost="unit"),
+        RankRLSCV(),
     ],
     expected_failed_checks=expected_failures,
 )
@@ -128,6 +129,17 @@ def test_cross_validation_without_touching_the_configuration(problem):
     assert (result["test_pairwise_error"] <= 0).all()
     one = cross_validate_ranker(RankRLS(), problem.X, problem.y, cv=3)
     assert (one["test_score"] > 0.5).all()
+
+
+@pytest.mark.parametrize("cv", [np.int64(4), None, GroupKFold(4), QueryKFold(4)])
+def test_every_way_to_ask_for_folds_keeps_queries_whole(cv, problem):
+    result = cross_validate_ranker(
+        RankRLS(), problem.X, problem.y, problem.qid, cv=cv, return_indices=True,
+        scoring=get_metric("ndcg@5", gain="linear"),
+    )  # fmt: skip
+    assert (result["test_score"] > 0.5).all()
+    for train, test in zip(*result["indices"].values(), strict=True):
+        assert not set(problem.qid[train]) & set(problem.qid[test])
 
 
 def test_scorers_pickle_and_clone(problem):

@@ -188,3 +188,17 @@ def test_a_sum_of_parts_is_the_whole():
 
 def test_the_loss_table_names_its_losses():
     assert all(name == loss.name for name, loss in LOSSES.items())
+
+
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_columns_of_very_different_scales_keep_their_coefficients(storage):
+    # A time in milliseconds beside a ratio: nothing is singular, so the small columns must not be dropped.
+    problem = make_problem(7)
+    scale = 10.0 ** np.linspace(-6, 10, problem.X.shape[1])
+    scaled = make_problem(7)
+    scaled.X = problem.X * scale
+    solution = SOLVERS["direct"](objective_of(scaled, storage), 1.0, TIGHT)
+    H, b = objective_of(problem).matrix(), objective_of(problem).rhs
+    expected = np.linalg.solve(H + np.diag(scale**-2), b) / scale
+    assert solution.status is Status.EXACT
+    np.testing.assert_allclose(solution.coef, expected, rtol=1e-8)

@@ -71,6 +71,8 @@ def check_qid(qid: Any, n_rows: int) -> Queries:
     """Encode query ids; ``None`` means that all rows form one query."""
     if qid is None:
         return one_query(n_rows)
+    if not hasattr(qid, "__iter__"):
+        raise InvalidInputError(f"qid={qid!r} is a single value.", "pass one query id a row.")
     ids = _as_column(qid)
     if ids.ndim != 1:
         raise InvalidInputError(
@@ -138,6 +140,26 @@ def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.
     """
     if query_importance is None:
         return None
+    try:
+        values = _importance_of_queries(query_importance, queries)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise InvalidInputError(
+            f"query_importance must be numbers ({error}).", "pass one non-negative number a query."
+        ) from error
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise InvalidInputError(
+            "query_importance must be finite and not negative.", "use 0 to leave a query out."
+        )
+    if not (values > 0).any():
+        raise InvalidInputError(
+            "query_importance is zero for every query.", "give at least one query a positive importance."
+        )
+    return values
+
+
+def _importance_of_queries(query_importance: Any, queries: Queries) -> npt.NDArray[np.float64]:
     if isinstance(query_importance, Mapping):
         keys = queries.ids.tolist()
         unknown = set(query_importance) - set(keys)
@@ -161,14 +183,6 @@ def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.
             raise InvalidInputError(
                 "query_importance changes inside a query.", "give all rows of a query the same importance."
             )
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise InvalidInputError(
-            "query_importance must be finite and not negative.", "use 0 to leave a query out."
-        )
-    if not (values > 0).any():
-        raise InvalidInputError(
-            "query_importance is zero for every query.", "give at least one query a positive importance."
-        )
     return values
 
 

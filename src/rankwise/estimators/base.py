@@ -88,14 +88,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "rankwise.model_selection.cross_validate_ranker.",
             )
         scores = self.predict(X)
-        labels = np.asarray(y, dtype=np.float64)
-        if scores.shape != labels.shape:
-            labels = labels.reshape(scores.shape)
-        if scores.ndim == 1:
-            return float(concordance(labels, scores, qid, sample_weight=sample_weight))
+        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        columns = scores.reshape(scores.shape[0], -1)
+        if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
+            raise InvalidInputError(
+                f"y has shape {labels.shape}, but the scores have shape {scores.shape}.",
+                "pass one label for each row of X, and a column of labels for each output.",
+            )
         per_output = [
-            concordance(labels[:, c], scores[:, c], qid, sample_weight=sample_weight)
-            for c in range(scores.shape[1])
+            concordance(label, score, qid, sample_weight=sample_weight)
+            for label, score in zip(labels.reshape(columns.shape).T, columns.T, strict=True)
         ]
         return float(np.mean(per_output))
 
@@ -152,7 +154,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         if y is None:
             return X
-        labels = np.asarray(y, dtype=np.float64)
+        try:
+            labels = np.asarray(y, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"y must be numbers ({error}).", "encode grades as numbers first."
+            ) from error
         if labels.ndim not in {1, 2} or labels.shape[0] != X.shape[0] or not np.isfinite(labels).all():
             raise InvalidInputError(
                 f"y must hold one finite number a row ({X.shape[0]}), got shape {labels.shape}.",

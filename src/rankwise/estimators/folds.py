@@ -11,10 +11,17 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise.data.validation import check_qid
 from rankwise.estimators.training import PairData, TrainingData
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.resampling import LeftOutPairs, deal_folds, deal_pairs, share_as_folds
 
-__all__ = ["folds_of_pairs", "folds_of_rows", "groups_of_pairs", "held_out_pairs", "judging_share"]
+__all__ = [
+    "as_splitter",
+    "folds_of_pairs",
+    "folds_of_rows",
+    "groups_of_pairs",
+    "held_out_pairs",
+    "judging_share",
+]
 
 _FOLDS = 5
 
@@ -24,6 +31,7 @@ Ints = npt.NDArray[np.int64]
 def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[np.int32], str]:
     """Give every row its fold, -1 for rows that no splitter holds out; and say in words what was done."""
     queries, unit = data.queries, "queries" if len(data.queries) > 1 else "rows"
+    cv = as_splitter(cv)
     if _is_splitter(cv):
         return _rows_of_splitter(cv, data), f"the test sets of {cv}"
     n_units = len(queries) if len(queries) > 1 else queries.n_rows
@@ -34,6 +42,7 @@ def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[n
 
 def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[LeftOutPairs, str]:
     """Say which pairs each fold lacks and is judged by; and in words what was done."""
+    cv = as_splitter(cv)
     if _is_splitter(cv):
         return _pairs_of_splitter(cv, data, groups), f"the test sets of {cv}"
     unit = _same_rows(data) if groups is None else check_qid(groups, len(data.preferences)).codes
@@ -90,8 +99,34 @@ def judging_share(data: PairData, left_out: LeftOutPairs, limit: int, seed: int)
     return LeftOutPairs(left_out.pair, left_out.fold, judges, left_out.n_folds)
 
 
+def as_splitter(cv: Any) -> Any:
+    """Return a list of (train, test) as a splitter; anything else as it is."""
+    return _Listed(cv) if isinstance(cv, (list, tuple)) else cv
+
+
+class _Listed:
+    """Splits that the caller has made; scikit-learn's own class would cost a twentieth of `import rankwise`."""
+
+    def __init__(self, splits: Any) -> None:
+        self._splits = splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+        """Return the splits."""
+        return self._splits
+
+    def __str__(self) -> str:
+        return f"{len(self._splits)} given splits"
+
+
 def _is_splitter(cv: Any) -> bool:
     return not isinstance(cv, str) and hasattr(cv, "split")
+
+
+def _wants_groups(splitter: Any) -> bool:
+    """Tell whether a splitter looks at groups; those of scikit-learn that do not warn about them."""
+    if not hasattr(splitter, "get_metadata_routing"):
+        return not isinstance(splitter, _Listed)
+    return "groups" in splitter.get_metadata_routing().split.requests
 
 
 def _count(cv: Any, n_units: int, unit: str) -> int:
@@ -120,7 +155,14 @@ def _deal(data: PairData, unit: Ints, n_folds: int, seed: int) -> npt.NDArray[np
 def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32]:
     n_rows = data.queries.n_rows
     fold = np.full(n_rows, -1, dtype=np.int32)
-    groups = data.queries.codes if len(data.queries) > 1 else None
+    groups = None
+    if _wants_groups(splitter):
+        groups = data.queries.codes
+        if len(data.queries) == 1:
+            raise MissingQueriesError(
+                f"cv={splitter} splits by query, and there is one ranking.",
+                "pass qid, or use cv=5 or sklearn.model_selection.KFold(5), which split rows.",
+            )
     for number, (train, test) in enumerate(splitter.split(np.zeros((n_rows, 1)), data.y, groups)):
         if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
             raise InvalidInputError(
@@ -134,7 +176,8 @@ def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32
 def _pairs_of_splitter(splitter: Any, data: PairData, groups: Any) -> LeftOutPairs:
     edges = np.column_stack([data.preferences.winner, data.preferences.loser])
     pair, fold, judges = [], [], []
-    for number, (train, test) in enumerate(splitter.split(edges, None, groups)):
+    given = groups if _wants_groups(splitter) else None
+    for number, (train, test) in enumerate(splitter.split(edges, None, given)):
         absent = np.ones(len(edges), dtype=np.bool_)
         absent[train] = False
         tested = np.zeros(len(edges), dtype=np.bool_)

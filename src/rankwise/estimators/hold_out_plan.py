@@ -11,6 +11,7 @@ import numpy.typing as npt
 from sklearn.model_selection import check_cv
 
 from rankwise.data.validation import check_choice
+from rankwise.estimators.folds import as_splitter
 from rankwise.estimators.linear_rls import check_count
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
@@ -53,11 +54,11 @@ class Plan:
     is_pooled: bool = False
 
 
-def check_cv_parameter(cv: Any, *, takes_lists: bool = True) -> None:
+def check_cv_parameter(cv: Any) -> None:
     """Raise unless `cv` is a name, a number of folds, a splitter or a list of splits."""
     if isinstance(cv, str):
         check_choice("cv", cv, ("auto", *EXACT_CV))
-    elif not hasattr(cv, "split") and not (takes_lists and np.iterable(cv)):
+    elif not hasattr(as_splitter(cv), "split"):
         check_count("cv", cv, optional=False)
         if cv == 1:
             raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")

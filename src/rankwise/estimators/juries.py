@@ -20,6 +20,7 @@ from rankwise.exceptions import NoPairsError
 from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.labels import LabelGraph
 from rankwise.resampling import EvaluationRows, FoldPairs, FoldRows, Judge, LeftOutPairs, hold_out
 from rankwise.solvers.choose import require_diagonal
 from rankwise.solvers.surface import System
@@ -110,21 +111,45 @@ class RowFoldJury:
         """Make one system an output."""
         data, fold = self.data, self.fold
         judged = self._judging_rows()
-        weight = np.ones(fold.size) if data.row_weight is None else data.row_weight
-        n_folds = int(fold.max(initial=-1)) + 1
         for output in range(len(data.columns)):
             whole = data.graph(output, data.row_weight)
-            graphs = [data.graph(output, weight * (fold != c)) for c in range(n_folds)]
+            graphs = self._fold_graphs(output)
             _, scale = scaled_objective(data.design, whole, power)
             system = FoldRows(data.design, whole, graphs, fold, judged, self._judge_of(output), scale)
             yield Hearing(system, scale, [0])
+
+    def _fold_graphs(self, output: int) -> Iterator[LabelGraph]:
+        """Make one graph a fold, one after the other, in which the fold's own rows weigh nothing."""
+        weight = np.ones(self.fold.size) if self.data.row_weight is None else self.data.row_weight
+        for c in range(int(self.fold.max(initial=-1)) + 1):
+            yield self.data.graph(output, self._left_weight(output, weight, c))
+
+    def _left_weight(self, output: int, weight: Floats, number: int) -> Floats:
+        """Return the row weights that a fold trains with."""
+        left: Floats = weight * (self.fold != number)
+        if self.data.levels[output].reweighted(left).n_pairs == 0:
+            raise NoPairsError(
+                f"Without its held-out rows, fold {number} has no two rows of a query with different labels to "
+                "train on.",
+                "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an "
+                "eval_set.",
+            )
+        return left
 
     def _judge_of(self, output: int) -> Callable[[Rows], Judge]:
         labels = self.data.columns[output]
 
         def make(rows: Rows) -> Judge:
             queries = _judging_queries(self.data.queries, self.fold, rows, self.averaging)
-            return judge_rows(self.metric, labels[rows], queries, self.n_threads, "what was held out")
+            weight = self.data.row_weight
+            return judge_rows(
+                self.metric,
+                labels[rows],
+                queries,
+                self.n_threads,
+                "what was held out",
+                None if weight is None else weight[rows],
+            )
 
         return make
 

@@ -93,6 +93,11 @@ class LinearRankRLS(Ranker):
         check_number("tol", self.tol, minimum=0, remedy="use a small positive number such as 1e-5")
         check_count("max_iter", self.max_iter)
         check_count("n_threads", self.n_threads)
+        if not isinstance(self.random_state, Integral) or self.random_state < 0:
+            raise InvalidInputError(
+                f"random_state={self.random_state!r} is not a seed.",
+                "use an integer such as 0; the same data then give the same folds.",
+            )
 
     def _warn_about_near_ties(self, data: TrainingData) -> None:
         if self.cost != "relative":

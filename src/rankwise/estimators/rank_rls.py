@@ -295,10 +295,11 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
         if isinstance(scaled, ScaledObjective):
             solution = replace(solution, coef=scaled.to_coef(solution.coef))
         if solution.status is Status.SINGULAR:
+            remedy = "alpha > 0" if self.alpha == 0 else "a larger alpha, or bring the columns to like scales"
             warnings.warn(
                 f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
                 f"{objective.n_features} columns, and alpha={self.alpha} does not choose between the "
-                "solutions: the one of least norm was taken. Hint: use alpha > 0.",
+                f"solutions: the one of least norm was taken. Hint: use {remedy}.",
                 scipy.linalg.LinAlgWarning,
                 stacklevel=4,
             )
@@ -341,6 +342,12 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
             check_choice("precondition", self.precondition, ("jacobi",))
         check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
         check_number("scaling", self.scaling, minimum=-np.inf, remedy="use 0 (off) or 0.25")
+        if self.early_stopping and (self.precondition is not None or self.solver not in {"auto", "cg"}):
+            raise InvalidInputError(
+                "early_stopping reads the iterates of plain conjugate gradients, but "
+                f"solver={self.solver!r} and precondition={self.precondition!r} ask for something else.",
+                "use solver='auto' and precondition=None, or early_stopping=False.",
+            )
         get_metric(self.scoring)
         check_count("patience", self.patience, optional=False)
         if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:

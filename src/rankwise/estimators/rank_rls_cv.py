@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
+from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_choice
@@ -21,12 +20,12 @@ from rankwise.estimators.linear_hold_out import (
     exact_attributes,
     is_exact,
 )
-from rankwise.estimators.linear_rls import LinearRankRLS, check_count
+from rankwise.estimators.linear_rls import LinearRankRLS, check_count, check_number
 from rankwise.estimators.nested import check_nested, nested_score, row_taker
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas, check_powers
 from rankwise.estimators.surface_report import surface_attributes
-from rankwise.estimators.surface_search import SurfaceSearch
+from rankwise.estimators.surface_search import SurfaceSearch, warn_interrupted, warn_unfinished
 from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
@@ -49,7 +48,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
     ----------
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
         The grid; order and duplicates do not matter.
-    cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
+    cv : "auto", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. The two names are exact
         and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is judged
         by the converged models that did not see it. "auto" makes 5 folds; with ``method="tikhonov"`` and few columns or
@@ -288,6 +287,11 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
                 "There is no Krylov space: this model was loaded or copied, or chosen by exact hold-out.",
                 "call fit with cv=5, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
             )
+        check_number("alpha", alpha, minimum=0, remedy="use 0 or a positive number")
+        if not isinstance(output, Integral) or not 0 <= output < len(self._lanes):
+            raise InvalidInputError(
+                f"output={output!r} is not one of the {len(self._lanes)} outputs.", "outputs count from 0."
+            )
         fit, lane = self._lanes[output]
         return fit.path(lane, float(alpha))
 
@@ -299,33 +303,26 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         """Search under every value of `scaling`, and keep the model of the best."""
         grid = check_alphas(self.alphas)
         self.method_ = "hybrid" if self.method == "auto" else self.method
-        # 0 is always in the table, so that early stopping can be read beside the other methods.
-        alphas = np.union1d([0.0], grid)
-        positions = np.searchsorted(alphas, grid).tolist()
-        search = SurfaceSearch(
+        search = SurfaceSearch.over_grid(
             problem,
             self.method_,
-            alphas,
-            [0] if self.method_ == "early-stopping" else positions,
+            grid,
             patience=self.patience,
             tol=self.tol,
             max_iter=_MAX_ITER if self.max_iter is None else self.max_iter,
         )
-        trials = [search.run(power, jury) for power in check_powers(self.scaling)]
+        trials = search.run_all(check_powers(self.scaling), jury)
         best = min(trials, key=lambda trial: trial.error)
         self.n_products_ = sum(fit.n_products for trial in trials for fit in trial.fits)
         if refit:
-            search.refit(best)
-            self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.lanes}.values())
-        gains = get_metric(self.scoring).greater_is_better
-        self._set(surface_attributes(search, best, positions, greater_is_better=gains))
+            try:
+                search.refit(best)
+                self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.lanes}.values())
+            except KeyboardInterrupt:
+                warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
+        self._set(surface_attributes(search, best, grid, get_metric(self.scoring)))
         if not best.converged:
-            warnings.warn(
-                f"method={search.method!r} stopped at max_iter={search.max_iter} iterations before it was done. "
-                "Hint: raise max_iter or tol, or use method='hybrid'.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+            warn_unfinished(search)
         coef = best.coefficients(search.alphas)
         self.coef_ = np.array(coef) if problem.several_outputs else coef[0]
         self._lanes = best.lanes
@@ -346,7 +343,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         get_metric(self.scoring)
         for name in ("patience", "judge_rows"):
             check_count(name, getattr(self, name), optional=False)
-        check_cv_parameter(self.cv, takes_lists=False)
+        check_cv_parameter(self.cv)
         check_exact_method(self.cv, self.method)
         check_alphas(self.alphas)
         check_powers(self.scaling)

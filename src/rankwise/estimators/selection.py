@@ -58,7 +58,10 @@ def check_alphas(alphas: Any) -> Floats:
 
 def check_powers(scaling: Any) -> list[float]:
     """Return the values of `scaling` to try."""
-    powers = np.atleast_1d(np.asarray(scaling, dtype=np.float64)).ravel()
+    try:
+        powers = np.asarray(scaling, dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        powers = np.empty(0)
     if powers.size == 0 or not np.isfinite(powers).all():
         raise InvalidInputError(
             f"scaling={scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
@@ -93,10 +96,19 @@ def best_cells(method: str, surfaces: Sequence[Surface], candidates: Sequence[in
     return [surface.best_cell(candidates) for surface in surfaces]
 
 
-def judge_rows(metric: Metric, labels: Floats, queries: Queries, n_threads: int | None, what: str) -> Judge:
-    """Prepare a metric on the rows that judge."""
+def judge_rows(
+    metric: Metric,
+    labels: Floats,
+    queries: Queries,
+    n_threads: int | None,
+    what: str,
+    weight: Floats | None = None,
+) -> Judge:
+    """Prepare a metric on the rows that judge; by their weights, where that means something to it."""
     try:
-        evaluator = metric.prepare(labels, queries, n_threads=n_threads)
+        evaluator = metric.prepare(
+            labels, queries, sample_weight=weight if metric.takes_weights else None, n_threads=n_threads
+        )
     except NoPairsError as error:
         raise NoPairsError(
             f"{what} has no two rows of a query with different labels, so it cannot judge a ranking.",

@@ -8,16 +8,17 @@ import numpy as np
 
 from rankwise.estimators.selection import METHODS, best_cells
 from rankwise.estimators.surface_search import SurfaceSearch, Trial
+from rankwise.metrics import Metric
+from rankwise.pairs.graph import Floats
 
 __all__ = ["surface_attributes"]
 
 
-def surface_attributes(
-    search: SurfaceSearch, best: Trial, grid: list[int], *, greater_is_better: bool
-) -> dict[str, Any]:
-    """Return what `RankRLSCV` says about its choice; `grid` holds the caller's alphas among all."""
+def surface_attributes(search: SurfaceSearch, best: Trial, alphas: Floats, metric: Metric) -> dict[str, Any]:
+    """Return what `RankRLSCV` says about its choice among the caller's alphas."""
+    grid = np.searchsorted(search.alphas, alphas).tolist()
     several = search.problem.several_outputs
-    sign = -1.0 if greater_is_better else 1.0  # tables hold errors, attributes values
+    sign = -1.0 if metric.greater_is_better else 1.0  # tables hold errors, attributes values
     n_iter = max(len(surface.errors) for surface in best.surfaces)
     tables = np.full((len(best.surfaces), search.alphas.size, n_iter), np.nan)
     for table, surface in zip(tables, best.surfaces, strict=True):

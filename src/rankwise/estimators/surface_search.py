@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
 from rankwise.estimators.krylov_fit import KrylovFit
@@ -14,7 +17,7 @@ from rankwise.pairs.graph import Floats
 from rankwise.resampling import NoRows
 from rankwise.solvers.surface import Cell, Surface, System
 
-__all__ = ["SurfaceSearch", "Trial"]
+__all__ = ["SurfaceSearch", "Trial", "warn_interrupted", "warn_unfinished"]
 
 
 @dataclass
@@ -49,6 +52,11 @@ class Trial:
         """The mean over outputs of the errors in the chosen cells."""
         return float(np.mean([cell.error for cell in self.cells]))
 
+    @property
+    def was_interrupted(self) -> bool:
+        """Whether Ctrl-C ended one of the runs."""
+        return any(fit.was_interrupted for fit in self.fits)
+
     def coefficients(self, alphas: Floats) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
@@ -80,11 +88,20 @@ class SurfaceSearch:
     tol: float
     max_iter: int
 
+    @classmethod
+    def over_grid(
+        cls, problem: TrainingProblem, method: str, grid: Floats, *, patience: int, tol: float, max_iter: int
+    ) -> SurfaceSearch:
+        """Search a grid; 0 is always in the table, so that early stopping can be read beside the other methods."""
+        alphas = np.union1d([0.0], grid)
+        candidates = [0] if method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
+        return cls(problem, method, alphas, candidates, patience, tol, max_iter)
+
     def run(self, power: float, jury: Jury) -> Trial:
         """Grow the tables under one value of `scaling`, and choose their cells."""
         trial = Trial(power)
         for hearing in jury.hearings(power):
-            fit = self._krylov(hearing.system, self.alphas, hearing.column_scale)
+            fit = self._krylov(hearing.system, self.alphas, hearing.column_scale, self.tol)
             trial.converged &= fit.advance(
                 stopping_rule(self.method, self.candidates, self.patience), "selecting"
             )
@@ -94,23 +111,63 @@ class SurfaceSearch:
         trial.cells = best_cells(self.method, trial.surfaces, self.candidates)
         return trial
 
+    def run_all(self, powers: Sequence[float], jury: Jury) -> list[Trial]:
+        """Search under one value of `scaling` after the other, until Ctrl-C says that it is enough."""
+        trials: list[Trial] = []
+        for power in powers:
+            try:
+                trials.append(self.run(power, jury))
+            except KeyboardInterrupt:
+                if not trials:
+                    raise
+                warn_interrupted(f"before scaling={power:g} was judged; the best model so far is kept")
+                break
+            if trials[-1].was_interrupted:
+                break
+        return trials
+
     def refit(self, best: Trial) -> None:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
-        best.lanes = []
+        lanes: list[tuple[KrylovFit, int]] = []
+        chosen: list[Cell] = []
         for graph in self.problem.graphs():
             objective, scale = scaled_objective(self.problem.design, graph, best.power)
-            first, outputs = len(best.lanes), n_outputs(graph)
+            first, outputs = len(lanes), n_outputs(graph)
             cells = best.cells[first : first + outputs]
             alphas = np.unique([self.alphas[cell.alpha_index] for cell in cells])
-            fit = self._krylov(NoRows(objective), alphas, scale)
+            # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
+            tol = self.tol if self.method == "tikhonov" else 0.0
+            fit = self._krylov(NoRows(objective), alphas, scale, tol)
             if self.method == "tikhonov":
                 best.converged &= fit.advance(lambda _: False, "fitting")
                 # Converged on all data, not after the folds' number of steps.
-                best.cells[first : first + outputs] = [replace(cell, step=fit.n_steps) for cell in cells]
+                cells = [replace(cell, step=fit.n_steps) for cell in cells]
             else:
-                steps = max(cell.step for cell in cells)
-                fit.advance(after_steps(steps), "fitting")
-            best.lanes.extend((fit, lane) for lane in range(outputs))
+                fit.advance(after_steps(max(cell.step for cell in cells)), "fitting")
+            chosen.extend(cells)
+            lanes.extend((fit, lane) for lane in range(outputs))
+        # All at once: an interruption before leaves the models of the folds in place.
+        best.lanes, best.cells = lanes, chosen
 
-    def _krylov(self, system: System, alphas: Floats, scale: Floats | None) -> KrylovFit:
-        return KrylovFit(system, alphas, tol=self.tol, max_iter=self.max_iter, column_scale=scale)
+    def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
+        return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale)
+
+
+def warn_interrupted(what: str) -> None:
+    """Say that Ctrl-C ended a search, and what is left of it."""
+    warnings.warn(
+        f"Interrupted {what}. Hint: call fit again without interrupting it for the final one.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
+def warn_unfinished(search: SurfaceSearch) -> None:
+    """Say that the iterations ran out."""
+    other = "" if search.method == "hybrid" else ", or use method='hybrid'"
+    warnings.warn(
+        f"method={search.method!r} stopped at max_iter={search.max_iter} iterations before it was done. "
+        f"Hint: raise max_iter or tol{other}.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )

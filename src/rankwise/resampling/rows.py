@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -85,8 +85,11 @@ class FoldRows:
     Parameters
     ----------
     design : Design
-    graphs : sequence of LabelGraph, one a fold
-        The same rows and segments, with the fold's own rows at weight 0.
+    whole : LabelGraph
+        The graph of all rows.
+    graphs : iterable of LabelGraph, one a fold
+        The same rows and segments, with the fold's own rows at weight 0. Read once, and kept only where the
+        coupling needs them: eight graphs of a large data set would take as much memory as the data.
     fold : (rows,) int32
         The fold of each row; -1 for rows that are in every training set.
     judged : (rows that judge,) int64
@@ -100,7 +103,7 @@ class FoldRows:
         self,
         design: Design,
         whole: LabelGraph,
-        graphs: Sequence[LabelGraph],
+        graphs: Iterable[LabelGraph],
         fold: npt.NDArray[np.int32],
         judged: Rows,
         make_judge: Callable[[Rows], Judge],
@@ -111,11 +114,19 @@ class FoldRows:
         self._rows = judged[np.argsort(fold[judged], kind="stable")]
         self._judge = make_judge(self._rows)
         self.row_lanes = [fold[self._rows].astype(np.int64)]
-        self._graphs = graphs
         self._fold = fold
         self._held_out = np.zeros(design.shape[0])
-        self._product = self._lockstep(whole)
-        self.rhs = self._scaled(design.tdot(np.column_stack([graph.pull for graph in graphs])))
+        self._graphs: list[LabelGraph] = []
+        pull, degree, scale = [], [], []
+        for graph in graphs:
+            pull.append(graph.pull)
+            degree.append(graph.blocks.degree)
+            scale.append(graph.blocks.scale)
+            if graph.blocks.coupling == "relative":
+                self._graphs.append(graph)
+        folds = Folds(fold, np.column_stack(degree), np.column_stack(scale))
+        self.rhs = self._scaled(design.tdot(np.column_stack(pull)))
+        self._product = self._one_laplacian_a_fold if self._graphs else self._lockstep(whole, folds)
         self.n_products = 0
 
     def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
@@ -124,16 +135,9 @@ class FoldRows:
         image = self._product(self._scaled(vectors))
         return self._scaled(image), [self._held_out[self._rows]]
 
-    def _lockstep(self, whole: LabelGraph) -> Callable[[Floats], Floats]:
-        """Choose how the folds' products are made: reading X once, if storage and coupling allow it."""
+    def _lockstep(self, whole: LabelGraph, folds: Folds) -> Callable[[Floats], Floats]:
+        """Choose how the folds' products are made: reading X once, if the storage allows it."""
         design, held_out, blocks = self._design, self._held_out, whole.blocks
-        if blocks.coupling == "relative":
-            return self._one_laplacian_a_fold
-        folds = Folds(
-            self._fold,
-            np.column_stack([graph.blocks.degree for graph in self._graphs]),
-            np.column_stack([graph.blocks.scale for graph in self._graphs]),
-        )
         fused = design.gram_product(blocks, folds)
         if fused is not None:
             return lambda v: fused(v, held_out)

@@ -29,9 +29,11 @@ class DirectFactor:
             factor = scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
-        # A pivot that is all rounding means that the matrix is singular although Cholesky went through.
+        # A pivot that is all rounding means that the matrix is singular although Cholesky went through. Each is
+        # measured by its own column: columns of very different scales are no reason to drop the small ones.
         pivots = np.diagonal(factor[0]) ** 2
-        if pivots.size and pivots.min() <= pivots.size * np.finfo(np.float64).eps * pivots.max():
+        rounding = pivots.size * np.finfo(np.float64).eps * (np.diagonal(self._matrix) + alpha)
+        if np.any(pivots <= rounding):
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
         coef = scipy.linalg.cho_solve(factor, self._rhs, check_finite=False)
         return Solution(coef, Status.EXACT, certificate=self._residual(coef, alpha))
