@@ -71,7 +71,7 @@ def leave_query_out(K, y, qid):
 def primal_leave_query_out(X, y, qid):
     encoded = check_qid(qid, y.size)
     graph = label_graph(y, encoded)
-    factor = LabelFactor(graph.blocks)
+    factor = LabelFactor(graph.blocks, default_threads())
     hold_out = PrimalHoldOut.of_design(factor.apply(X))
     target = factor.target(graph.pull)[:, None]
     residual = held_out_residuals(

@@ -15,7 +15,7 @@ where ``W`` is the *coupling* of segments:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -67,6 +67,22 @@ class QueryBlocks:
     row_weight: npt.NDArray[np.float64] | None = None
     level_value: npt.NDArray[np.float64] | None = None
 
+    def part(self, first: int, last: int) -> QueryBlocks:
+        """Return the blocks of the queries [first, last), for rows in grouped order."""
+        rows = slice(int(self.query_start[first]), int(self.query_start[last]))
+        segments = slice(int(self.query_segment[first]), int(self.query_segment[last]))
+        return QueryBlocks(
+            np.arange(rows.stop - rows.start, dtype=np.int64),
+            self.query_start[first : last + 1] - rows.start,
+            self.segment_start[segments.start : segments.stop + 1] - rows.start,
+            self.query_segment[first : last + 1] - segments.start,
+            self.degree[segments],
+            self.scale[first:last],
+            self.coupling,
+            None if self.row_weight is None else self.row_weight[rows],
+            None if self.level_value is None else self.level_value[segments],
+        )
+
     def compiled(self) -> _core.Blocks:
         """Return the same arrays as the compiled kernels take them."""
         return _core.Blocks(
@@ -106,6 +122,38 @@ class Folds:
         if held_out is None:
             held_out = np.empty(self.fold.size)
         return _core.Folds(self.fold, self.degree, self.scale, held_out)
+
+
+def sampled(blocks: QueryBlocks, n_wanted: int, seed: int) -> QueryBlocks:
+    """Return the blocks of about so many rows, scaled so that ``X'LX`` comes out about as that of all rows.
+
+    Whole queries where they are small beside the sample, else every so many rows of each.
+    """
+    n_rows = blocks.order.size
+    if n_rows <= n_wanted:
+        return blocks
+    sizes = np.diff(blocks.query_start)
+    kept = np.zeros(n_rows, dtype=np.bool_)
+    if sizes.max() <= n_wanted // 8:
+        chosen = np.random.default_rng(seed).permutation(sizes.size)
+        chosen = chosen[: int(np.searchsorted(np.cumsum(sizes[chosen]), n_wanted)) + 1]
+        kept[np.repeat(np.isin(np.arange(sizes.size), chosen), sizes)] = True
+        rows_factor = pairs_factor = n_rows / kept.sum()
+    else:
+        step = -(-n_rows // n_wanted)
+        kept[::step] = True
+        # A row meets 1/step of its partners, so pairs are rarer than rows; sums over segments enter squared.
+        rows_factor, pairs_factor = float(step), float(step) ** 2
+    before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
+    return replace(
+        blocks,
+        order=blocks.order[kept],
+        query_start=before[blocks.query_start],
+        segment_start=before[blocks.segment_start],
+        degree=blocks.degree * rows_factor,
+        scale=blocks.scale * pairs_factor,
+        row_weight=None if blocks.row_weight is None else blocks.row_weight[kept],
+    )
 
 
 def as_table(v: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

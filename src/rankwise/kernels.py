@@ -19,11 +19,9 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
-from rankwise.blocks import Folds, QueryBlocks
+from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.design import CsrDesign, DenseDesign, Design, GramProduct, gram
 from rankwise.design.protocol import Floats, RowIndex
-from rankwise.exceptions import MemoryLimitError
-from rankwise.memory import available_memory
 
 __all__ = [
     "KERNELS",
@@ -31,7 +29,6 @@ __all__ = [
     "FeatureMap",
     "Kernel",
     "KernelDesign",
-    "MemoryBudget",
     "matrix_rows",
 ]
 
@@ -40,45 +37,6 @@ KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
 POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
 
 _BLOCK = 1 << 22  # kernel entries made at a time: 32 MB
-_SHARE = 0.8  # of the available memory may be used when nobody says
-
-
-@dataclass(frozen=True)
-class MemoryBudget:
-    """How much may be allocated; asked before it is.
-
-    Attributes
-    ----------
-    limit : int or None
-        Bytes; None means 80 % of what is available at the moment of asking.
-    """
-
-    limit: int | None = None
-
-    @property
-    def free(self) -> int:
-        """Bytes that may be allocated now."""
-        return int(_SHARE * available_memory()) if self.limit is None else self.limit
-
-    def allows(self, n_bytes: int) -> bool:
-        """Tell whether so much may be allocated."""
-        return n_bytes <= self.free
-
-    def demand(self, n_bytes: int, n_rows: int, what: str) -> None:
-        """Raise unless so much may be allocated; the message names a basis that fits."""
-        free = self.free
-        if n_bytes > free:
-            raise MemoryLimitError(
-                f"{what} takes about {n_bytes / 2**30:.2f} GiB, and {free / 2**30:.2f} GiB may be used.",
-                f"use basis={largest_basis(n_rows, free)}, which fits, or solver='cg', which makes kernel "
-                "rows again whenever it needs them; or raise memory_limit.",
-            )
-
-
-def largest_basis(n_rows: int, free: int) -> int:
-    """Return the most basis rows whose design and decomposition fit: ``8 (m b + 4 b²)`` bytes."""
-    size = (np.sqrt(n_rows**2 + 16 * free / 8) - n_rows) / 8
-    return max(1, min(n_rows, int(size)))
 
 
 @dataclass(frozen=True)
@@ -197,7 +155,7 @@ class KernelDesign:
     def __init__(
         self, kernel: Kernel, X: Any, basis: Any, projection: Floats | None = None, n_threads: int = 1
     ) -> None:
-        self._kernel, self._X, self._basis, self._projection = kernel, X, basis, projection
+        self._kernel, self._X, self._basis, self.projection = kernel, X, basis, projection
         self.n_threads = n_threads
         columns = basis.shape[0] if projection is None else projection.shape[1]
         self.shape: tuple[int, int] = (X.shape[0], columns)
@@ -208,7 +166,7 @@ class KernelDesign:
     def dot(self, v: Floats) -> Floats:
         """Return ``Z v``."""
         self.reads += 1
-        v = v if self._projection is None else self._projection @ v
+        v = v if self.projection is None else self.projection @ v
         out = np.empty((self.shape[0], *v.shape[1:]))
         for rows, values in self._kernel.blocks(self._X, self._basis):
             np.matmul(values, v, out=out[rows])
@@ -220,11 +178,20 @@ class KernelDesign:
         out = np.zeros((self._basis.shape[0], *u.shape[1:]))
         for rows, values in self._kernel.blocks(self._X, self._basis):
             out += values.T @ u[rows]
-        return out if self._projection is None else self._projection.T @ out
+        return out if self.projection is None else self.projection.T @ out
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
-        """None: composing `dot`, L and `tdot` is as good."""
-        return None
+        """Return a product that makes each kernel row once; None where a query is too large for a block."""
+        largest = int(np.diff(blocks.query_start).max(initial=0))
+        one_ranking = blocks.coupling == "all" and blocks.scale.size == 1
+        if folds is not None or (largest > self.step and not one_ranking):
+            return None
+        return _OneRead(self, blocks)
+
+    @property
+    def step(self) -> int:
+        """How many rows are made at a time."""
+        return max(1, _BLOCK // max(1, int(self._basis.shape[0])))
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats:
         """Return ``Z' L Z`` without holding Z."""
@@ -252,16 +219,68 @@ class KernelDesign:
 
     def rows(self, index: RowIndex) -> KernelDesign:
         """Return the design of a subset of rows."""
-        return KernelDesign(self._kernel, self._X[index], self._basis, self._projection, self.n_threads)
+        return KernelDesign(self._kernel, self._X[index], self._basis, self.projection, self.n_threads)
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
         ahead = _ReadAhead(self, blocks)
         return gram.CentredBlocks(ahead.fetch, blocks, self.shape[1], self.n_threads)
 
+    def kernel_rows(self, rows: Any) -> Floats:
+        """Return the kernel between some rows and the basis."""
+        return self._kernel.between(self._X[rows], self._basis)
+
     def features(self, rows: Any) -> Floats:
         """Return some rows of Z."""
-        values = self._kernel.between(self._X[rows], self._basis)
-        return values if self._projection is None else values @ self._projection
+        values = self.kernel_rows(rows)
+        return values if self.projection is None else values @ self.projection
+
+
+class _OneRead:
+    """``V -> Z' L Z V``: scores and their pull back from a block of kernel rows while it is there.
+
+    One ranking larger than a block is centred afterwards: ``Z'LZ = degree (Z'DZ - zz'/W)`` with the row weights D,
+    their sum W and ``z = Z'D1``, from scores shifted by those of the first row so that nothing large cancels.
+    """
+
+    def __init__(self, design: KernelDesign, blocks: QueryBlocks) -> None:
+        self._design, self._blocks = design, blocks
+
+    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
+        """Return the product; there are no folds, and so nothing is held out."""
+        design, blocks = self._design, self._blocks
+        design.reads += 1
+        through = v if design.projection is None else design.projection @ v
+        pull = self._small if blocks.query_start[-1] <= design.step or blocks.scale.size > 1 else self._large
+        out = pull(through.reshape(through.shape[0], -1)).reshape(through.shape)
+        return out if design.projection is None else design.projection.T @ out
+
+    def _small(self, v: Floats) -> Floats:
+        blocks, start = self._blocks, self._blocks.query_start
+        out = np.zeros_like(v)
+        first = 0
+        while first < start.size - 1:
+            last = int(np.searchsorted(start, start[first] + self._design.step, side="right")) - 1
+            last = max(last, first + 1)
+            K = self._design.kernel_rows(blocks.order[start[first] : start[last]])
+            out += K.T @ laplacian(blocks.part(first, last), K @ v, n_threads=self._design.n_threads)
+            first = last
+        return out
+
+    def _large(self, v: Floats) -> Floats:
+        blocks, design = self._blocks, self._design
+        out, columns, total, origin = np.zeros_like(v), np.zeros(v.shape[0]), np.zeros(v.shape[1]), None
+        weight = np.ones(blocks.order.size) if blocks.row_weight is None else blocks.row_weight
+        for first in range(0, blocks.order.size, design.step):
+            rows = slice(first, first + design.step)
+            K = design.kernel_rows(blocks.order[rows])
+            scores = K @ v
+            origin = scores[0].copy() if origin is None else origin
+            scores -= origin
+            scores *= weight[rows, None]
+            out += K.T @ scores
+            columns += weight[rows] @ K
+            total += scores.sum(axis=0)
+        return np.asarray(blocks.degree[0] * (out - np.outer(columns, total / weight.sum())))
 
 
 class _ReadAhead:

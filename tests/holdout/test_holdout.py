@@ -14,6 +14,7 @@ from rankwise.holdout import (
     leave_pair_out_differences,
     leave_pair_out_error,
 )
+from rankwise.holdout.lockstep import solve_in_lockstep
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.dual import DualSpectrum
@@ -93,6 +94,28 @@ def test_groups_of_queries(settings, kind, features, weighted, folds):
                 centred_inside(refit, qid, weight, judged),
                 atol=1e-8,
             )
+
+
+@pytest.mark.parametrize("has_leverage", [False, True])
+def test_small_groups_in_lockstep(has_leverage):
+    """Groups of little leverage converge; one of much is solved directly, and none is confused with another."""
+    rng = np.random.default_rng(0)
+    Z, target = rng.normal(size=(900, 12)), rng.normal(size=(900, 2))
+    groups = np.split(rng.permutation(900), np.cumsum(rng.integers(2, 11, size=130)))
+    groups = [rows for rows in groups if 0 < rows.size <= 12]
+    large = int(np.argmax([rows.size for rows in groups]))
+    if has_leverage:
+        Z[groups[large]] *= np.logspace(0.5, 2.5, groups[large].size)[:, None]
+    decomposition = PrimalHoldOut.of_design(Z)
+    _, converged = solve_in_lockstep(decomposition, groups, ALPHAS, decomposition.residual(target, ALPHAS))
+    assert converged[large] != has_leverage
+    assert np.delete(converged, large).all()
+    residual = held_out_residuals(decomposition, target, groups, ALPHAS, n_threads=2)
+    for a, alpha in enumerate(ALPHAS):
+        for rows in groups:
+            kept = np.setdiff1d(np.arange(900), rows)
+            ridge = np.linalg.solve(Z[kept].T @ Z[kept] + alpha * np.eye(12), Z[kept].T @ target[kept])
+            np.testing.assert_allclose(residual[a, rows], target[rows] - Z[rows] @ ridge, atol=1e-8)
 
 
 @pytest.mark.parametrize("kind", ["primal", "dual"])

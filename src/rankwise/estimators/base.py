@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -113,6 +114,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         n_rows = X.shape[0]
         queries = check_qid(qid, n_rows)
         return X, y, queries, check_weights(sample_weight, n_rows)
+
+    def _set(self, attributes: Mapping[str, Any]) -> None:
+        """Set what a fit says about itself."""
+        for name, value in attributes.items():
+            setattr(self, name, value)
 
     def _forget(self, *attributes: str) -> None:
         """Drop what another kind of fit said, so that it does not linger beside this one."""

@@ -6,13 +6,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.resampling import LeftOutPairs, deal_folds, deal_pairs, share_as_folds
 
-__all__ = ["check_cv", "folds_of_pairs", "folds_of_rows", "held_out_pairs", "judging_share"]
+__all__ = [
+    "as_splitter",
+    "check_cv",
+    "folds_of_pairs",
+    "folds_of_rows",
+    "groups_of_pairs",
+    "held_out_pairs",
+    "judging_share",
+]
 
 _FOLDS = 5
 
@@ -23,7 +33,7 @@ def check_cv(cv: Any) -> None:
     """Raise unless `cv` is "auto", a number of folds, a splitter, or a list of (train, test)."""
     if isinstance(cv, str):
         check_choice("cv", cv, ("auto",))
-    elif not _is_splitter(_as_splitter(cv)):
+    elif not _is_splitter(as_splitter(cv)):
         check_count("cv", cv, optional=False)
         if cv == 1:
             raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
@@ -32,7 +42,7 @@ def check_cv(cv: Any) -> None:
 def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[np.int32], str]:
     """Give every row its fold, -1 for rows that no splitter holds out; and say in words what was done."""
     queries, unit = data.queries, "queries" if len(data.queries) > 1 else "rows"
-    cv = _as_splitter(cv)
+    cv = as_splitter(cv)
     if _is_splitter(cv):
         return _rows_of_splitter(cv, data), f"the test sets of {cv}"
     n_units = len(queries) if len(queries) > 1 else queries.n_rows
@@ -43,13 +53,36 @@ def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[n
 
 def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[LeftOutPairs, str]:
     """Say which pairs each fold lacks and is judged by; and in words what was done."""
-    cv = _as_splitter(cv)
+    cv = as_splitter(cv)
     if _is_splitter(cv):
         return _pairs_of_splitter(cv, data, groups), f"the test sets of {cv}"
     unit = _same_rows(data) if groups is None else check_qid(groups, len(data.preferences)).codes
     what = "pairs" if groups is None else "groups"
     n_folds = _count(cv, int(unit.max()) + 1, what)
     return LeftOutPairs.from_folds(_deal(data, unit, n_folds, seed)), f"{n_folds} folds of {what}"
+
+
+def groups_of_pairs(cv: str, data: PairData, groups: Any) -> tuple[Ints, str]:
+    """Number the groups of pairs that are held out exactly, one at a time; and say in words what they are."""
+    if cv == "leave-pair-out":
+        group, what = _same_rows(data), "leave-pair-out over {} couples of rows"
+    elif groups is not None:
+        group = check_qid(groups, len(data.preferences)).codes
+        what = "leave-query-out over {} groups of pairs"
+    else:
+        winner, loser = data.preferences.winner, data.preferences.loser
+        n_rows = data.design.shape[0]
+        edges = sp.coo_array((np.ones(winner.size), (winner, loser)), shape=(n_rows, n_rows))
+        component = connected_components(edges, directed=False)[1][winner]
+        group = np.unique(component, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        what = "leave-query-out over {} connected components"
+    n_groups = int(group.max()) + 1
+    if n_groups < 2:
+        raise InvalidInputError(
+            f"cv={cv!r} needs pairs that fall into groups, and all of them are connected.",
+            "pass groups, or use a number of folds.",
+        )
+    return group, what.format(n_groups)
 
 
 def held_out_pairs(data: PairData, share: float, seed: int) -> LeftOutPairs:
@@ -77,7 +110,7 @@ def judging_share(data: PairData, left_out: LeftOutPairs, limit: int, seed: int)
     return LeftOutPairs(left_out.pair, left_out.fold, judges, left_out.n_folds)
 
 
-def _as_splitter(cv: Any) -> Any:
+def as_splitter(cv: Any) -> Any:
     """Return a list of (train, test) as a splitter; anything else as it is."""
     return _Listed(cv) if isinstance(cv, (list, tuple)) else cv
 

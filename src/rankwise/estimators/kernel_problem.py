@@ -16,7 +16,8 @@ from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_row
 from rankwise.data.validation import check_choice
 from rankwise.design import DenseDesign, Design
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import FeatureMap, Kernel, KernelDesign, MemoryBudget
+from rankwise.kernels import FeatureMap, Kernel, KernelDesign
+from rankwise.memory import MemoryBudget
 from rankwise.pairs.graph import Floats
 from rankwise.solvers.dual import DualSpectrum, indefiniteness
 

@@ -12,7 +12,8 @@ from rankwise.design import Design, OperatorDesign
 from rankwise.estimators.kernel_problem import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import KERNELS, Kernel, KernelDesign, MemoryBudget, matrix_rows
+from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows
+from rankwise.memory import MemoryBudget
 from rankwise.pairs.graph import Floats
 
 __all__ = ["KernelRanker"]

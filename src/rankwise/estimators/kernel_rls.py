@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +21,10 @@ from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.progress import ProgressLine
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
+from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
 from rankwise.solvers.solution import Status
 
 __all__ = ["KernelRankRLS"]
@@ -56,7 +59,8 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
         As in `RankRLS`.
     solver : {"auto", "direct", "eigen", "cg"}, default="auto"
         All give the same model. "cg" only multiplies by the kernel, and makes it again row by row where it does not
-        fit in memory; the others hold a matrix of rows × rows, or of basis × basis.
+        fit in memory; the others hold a matrix of rows × rows, or of basis × basis. For a reduced set it is
+        preconditioned by the problem of a sample of the rows, and shows its progress on a terminal.
     memory_limit : int, default=None
         Bytes that may be allocated; by default 80 % of what is available. Nothing larger is tried.
     tol, max_iter
@@ -205,16 +209,31 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
         def fit(graph: PairGraph) -> Floats:
             objective = SquaredObjective(features, graph)
             if self.solver_ == "cg":
-                return feature_map.dual_coefficients(self._iterate(objective))
+                sample = None
+                if graph.blocks is not None:
+                    sample = SampledSpectrum.of_rows(features, graph.blocks, self.random_state)
+                return feature_map.dual_coefficients(self._iterate(objective, sample))
             return feature_map.dual_coefficients(
                 SOLVERS[self.solver_](objective, float(self.alpha), SolverOptions()).coef
             )
 
         return fit
 
-    def _iterate(self, objective: QuadraticObjective) -> Floats:
-        options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
-        solution = SOLVERS["cg"](objective, float(self.alpha), options)
+    def _iterate(self, objective: QuadraticObjective, sample: SampledSpectrum | None = None) -> Floats:
+        if sample is None:
+            options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
+            solution = SOLVERS["cg"](objective, float(self.alpha), options)
+        else:
+            with ProgressLine("fitting") as line:
+                solution = preconditioned_gradients(
+                    objective,
+                    np.array([float(self.alpha)]),
+                    sample,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    report=lambda n, error: line.update(f"iteration {n}, relative residual {error:.1e}"),
+                )
+            solution = replace(solution, coef=solution.coef.reshape(objective.rhs.shape))
         self.n_iter_ = max(self.n_iter_, solution.n_iter)
         if not solution.status.is_good and solution.status is not Status.SINGULAR:
             warnings.warn(

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
-from sklearn.model_selection import check_cv
 
 from rankwise.data.queries import Queries
 from rankwise.design import DenseDesign
+from rankwise.estimators.hold_out_plan import Plan
 from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
 from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.exceptions import NoPairsError
 from rankwise.holdout import (
     DualHoldOut,
     HoldOut,
@@ -30,7 +29,7 @@ from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph, label_graph
 from rankwise.solvers.dual import DualSpectrum
 
-__all__ = ["Candidate", "Plan", "decompose", "given_folds", "judge"]
+__all__ = ["Candidate", "candidates_of", "decompose", "decompose_features", "judge"]
 
 _SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are judged in portions
 
@@ -38,27 +37,8 @@ Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is held out.
-
-    Attributes
-    ----------
-    kind : {"queries", "rows", "refit", "pairs"}
-        Groups of whole queries; folds of one ranking in closed form, or by refits; or pairs of one ranking.
-    fold : (rows,) int64
-        The group of each row; not used for pairs.
-    alpha_scale : float
-        The closed form's alpha for an alpha of 1; not 1 where the weight of pairs changes when two rows leave.
-    """
-
-    kind: str
-    fold: npt.NDArray[np.int64]
-    alpha_scale: float = 1.0
-
-
-@dataclass(frozen=True)
 class Candidate:
-    """The decomposition of one kernel and one graph, for every alpha.
+    """The decomposition of one kernel, or one matrix, and one graph, for every alpha.
 
     Attributes
     ----------
@@ -66,22 +46,22 @@ class Candidate:
         The columns of y that it serves.
     target : (rows, outputs) float64
         ``t`` with ``F't = r``.
-    dual_coefficients : callable
-        Takes a column of the target and an alpha.
+    coefficients : callable
+        Takes a column of the target and an alpha; gives dual coefficients, or those of the columns of a matrix.
     """
 
     outputs: list[int]
     factor: LabelFactor
     target: Floats
     hold_out: HoldOut
-    dual_coefficients: Callable[[Floats, float], Floats]
+    coefficients: Callable[[Floats, float], Floats]
 
 
 def decompose(problem: KernelProblem, graph: LabelGraph, outputs: list[int]) -> Candidate:
     """Diagonalise the problem of a graph once: the dual, or the features of a reduced set."""
-    factor = LabelFactor(graph.blocks)
-    target = factor.target(graph.pull).reshape(graph.n_rows, -1)
     if problem.basis is None:
+        factor = LabelFactor(graph.blocks)
+        target = factor.target(graph.pull).reshape(graph.n_rows, -1)
         spectrum = DualSpectrum.of_matrix(factor.sandwich(problem.matrix(copies=4)))
         if not problem.kernel.is_surely_positive:
             warn_if_indefinite(spectrum)
@@ -95,22 +75,36 @@ def decompose(problem: KernelProblem, graph: LabelGraph, outputs: list[int]) -> 
     feature_map = problem.feature_map()
     design = problem.features(feature_map, must_fit=True)
     assert isinstance(design, DenseDesign)
-    Z = factor.apply(design.X)
-    values, vectors = scipy.linalg.eigh(Z.T @ Z, check_finite=False, driver="evd")
-    hold_out = PrimalHoldOut(Z @ vectors, np.maximum(values, 0.0))
+    return decompose_features(design.X, graph, outputs, feature_map.dual_coefficients)
 
-    def dual_coefficients(t: Floats, alpha: float) -> Floats:
-        shifted = hold_out.values + alpha
-        kept = shifted > shifted.size * np.finfo(np.float64).eps * shifted.max(initial=0.0)
-        inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=kept)
-        return feature_map.dual_coefficients(vectors @ (inverse * (hold_out.features.T @ t)))
 
-    return Candidate(outputs, factor, target, hold_out, dual_coefficients)
+def decompose_features(
+    X: Floats, graph: LabelGraph, outputs: list[int], finish: Callable[[Floats], Floats]
+) -> Candidate:
+    """Diagonalise ``X'LX``; `finish` makes the model of the coefficients of its columns."""
+    factor = LabelFactor(graph.blocks, graph.n_threads)
+    hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X))
+
+    def coefficients(t: Floats, alpha: float) -> Floats:
+        inverse = hold_out.shrinkage(np.array([alpha]))[0]
+        return finish(vectors @ (inverse * (hold_out.features.T @ t)))
+
+    return Candidate(
+        outputs, factor, factor.target(graph.pull).reshape(graph.n_rows, -1), hold_out, coefficients
+    )
+
+
+def candidates_of(data: TrainingData, make: Callable[[LabelGraph, list[int]], Candidate]) -> list[Candidate]:
+    """Decompose once for outputs that can share a graph, else once an output."""
+    graphs = data.graphs()
+    if len(graphs) == 1:
+        return [make(graphs[0], list(range(len(data.columns))))]
+    return [make(graph, [output]) for output, graph in enumerate(graphs)]
 
 
 def judge(
     candidate: Candidate,
-    problem: KernelProblem,
+    problem: KernelProblem | None,
     data: TrainingData,
     plan: Plan,
     metric: Metric,
@@ -128,7 +122,8 @@ def judge(
         )
         return 1.0 - error if metric.greater_is_better else error
     rows = _judging_rows(data, plan)
-    queries = data.queries if plan.kind == "queries" else Queries(plan.fold, np.arange(plan.fold.max() + 1))
+    by_fold = plan.kind != "queries" and not plan.is_pooled
+    queries = Queries(plan.fold, np.arange(plan.fold.max() + 1)) if by_fold else data.queries
     queries = queries.subset(rows)
     weight = None if data.row_weight is None else data.row_weight[rows]
     portion = max(1, _SCORES // (alphas.size * data.queries.n_rows))
@@ -140,24 +135,6 @@ def judge(
             evaluator = _evaluator(metric, column[rows], queries, weight)
             values[:, first + at] = evaluator.many(scores[:, rows, at].T)
     return values
-
-
-def given_folds(cv: Any, data: TrainingData) -> Rows:
-    """Return the fold of each row from a splitter, or from pairs of training and test rows; -1 in no test set."""
-    n_rows = data.queries.n_rows
-    fold = np.full(n_rows, -1, dtype=np.int64)
-    groups = data.queries.codes if len(data.queries) > 1 else None
-    for number, (train, test) in enumerate(check_cv(cv).split(np.zeros((n_rows, 1)), data.y, groups)):
-        if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
-            raise InvalidInputError(
-                "cv holds a row out twice, or leaves one out of both sides.",
-                "use KFold, GroupKFold or QueryKFold, whose test sets do not overlap.",
-            )
-        fold[test] = number
-    for query in groups_of(data.queries.codes) if groups is not None else []:
-        if np.unique(fold[query]).size > 1:
-            raise InvalidInputError("cv splits a query between folds.", "use QueryKFold or GroupKFold.")
-    return fold
 
 
 def _evaluator(metric: Metric, labels: Floats, queries: Queries, weight: Floats | None) -> Evaluator:
@@ -188,7 +165,7 @@ def _judging_rows(data: TrainingData, plan: Plan) -> Rows:
 
 def _held_out_scores(
     candidate: Candidate,
-    problem: KernelProblem,
+    problem: KernelProblem | None,
     data: TrainingData,
     plan: Plan,
     alphas: Floats,
@@ -197,10 +174,11 @@ def _held_out_scores(
 ) -> Floats:
     """Return (alphas, rows, outputs) scores, each row's from the model that did not see its group."""
     if plan.kind == "refit":
+        assert problem is not None
         return _refits(
             problem,
             data,
-            plan.fold,
+            plan,
             alphas,
             [candidate.outputs[i] for i in range(*some.indices(len(candidate.outputs)))],
         )
@@ -219,20 +197,25 @@ def _held_out_scores(
 
 
 def _refits(
-    problem: KernelProblem, data: TrainingData, fold: Rows, alphas: Floats, outputs: Sequence[int]
+    problem: KernelProblem, data: TrainingData, plan: Plan, alphas: Floats, outputs: Sequence[int]
 ) -> Floats:
     """Fit once more without each fold of one ranking: for graphs whose weights change when rows leave."""
-    scores = np.empty((alphas.size, fold.size, len(outputs)))
-    for test in groups_of(fold):
-        train = np.setdiff1d(np.arange(fold.size), test)
+    scores = np.empty((alphas.size, plan.fold.size, len(outputs)))
+    for test in groups_of(plan.fold):
+        train = np.setdiff1d(np.arange(plan.fold.size), test)
         across = problem.between(test, train)
+        # Pooled folds are compared with each other: as in the closed form, training rows average to their labels.
+        share = np.full(train.size, 1 / train.size)
+        if data.row_weight is not None:
+            share = data.row_weight[train] / data.row_weight[train].sum()
+        among = share @ problem.between(train, train) if plan.is_pooled else np.zeros(train.size)
         for at, output in enumerate(outputs):
-            graph = label_graph(
-                data.columns[output][train], data.queries.subset(train), **_options(data, train)
-            )
+            labels = data.columns[output][train]
+            graph = label_graph(labels, data.queries.subset(train), **_options(data, train))
             model = decompose(problem.subset(train), graph, [output])
             for a, alpha in enumerate(alphas):
-                scores[a, test, at] = across @ model.dual_coefficients(model.target[:, 0], float(alpha))
+                dual = model.coefficients(model.target[:, 0], float(alpha))
+                scores[a, test, at] = across @ dual + (share @ labels - among @ dual)
     return scores
 
 

@@ -2,33 +2,44 @@
 
 from __future__ import annotations
 
-import warnings
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_choice, check_count, check_number
-from rankwise.design import Design
-from rankwise.estimators.folds import check_cv, folds_of_pairs, folds_of_rows, judging_share
+from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, groups_of_pairs, judging_share
+from rankwise.estimators.hold_out_plan import EXACT_CV, check_cv_parameter, plan_hold_out
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
+from rankwise.estimators.linear_hold_out import (
+    ExactChoice,
+    check_exact_method,
+    choose_by_pairs,
+    choose_by_rows,
+    exact_attributes,
+    is_exact,
+)
 from rankwise.estimators.linear_rls import LinearRankRLS
+from rankwise.estimators.nested import check_nested, nested_score, row_taker
 from rankwise.estimators.pairwise import PreferenceRanker
-from rankwise.estimators.selection import METHODS, best_cells, check_alphas, check_powers
-from rankwise.estimators.surface_search import EXACT, SurfaceSearch, Trial
+from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas, check_powers
+from rankwise.estimators.surface_report import surface_attributes
+from rankwise.estimators.surface_search import (
+    SurfaceSearch,
+    table_tolerance,
+    warn_interrupted,
+    warn_unfinished,
+)
 from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats
-from rankwise.solvers.choose import choose_solver
 
 __all__ = ["RankRLSCV"]
 
 _GRID = tuple(2.0**power for power in range(-10, 11))
 _MAX_ITER = 1000
-_AVERAGING = ("folds", "pooled")
 
 
 class RankRLSCV(PreferenceRanker, LinearRankRLS):
@@ -42,14 +53,20 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
     ----------
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
         The grid; order and duplicates do not matter.
-    cv : "auto", int, splitter or list of (train, test), default="auto"
-        Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`; "auto" makes 5. A
-        scikit-learn splitter must put each row into at most one test set. Not used where there is an `eval_set`.
+    cv : "auto", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
+        Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. The two names are exact
+        and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is judged
+        by the converged models that did not see it. "auto" makes 5 folds; with ``method="tikhonov"`` and few columns or
+        rows it is exact instead, and leaves out queries, pairs up to 2000 rows, else 10 folds of rows. A scikit-learn
+        splitter must put each row into at most one test set. Not used where there is an `eval_set`.
+    nested : bool or int, default=False
+        Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
-    method : {"hybrid", "tikhonov", "early-stopping"}, default="hybrid"
-        "tikhonov" lets every alpha converge and chooses among them; "early-stopping" uses no penalty and
-        chooses the iteration; "hybrid" chooses both, and is the fastest.
+    method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
+        "tikhonov" lets every alpha converge and chooses among them; "early-stopping" uses no penalty and chooses the
+        iteration; "hybrid" chooses both, and is the fastest. "auto" is "tikhonov" where hold-out is exact, which
+        knows no other, and else "hybrid".
     averaging : {"folds", "pooled"}, default="folds"
         For folds of rows of one ranking, and of pairs: average the folds' errors, or judge all that was held out
         together.
@@ -83,7 +100,8 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
     alphas_ : ndarray of shape (alphas,)
         The grid, in increasing order.
     surface_ : ndarray of shape (alphas, iterations), or (outputs, alphas, iterations)
-        The value of `scoring` for every alpha after every iteration.
+        The value of `scoring` for every alpha after every iteration. Exact hold-out has no iterations, and so neither
+        this, nor `unpenalised_`, `best_iteration_` and `keeps_basis_`.
     unpenalised_ : ndarray of shape (iterations,), or (outputs, iterations)
         The same without penalty (alpha = 0), whether or not 0 is in the grid: what early stopping reads.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
@@ -92,6 +110,9 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         For each method, the ``(alpha, iteration, value)`` it reads from the surface; a list over outputs if
         there are several. "tikhonov" is exact only where the run went on until every alpha converged.
     scaling_ : float
+    method_ : str
+    nested_score_ : float, or ndarray of shape (outputs,)
+        Only with `nested`: the value on outer folds that took no part in the choice.
     cv_ : str
         What judged the models, in words.
     n_iter_ : int
@@ -123,7 +144,8 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         *,
         cv: Any = "auto",
         scoring: str | Metric = "pairwise_error",
-        method: str = "hybrid",
+        nested: Any = False,
+        method: str = "auto",
         averaging: str = "folds",
         scaling: Any = 0.0,
         query_weight: str = "size",
@@ -139,6 +161,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         self.alphas = alphas
         self.cv = cv
         self.scoring = scoring
+        self.nested = nested
         self.method = method
         self.averaging = averaging
         self.scaling = scaling
@@ -173,16 +196,24 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         self._check_parameters()
         data = self._training_data(X, y, qid, sample_weight, query_importance)
         metric = get_metric(self.scoring)
-        jury: Jury
         if eval_set is not None:
             rows, judges = self._eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {rows.shape[0]} rows"
-            jury = EvaluationJury(data, rows, judges)
+            self._select(data, EvaluationJury(data, rows, judges), refit=False)
+        elif is_exact(self.cv, self.method, data):
+            pooled = self.averaging == "pooled"
+            plan = plan_hold_out(self.cv, data, metric, self.random_state, is_pooled=pooled)
+            self.cv_ = plan.words
+            choice = choose_by_rows(data, plan, metric, check_alphas(self.alphas), check_powers(self.scaling))
+            self._keep_exact(choice, several=data.several_outputs)
         else:
             fold, self.cv_ = folds_of_rows(self.cv, data, self.random_state)
             options = (self.averaging, self.judge_rows, self.random_state, self.n_threads)
-            jury = RowFoldJury(data, fold, metric, *options)
-        return self._select(data, jury, refit=eval_set is None)
+            self._select(data, RowFoldJury(data, fold, metric, *options), refit=True)
+        self._forget("nested_score_")
+        if self.nested:
+            self.nested_score_ = nested_score(self, data, metric, row_taker(data.design, eval_set))
+        return self
 
     def fit_pairs(
         self,
@@ -207,7 +238,9 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         groups : array-like of shape (pairs,), optional
             What must not be divided between folds, such as prompts or judges; anything hashable. Without it, the folds
             that are made of a number `cv` keep all comparisons of the same two rows together. A splitter in `cv`, such
-            as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs, and gets the groups.
+            as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs, and gets the groups. Exactly and
+            in turn, ``cv="leave-query-out"`` holds out each group, or without groups each connected component of the
+            rows, and "leave-pair-out" all comparisons of each two rows.
 
         Examples
         --------
@@ -225,11 +258,17 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         self._check_parameters()
         data = self._pair_data(X, pairs, magnitude, weight)
         metric = get_metric(self.scoring)
+        if self.nested:
+            raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
         jury: Jury
         if eval_set is not None:
             rows, judges = self._pair_eval_set(eval_set, metric)
             self.cv_ = f"an evaluation set of {judges[0].winner.size} pairs"
             jury = EvaluationJury(data, rows, judges)
+        elif isinstance(self.cv, str) and self.cv in EXACT_CV:
+            group, self.cv_ = groups_of_pairs(self.cv, data, groups)
+            options = (self.averaging, check_alphas(self.alphas), check_powers(self.scaling))
+            return self._keep_exact(choose_by_pairs(data, group, metric, *options), several=False)
         else:
             left_out, self.cv_ = folds_of_pairs(self.cv, data, groups, self.random_state)
             left_out = judging_share(data, left_out, self.judge_rows, self.random_state)
@@ -248,10 +287,10 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         output : int, default=0
         """
         check_is_fitted(self)
-        if getattr(self, "_lanes", None) is None:
+        if not self._lanes:
             raise InvalidInputError(
-                "This model was loaded or copied, and the Krylov space of its fit did not come along.",
-                "call fit again, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
+                "There is no Krylov space: this model was loaded or copied, or chosen by exact hold-out.",
+                "call fit with cv=5, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
             )
         check_number("alpha", alpha, minimum=0, remedy="use 0 or a positive number")
         if not isinstance(output, Integral) or not 0 <= output < len(self._lanes):
@@ -263,13 +302,21 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_lanes": None} if "_lanes" in state else state
+        return {**state, "_lanes": []} if "_lanes" in state else state
 
     def _select(self, problem: TrainingProblem, jury: Jury, *, refit: bool) -> RankRLSCV:
         """Search under every value of `scaling`, and keep the model of the best."""
         grid = check_alphas(self.alphas)
-        search = self._search(problem, grid)
-        trials = self._trials(search, jury)
+        self.method_ = "hybrid" if self.method == "auto" else self.method
+        search = SurfaceSearch.over_grid(
+            problem,
+            self.method_,
+            grid,
+            patience=self.patience,
+            tol=table_tolerance(problem.design, self.method_, self.tol),
+            max_iter=_MAX_ITER if self.max_iter is None else self.max_iter,
+        )
+        trials = search.run_all(check_powers(self.scaling), jury)
         best = min(trials, key=lambda trial: trial.error)
         self.n_products_ = sum(fit.n_products for trial in trials for fit in trial.fits)
         if refit:
@@ -277,110 +324,31 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
                 search.refit(best)
                 self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.lanes}.values())
             except KeyboardInterrupt:
-                _warn_interrupted(
-                    "before the refit; the first fold's model, fitted without its rows, is kept"
-                )
-        self._report(search, best, np.searchsorted(search.alphas, grid).tolist())
+                warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
+        self._set(surface_attributes(search, best, grid, get_metric(self.scoring)))
+        if not best.converged:
+            warn_unfinished(search)
         coef = best.coefficients(search.alphas)
         self.coef_ = np.array(coef) if problem.several_outputs else coef[0]
         self._lanes = best.lanes
         return self
 
-    def _trials(self, search: SurfaceSearch, jury: Jury) -> list[Trial]:
-        """Search under one value of `scaling` after the other, until Ctrl-C says that it is enough."""
-        trials: list[Trial] = []
-        for power in check_powers(self.scaling):
-            try:
-                trials.append(search.run(power, jury))
-            except KeyboardInterrupt:
-                if not trials:
-                    raise
-                _warn_interrupted(f"before scaling={power:g} was judged; the best model so far is kept")
-                break
-            if trials[-1].was_interrupted:
-                break
-        return trials
-
-    def _report(self, search: SurfaceSearch, best: Trial, grid: list[int]) -> None:
-        """Set the attributes that describe the choice; `grid` holds the caller's alphas among all."""
-        several = search.problem.several_outputs
-        sign = (
-            -1.0 if get_metric(self.scoring).greater_is_better else 1.0
-        )  # tables hold errors, attributes values
-        n_iter = max(len(surface.errors) for surface in best.surfaces)
-        tables = np.full((len(best.surfaces), search.alphas.size, n_iter), np.nan)
-        for table, surface in zip(tables, best.surfaces, strict=True):
-            table[:, : len(surface.errors)] = sign * surface.table
-        per_alpha = [[best_cells(self.method, [s], [i])[0].error for s in best.surfaces] for i in grid]
-        choices = {
-            method: [
-                (float(search.alphas[cell.alpha_index]), cell.step, sign * cell.error)
-                for cell in best_cells(method, best.surfaces, [0] if method == "early-stopping" else grid)
-            ]
-            for method in METHODS
-        }
-
-        def one_or_all(values: Any, as_type: Any) -> Any:
-            return np.array(values) if several else as_type(values[0])
-
-        self.alphas_ = search.alphas[grid]
-        self.surface_ = tables[:, grid] if several else tables[0, grid]
-        self.unpenalised_ = tables[:, 0] if several else tables[0, 0]
-        self.cv_errors_ = sign * (np.array(per_alpha) if several else np.array(per_alpha)[:, 0])
-        self.choices_ = choices if several else {method: found[0] for method, found in choices.items()}
-        self.alpha_ = one_or_all([search.alphas[cell.alpha_index] for cell in best.cells], float)
-        self.best_iteration_ = one_or_all([cell.step for cell in best.cells], int)
-        self.best_score_ = one_or_all([sign * cell.error for cell in best.cells], float)
-        self.scaling_ = best.power
-        self.n_iter_ = n_iter
-        self.keeps_basis_ = all(fit.keeps_basis for fit in best.fits)
-        if not best.converged:
-            other = "" if self.method == "hybrid" else ", or use method='hybrid'"
-            warnings.warn(
-                f"method={self.method!r} stopped at max_iter={search.max_iter} iterations before it was done. "
-                f"Hint: raise max_iter or tol{other}.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-
-    def _table_tolerance(self, design: Design) -> float:
-        """Return the residual at which an alpha's column of the table may stay as it is.
-
-        A relative residual says little where columns have very different scales: the large ones dominate it.
-        Only Tikhonov on a design too wide to go on to the end needs to stop there.
-        """
-        runs_long = self.method == "tikhonov" and choose_solver(design) != "direct"
-        return float(self.tol) if runs_long else min(float(self.tol), EXACT)
-
-    def _search(self, problem: TrainingProblem, grid: Floats) -> SurfaceSearch:
-        # 0 is always in the table, so that early stopping can be read beside the other methods.
-        alphas = np.union1d([0.0], grid)
-        positions = np.searchsorted(alphas, grid).tolist()
-        return SurfaceSearch(
-            problem,
-            self.method,
-            alphas,
-            [0] if self.method == "early-stopping" else positions,
-            patience=self.patience,
-            tol=self._table_tolerance(problem.design),
-            max_iter=_MAX_ITER if self.max_iter is None else self.max_iter,
-        )
+    def _keep_exact(self, choice: ExactChoice, *, several: bool) -> RankRLSCV:
+        """Keep a choice by exact hold-out, which has no surface."""
+        self._forget("surface_", "unpenalised_", "best_iteration_", "keeps_basis_")
+        self._set(exact_attributes(choice, check_alphas(self.alphas), several=several))
+        self.method_, self._lanes = "tikhonov", []
+        return self
 
     def _check_parameters(self) -> None:
         self._check_loss_parameters()
-        check_choice("method", self.method, METHODS)
-        check_choice("averaging", self.averaging, _AVERAGING)
+        check_choice("method", self.method, ("auto", *METHODS))
+        check_choice("averaging", self.averaging, AVERAGING)
+        check_nested(self.nested)
         get_metric(self.scoring)
         for name in ("patience", "judge_rows"):
             check_count(name, getattr(self, name), optional=False)
-        check_cv(self.cv)
+        check_cv_parameter(self.cv)
+        check_exact_method(self.cv, self.method)
         check_alphas(self.alphas)
         check_powers(self.scaling)
-
-
-def _warn_interrupted(what: str) -> None:
-    warnings.warn(
-        f"Interrupted {what}. Hint: call fit again without interrupting it for the final one.",
-        ConvergenceWarning,
-        stacklevel=5,
-    )

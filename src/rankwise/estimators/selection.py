@@ -19,6 +19,7 @@ from rankwise.resampling import DifferenceJudge, Judge, MetricJudge, PreferenceJ
 from rankwise.solvers.surface import Cell, Surface
 
 __all__ = [
+    "AVERAGING",
     "METHODS",
     "after_steps",
     "best_cells",
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 METHODS = ("hybrid", "tikhonov", "early-stopping")
+AVERAGING = ("folds", "pooled")
 
 Rule = Callable[[Sequence[Surface]], bool]
 

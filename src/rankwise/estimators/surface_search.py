@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.design import Design
 from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
 from rankwise.estimators.krylov_fit import KrylovFit
 from rankwise.estimators.selection import after_steps, best_cells, stopping_rule
 from rankwise.estimators.training import TrainingProblem
 from rankwise.pairs.graph import Floats
 from rankwise.resampling import NoRows
+from rankwise.solvers.choose import choose_solver
 from rankwise.solvers.surface import Cell, Surface, System
 
 # A residual that rounding allows: where it is cheap to go on, only the end of the space ends a run.
 EXACT = 1e-12
 
-__all__ = ["EXACT", "SurfaceSearch", "Trial"]
+__all__ = ["EXACT", "SurfaceSearch", "Trial", "table_tolerance", "warn_interrupted", "warn_unfinished"]
 
 
 @dataclass
@@ -88,6 +93,15 @@ class SurfaceSearch:
     tol: float
     max_iter: int
 
+    @classmethod
+    def over_grid(
+        cls, problem: TrainingProblem, method: str, grid: Floats, *, patience: int, tol: float, max_iter: int
+    ) -> SurfaceSearch:
+        """Search a grid; 0 is always in the table, so that early stopping can be read beside the other methods."""
+        alphas = np.union1d([0.0], grid)
+        candidates = [0] if method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
+        return cls(problem, method, alphas, candidates, patience, tol, max_iter)
+
     def run(self, power: float, jury: Jury) -> Trial:
         """Grow the tables under one value of `scaling`, and choose their cells."""
         trial = Trial(power)
@@ -101,6 +115,21 @@ class SurfaceSearch:
             trial.lanes.extend((fit, lane) for lane in hearing.lanes)
         trial.cells = best_cells(self.method, trial.surfaces, self.candidates)
         return trial
+
+    def run_all(self, powers: Sequence[float], jury: Jury) -> list[Trial]:
+        """Search under one value of `scaling` after the other, until Ctrl-C says that it is enough."""
+        trials: list[Trial] = []
+        for power in powers:
+            try:
+                trials.append(self.run(power, jury))
+            except KeyboardInterrupt:
+                if not trials:
+                    raise
+                warn_interrupted(f"before scaling={power:g} was judged; the best model so far is kept")
+                break
+            if trials[-1].was_interrupted:
+                break
+        return trials
 
     def refit(self, best: Trial) -> None:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
@@ -127,3 +156,33 @@ class SurfaceSearch:
 
     def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
         return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale)
+
+
+def warn_interrupted(what: str) -> None:
+    """Say that Ctrl-C ended a search, and what is left of it."""
+    warnings.warn(
+        f"Interrupted {what}. Hint: call fit again without interrupting it for the final one.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )
+
+
+def warn_unfinished(search: SurfaceSearch) -> None:
+    """Say that the iterations ran out."""
+    other = "" if search.method == "hybrid" else ", or use method='hybrid'"
+    warnings.warn(
+        f"method={search.method!r} stopped at max_iter={search.max_iter} iterations before it was done. "
+        f"Hint: raise max_iter or tol{other}.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def table_tolerance(design: Design, method: str, tol: float) -> float:
+    """Return the residual at which an alpha's column of the table may stay as it is.
+
+    A relative residual says little where columns have very different scales: the large ones dominate it.
+    Only Tikhonov on a design too wide to go on to the end needs to stop there.
+    """
+    runs_long = method == "tikhonov" and choose_solver(design) != "direct"
+    return float(tol) if runs_long else min(float(tol), EXACT)

@@ -67,8 +67,13 @@ class PrimalHoldOut:
     @classmethod
     def of_design(cls, Z: Floats) -> PrimalHoldOut:
         """Diagonalise the Gram matrix of a factored design ``Z = FX``."""
+        return cls.with_vectors(Z)[0]
+
+    @classmethod
+    def with_vectors(cls, Z: Floats) -> tuple[PrimalHoldOut, Floats]:
+        """Do the same, and return the W as well: coefficients are ``W (σ + α)^-1 (ZW)'t``."""
         values, vectors = scipy.linalg.eigh(Z.T @ Z, check_finite=False, driver="evd")
-        return cls(Z @ vectors, np.maximum(values, 0.0))
+        return cls(Z @ vectors, np.maximum(values, 0.0)), vectors
 
     @property
     def rank(self) -> int:
@@ -86,33 +91,33 @@ class PrimalHoldOut:
         penalty[:, self.rank - self.n_free :] = 0.0
         return self.values + penalty
 
-    def _shrinkage(self, alphas: Floats) -> Floats:
-        """``1 / (σ + α)``, (alphas, rank)."""
+    def shrinkage(self, alphas: Floats) -> Floats:
+        """Return ``1 / (σ + α)``, (alphas, rank); 0 where that is no number."""
         shifted = self._shifted(alphas)
         tiny = np.finfo(np.float64).eps * self.rank * self.values.max(initial=0.0)
         return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > tiny)
 
     def residual(self, target: Floats, alphas: Floats) -> Floats:
         """Return ``M t``."""
-        return np.asarray(target - _spectral(self.features, self._shrinkage(alphas), target))
+        return np.asarray(target - _spectral(self.features, self.shrinkage(alphas), target))
 
     def diagonal(self, alpha: float) -> Floats:
         """Return the diagonal of ``M``."""
-        return np.asarray(1.0 - np.square(self.features) @ self._shrinkage(np.array([alpha]))[0])
+        return np.asarray(1.0 - np.square(self.features) @ self.shrinkage(np.array([alpha]))[0])
 
     def between(self, rows: slice, columns: slice, alpha: float) -> Floats:
         """Return entries of ``M`` off its diagonal."""
-        d = self._shrinkage(np.array([alpha]))[0]
+        d = self.shrinkage(np.array([alpha]))[0]
         return np.asarray((self.features[rows] * -d) @ self.features[columns].T)
 
     def of_pairs(self, i: Rows, j: Rows, alpha: float) -> Floats:
         """Return ``M_ij``."""
-        d = self._shrinkage(np.array([alpha]))[0]
+        d = self.shrinkage(np.array([alpha]))[0]
         return np.asarray(np.einsum("pk,k,pk->p", self.features[i], -d, self.features[j]))
 
     def inside(self, rows: Rows, alphas: Floats) -> Floats:
         """Return ``M_UU``."""
-        scaled = self.features[rows] * np.sqrt(self._shrinkage(alphas))[:, None, :]
+        scaled = self.features[rows] * np.sqrt(self.shrinkage(alphas))[:, None, :]
         out = scaled @ scaled.transpose(0, 2, 1)
         np.negative(out, out=out)
         diagonal = np.einsum("aii->ai", out)

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from rankwise.holdout.decomposition import HoldOut, Rows
+from rankwise.holdout.decomposition import HoldOut, PrimalHoldOut, Rows
+from rankwise.holdout.lockstep import batches_of_like_size, solve_in_lockstep
 from rankwise.pairs.graph import Floats
 
 __all__ = ["groups_of", "held_out_residuals"]
@@ -64,13 +65,25 @@ def held_out_residuals(
             else:
                 out[some, rows] = np.linalg.solve(decomposition.inside(rows, alphas[some]), own)
 
+    def leave_out_batch(batch: Sequence[Rows]) -> None:
+        assert isinstance(decomposition, PrimalHoldOut)
+        solutions, converged = solve_in_lockstep(decomposition, batch, alphas, residual)
+        for rows, solution, is_solved in zip(batch, solutions, converged, strict=True):
+            if is_solved:
+                out[:, rows] = solution
+            else:
+                leave_out(rows)
+
     largest = max((rows.size for rows in groups), default=0)
     if largest > _LARGE or len(groups) < n_threads:
         for rows in groups:
             leave_out(rows)
-    else:
-        # Threads of the linear algebra library lose more by waiting for each other than they win here.
-        with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        return out
+    # Threads of the linear algebra library lose more by waiting for each other than they win here.
+    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        if isinstance(decomposition, PrimalHoldOut) and largest <= decomposition.rank:
+            list(pool.map(leave_out_batch, batches_of_like_size(groups, decomposition.rank)))
+        else:
             list(pool.map(leave_out, groups))
     return out
 

@@ -21,6 +21,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rankwise import _core
 from rankwise.blocks import QueryBlocks
 from rankwise.pairs.graph import Floats, PairGraph
 
@@ -54,10 +55,30 @@ class LabelFactor:
     """
 
     blocks: QueryBlocks
+    n_threads: int = 1
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v`` for a vector, or for the columns of a block."""
+        if self.blocks.coupling == "all":
+            return self._centred(v)
         return self._ungrouped(self._root(self._grouped(v, self.root_weight), inverse=False), v)
+
+    def _centred(self, v: Floats) -> Floats:
+        """Return ``F v`` where ties are compared: rows minus their query's mean, scaled; one compiled pass."""
+        blocks = self.blocks
+        table = np.array(v.reshape(v.shape[0], -1), dtype=np.float64, order="C", copy=True)
+        if self._in_order:
+            _core.centre_queries(blocks.compiled(), 0, blocks.scale.size, table, None, self.n_threads)
+            return table.reshape(v.shape)
+        grouped = np.ascontiguousarray(table[blocks.order])
+        _core.centre_queries(blocks.compiled(), 0, blocks.scale.size, grouped, None, self.n_threads)
+        table[blocks.order] = grouped
+        return table.reshape(v.shape)
+
+    @cached_property
+    def _in_order(self) -> bool:
+        """Whether the rows of a query stand together already."""
+        return bool(np.array_equal(self.blocks.order, np.arange(self.blocks.order.size)))
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""

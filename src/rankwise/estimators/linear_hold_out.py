@@ -1,0 +1,219 @@
+"""Choosing alpha for a linear model by exact hold-out: one decomposition answers for every alpha of the grid.
+
+From ``X'LX`` where X has at most as many columns as rows, else from the linear kernel. For lists of pairs RankRLS is
+ridge regression of ``√ω z`` on the rows ``√ω (x_i - x_j)``, so any groups of pairs can be held out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.design import Design, OperatorDesign
+from rankwise.estimators.hold_out_plan import EXACT_CV, Plan, is_ridge
+from rankwise.estimators.juries import scaled_objective
+from rankwise.estimators.kernel_problem import KernelProblem
+from rankwise.estimators.kernel_selection import (
+    Candidate,
+    candidates_of,
+    decompose,
+    decompose_features,
+    judge,
+)
+from rankwise.estimators.selection import judge_differences
+from rankwise.estimators.training import PairData, TrainingData
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.holdout import PrimalHoldOut, groups_of, held_out_residuals
+from rankwise.kernels import Kernel, matrix_rows
+from rankwise.memory import MemoryBudget, available_memory
+from rankwise.metrics import Metric
+from rankwise.pairs.graph import Floats
+from rankwise.pairs.labels import LabelGraph
+
+__all__ = [
+    "ExactChoice",
+    "check_exact_method",
+    "choose_by_pairs",
+    "choose_by_rows",
+    "exact_attributes",
+    "is_exact",
+]
+
+_FEW_COLUMNS = 2000  # up to so many, diagonalising X'LX is instant beside reading X
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ExactChoice:
+    """What exact hold-out chose.
+
+    Attributes
+    ----------
+    values : (alphas, outputs) float64
+        The held-out value of the metric.
+    positions : (outputs,) int64
+        The chosen alphas' positions in the grid; of equally good ones the largest.
+    coef : list of (features,) float64
+        Output by output.
+    power : float
+        The chosen `scaling`.
+    """
+
+    values: Floats
+    positions: Ints
+    coef: list[Floats]
+    power: float
+
+    @property
+    def best(self) -> Floats:
+        """The value of each output's choice."""
+        return np.asarray(self.values[self.positions, np.arange(self.positions.size)])
+
+
+def is_exact(cv: Any, method: str, data: TrainingData) -> bool:
+    """Tell whether one decomposition is to answer for every alpha; "auto" lets the shape decide."""
+    if not isinstance(cv, str):
+        return False
+    if cv in EXACT_CV:
+        return True
+    design = data.design
+    has_closed_form = len(data.queries) > 1 or (is_ridge(data) and data.query_weight == "size")
+    is_cheap = min(design.shape) <= _FEW_COLUMNS and _bytes(design.shape) <= 0.8 * available_memory()
+    return method == "tikhonov" and has_closed_form and is_cheap and design.kind != "operator"
+
+
+def check_exact_method(cv: Any, method: str) -> None:
+    """Raise where exact hold-out is asked to stop early."""
+    if isinstance(cv, str) and cv in EXACT_CV and method not in {"auto", "tikhonov"}:
+        raise InvalidInputError(
+            f"cv={cv!r} knows the converged models only, and method={method!r} stops early.",
+            "use method='auto' or 'tikhonov', or a number of folds.",
+        )
+
+
+def exact_attributes(choice: ExactChoice, grid: Floats, *, several: bool) -> dict[str, Any]:
+    """Return what `RankRLSCV` says about its choice."""
+    alphas, values = grid[choice.positions], choice.best
+    chosen = [(float(alpha), 0, float(value)) for alpha, value in zip(alphas, values, strict=True)]
+    return {
+        "alphas_": grid,
+        "cv_errors_": choice.values if several else choice.values[:, 0],
+        "choices_": {"tikhonov": chosen if several else chosen[0]},
+        "alpha_": alphas if several else float(alphas[0]),
+        "best_score_": values if several else float(values[0]),
+        "coef_": np.array(choice.coef) if several else choice.coef[0],
+        "scaling_": choice.power,
+        "n_iter_": 0,
+        "n_products_": 0,
+    }
+
+
+def choose_by_rows(
+    data: TrainingData, plan: Plan, metric: Metric, alphas: Floats, powers: Sequence[float]
+) -> ExactChoice:
+    """Hold out what the plan says under every value of `scaling`, and keep the best."""
+    X = _matrix(data.design)
+
+    def trial(power: float) -> ExactChoice:
+        candidates = candidates_of(data, partial(_decompose, data.design, X, power))
+        values = np.column_stack([judge(c, None, data, plan, metric, alphas) for c in candidates])
+        positions = best_positions(values, metric)
+        coef = [
+            c.coefficients(c.target[:, at], float(alphas[positions[output]]))
+            for c in candidates
+            for at, output in enumerate(c.outputs)
+        ]
+        return ExactChoice(values, positions, coef, power)
+
+    return _best_trial([trial(power) for power in powers], metric)
+
+
+def choose_by_pairs(
+    data: PairData, group: Ints, metric: Metric, averaging: str, alphas: Floats, powers: Sequence[float]
+) -> ExactChoice:
+    """Hold out groups of listed pairs in turn under every value of `scaling`, and keep the best."""
+    graph = data.graph
+    root = np.sqrt(graph.pair_weight)
+    difference = _differences(_matrix(data.design), graph.winner, graph.loser)
+    difference *= root[:, None]
+    target = (root * graph.difference)[:, None]
+    judges = data.judging_weight > 0
+    fold = group if averaging == "folds" else None
+    judge_of = judge_differences(metric, data.judging_weight, "what was held out", fold)
+
+    def trial(power: float) -> ExactChoice:
+        scale = scaled_objective(data.design, graph, power)[1]
+        hold_out, vectors = PrimalHoldOut.with_vectors(difference if scale is None else difference * scale)
+        residual = held_out_residuals(
+            hold_out, target, groups_of(group), alphas, n_threads=data.design.n_threads
+        )
+        held_out = np.zeros((alphas.size, root.size))
+        held_out[:, judges] = (target - residual)[:, judges, 0] / root[judges]
+        errors = judge_of.errors(held_out)
+        values = (-errors if metric.greater_is_better else errors)[:, None]
+        positions = best_positions(values, metric)
+        inverse = hold_out.shrinkage(alphas[positions])[0]
+        coef = vectors @ (inverse * (hold_out.features.T @ target[:, 0]))
+        return ExactChoice(values, positions, [coef if scale is None else coef * scale], power)
+
+    return _best_trial([trial(power) for power in powers], metric)
+
+
+def best_positions(values: Floats, metric: Metric) -> Ints:
+    """Return the position of each column's best value; of equally good ones the last, the simplest model."""
+    errors = -values if metric.greater_is_better else values
+    return np.asarray(errors.shape[0] - 1 - np.argmin(errors[::-1], axis=0), dtype=np.int64)
+
+
+def _best_trial(trials: Sequence[ExactChoice], metric: Metric) -> ExactChoice:
+    sign = -1.0 if metric.greater_is_better else 1.0
+    return min(trials, key=lambda trial: sign * float(trial.best.mean()))
+
+
+def _decompose(design: Design, X: Any, power: float, graph: LabelGraph, outputs: list[int]) -> Candidate:
+    scale = scaled_objective(design, graph, power)[1]
+    finish: Callable[[Floats], Floats] = (lambda w: w) if scale is None else (lambda w: w * scale)
+    if X.shape[1] <= X.shape[0]:
+        dense = X if isinstance(X, np.ndarray) else X.toarray()
+        return decompose_features(dense if scale is None else dense * scale, graph, outputs, finish)
+    scaled = X if scale is None else (X * scale if isinstance(X, np.ndarray) else X.multiply(scale).tocsr())
+    problem = KernelProblem(Kernel("linear"), scaled, None, MemoryBudget(), design.n_threads)
+    dual = decompose(problem, graph, outputs)
+    return Candidate(
+        outputs,
+        dual.factor,
+        dual.target,
+        dual.hold_out,
+        lambda t, alpha: finish(np.asarray(scaled.T @ dual.coefficients(t, alpha), dtype=np.float64)),
+    )
+
+
+def _matrix(design: Design) -> Any:
+    """Return X as an array or a sparse matrix, if its decomposition fits in memory."""
+    if _bytes(design.shape) > 0.8 * available_memory():
+        raise MemoryLimitError(
+            f"Exact hold-out from {design.shape[0]} rows and {design.shape[1]} columns takes about "
+            f"{_bytes(design.shape) / 2**30:.2f} GiB.",
+            "use cv=5, which only multiplies by X.",
+        )
+    if isinstance(design, OperatorDesign):
+        return design.dot(np.eye(design.shape[1]))
+    return matrix_rows(design)
+
+
+def _bytes(shape: tuple[int, int]) -> int:
+    """Three copies of the smaller of X and its kernel, and the Gram matrix."""
+    n_rows, n_columns = shape
+    return 8 * (3 * n_rows * min(n_rows, n_columns) + 3 * min(n_rows, n_columns) ** 2)
+
+
+def _differences(X: Any, winner: Ints, loser: Ints) -> Floats:
+    """Return the rows' differences, a pair a row."""
+    difference = X[winner] - X[loser]
+    return np.asarray(difference if isinstance(X, np.ndarray) else difference.toarray(), dtype=np.float64)

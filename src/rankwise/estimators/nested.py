@@ -1,0 +1,83 @@
+"""The score of a whole procedure, choice of its regularisation included: outer folds that take no part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+
+from rankwise.data.validation import check_count
+from rankwise.design import Design, OperatorDesign
+from rankwise.estimators.training import TrainingData
+from rankwise.exceptions import InvalidInputError
+from rankwise.kernels import matrix_rows
+from rankwise.metrics import Metric
+from rankwise.resampling import deal_folds
+
+__all__ = ["check_nested", "nested_score", "row_taker"]
+
+_OUTER_FOLDS = 5
+
+Rows = npt.NDArray[np.int64]
+
+
+def check_nested(nested: Any) -> None:
+    """Raise unless `nested` is a truth value or a number of outer folds."""
+    if not isinstance(nested, bool):
+        check_count("nested", nested, optional=False)
+        if nested == 1:
+            raise InvalidInputError("nested=1 leaves nothing to train on.", "use nested=True, or at least 2.")
+
+
+def row_taker(design: Design, eval_set: Any) -> Callable[[Rows, Rows], Any]:
+    """Return what gives rows of X to a model, whichever rows that is fitted on."""
+    if eval_set is not None or isinstance(design, OperatorDesign):
+        raise InvalidInputError(
+            "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
+            "use nested=False and score the model on rows of its own.",
+        )
+    X = matrix_rows(design)
+    return lambda rows, _: X[rows]
+
+
+def nested_score(
+    estimator: Any,
+    data: TrainingData,
+    metric: Metric,
+    take: Callable[[Rows, Rows], Any],
+) -> Any:
+    """Choose and fit on all but one outer fold, and judge on that fold; one value an output.
+
+    Parameters
+    ----------
+    estimator : ranker
+        With the parameters `nested` and `random_state`.
+    take : callable
+        Gives X of some rows to a model that is fitted on others: ``take(rows, training rows)``.
+    """
+    queries = data.queries
+    n_units = len(queries) if len(queries) > 1 else queries.n_rows
+    n_outer = min(n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
+    fold = deal_folds(data.design, data.columns[0], queries, n_outer, estimator.random_state + 1)
+    inner = clone(estimator).set_params(nested=False)
+    scores = np.empty(data.y.shape)
+    per_row = None if data.importance is None else data.importance[queries.codes]
+    for number in range(n_outer):
+        test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+        model = inner.fit(
+            take(train, train),
+            data.y[train],
+            queries.codes[train] if len(queries) > 1 else None,
+            None if data.row_weight is None else data.row_weight[train],
+            None if per_row is None else per_row[train],
+        )
+        scores[test] = model.predict(take(test, train))
+    groups = queries.codes if len(queries) > 1 else fold
+    values = [
+        metric(labels, column, groups)
+        for labels, column in zip(data.columns, scores.reshape(queries.n_rows, -1).T, strict=True)
+    ]
+    return np.array(values) if data.several_outputs else float(values[0])
