@@ -24,6 +24,7 @@ __all__ = [
     "check_number",
     "check_numbers",
     "check_qid",
+    "check_seed",
     "check_weights",
 ]
 
@@ -55,6 +56,15 @@ def check_count(name: str, value: object, *, optional: bool = True) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         remedy = "use None for the default" if optional else "use a positive integer"
         raise InvalidInputError(f"{name}={value!r} is not a positive integer.", f"{remedy}.")
+
+
+def check_seed(random_state: object) -> None:
+    """Raise unless `random_state` is an integer that seeds a generator."""
+    if not isinstance(random_state, Integral) or random_state < 0:
+        raise InvalidInputError(
+            f"random_state={random_state!r} is not a seed.",
+            "use an integer such as 0; the same data then give the same folds.",
+        )
 
 
 def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDArray[np.float64]:

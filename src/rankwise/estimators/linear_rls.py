@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.data.validation import check_choice, check_count, check_number, check_seed
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.pairwise import NEAR_TIE
 from rankwise.estimators.training import TrainingData
@@ -40,11 +39,7 @@ class LinearRankRLS(LinearRanker):
         check_number("tol", self.tol, minimum=0, remedy="use a small positive number such as 1e-5")
         check_count("max_iter", self.max_iter)
         check_count("n_threads", self.n_threads)
-        if not isinstance(self.random_state, Integral) or self.random_state < 0:
-            raise InvalidInputError(
-                f"random_state={self.random_state!r} is not a seed.",
-                "use an integer such as 0; the same data then give the same folds.",
-            )
+        check_seed(self.random_state)
 
     def _warn_about_near_ties(self, data: TrainingData) -> None:
         if self.cost != "relative":

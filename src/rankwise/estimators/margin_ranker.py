@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.data.validation import check_choice, check_count, check_number, check_seed
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_fit import MARGIN_LOSSES, MarginFit, one_or_all
 from rankwise.estimators.pairwise import PreferenceRanker
@@ -56,6 +56,7 @@ class MarginRanker(PreferenceRanker, LinearRanker):
         check_number("tol", self.tol, minimum=0, remedy="use a small positive number such as 1e-3")
         check_count("max_iter", self.max_iter)
         check_count("n_threads", self.n_threads)
+        check_seed(self.random_state)
         if self.solver != "auto" and self.loss not in MARGIN_SOLVERS[self.solver].losses:
             able = [name for name, solver in MARGIN_SOLVERS.items() if self.loss in solver.losses]
             raise UnsuitableSolverError(

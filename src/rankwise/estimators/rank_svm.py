@@ -215,11 +215,11 @@ class RankSVM(MarginRanker, PairwiseRanker):
         )
         rows = np.flatnonzero(is_held if data.row_weight is None else is_held & (data.row_weight > 0))
         design, queries = data.design.rows(rows), data.queries.subset(rows)
+        weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
         judges = [
-            judge_rows(metric, labels[rows], queries, self.n_threads, "what was held out")
+            judge_rows(metric, labels[rows], queries, self.n_threads, "what was held out", weight[rows])
             for labels in data.columns
         ]
-        weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
         return weight * ~is_held, [HeldOut(design, judge, self.patience) for judge in judges]
 
     def _check_parameters(self) -> None:

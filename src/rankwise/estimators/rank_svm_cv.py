@@ -174,7 +174,9 @@ class RankSVMCV(MarginRanker):
             rows = np.flatnonzero((fold == number) & (weight > 0))
             judging, queries = data.design.rows(rows), data.queries.subset(rows)
             for output, labels in enumerate(data.columns):
-                judge = judge_rows(metric, labels[rows], queries, self.n_threads, "what was held out")
+                judge = judge_rows(
+                    metric, labels[rows], queries, self.n_threads, "what was held out", weight[rows]
+                )
                 pairs = label_margins(data, output, weight * (fold != number))
                 splits[output].append(_Split(pairs, judging, judge))
         return splits
