@@ -262,6 +262,14 @@ def test_columns_of_very_different_scales(method, queries):
     assert model.score(problem.X, problem.y, qid) == pytest.approx(exact, abs=0.01)
 
 
+def test_an_evaluation_set_wins_over_cv():
+    train, validation = split(noisy(18))
+    alone = RankRLSCV(GRID).fit(*train, eval_set=validation)
+    both = RankRLSCV(GRID, cv=3).fit(*train, eval_set=validation)
+    assert both.cv_ == alone.cv_ == "an evaluation set of 100 rows"
+    np.testing.assert_array_equal(both.surface_, alone.surface_)
+
+
 # --- interruption ----------------------------------------------------------------------------------------------
 
 
