@@ -21,7 +21,7 @@ from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.labels import LabelGraph
-from rankwise.resampling import EvaluationRows, FoldPairs, FoldRows, Judge, LeftOutPairs, hold_out
+from rankwise.resampling import EvaluationRows, FoldPairs, FoldRows, Judge, LeftOutPairs, sample_rows
 from rankwise.solvers.choose import require_diagonal
 from rankwise.solvers.surface import System
 
@@ -154,13 +154,13 @@ class RowFoldJury:
         return make
 
     def _judging_rows(self) -> Rows:
-        """Choose which held-out rows judge: all, or a share of them dealt like a fold."""
+        """Choose which held-out rows judge: all, or a sample of them."""
         held = self.fold >= 0
         if self.data.row_weight is not None:
             held &= self.data.row_weight > 0
-        share = self.limit / max(int(held.sum()), 1)
-        if share < 1:
-            held &= hold_out(self.data.design, self.data.columns[0], self.data.queries, share, self.seed + 1)
+        if int(held.sum()) > self.limit:
+            data = self.data
+            held &= sample_rows(data.design, data.columns[0], data.queries, self.limit, self.seed + 1)
         return np.flatnonzero(held)
 
 

@@ -5,7 +5,7 @@ reads. Folds are lanes of one block product: in lane c the rows (or the pairs) o
 their inner products, which the product forms anyway, are their held-out scores.
 """
 
-from rankwise.resampling.dealing import deal_folds, deal_pairs, hold_out, share_as_folds
+from rankwise.resampling.dealing import deal_folds, deal_pairs, hold_out, sample_rows, share_as_folds
 from rankwise.resampling.judges import DifferenceJudge, Judge, MetricJudge, PreferenceJudge
 from rankwise.resampling.pairs import FoldPairs, LeftOutPairs
 from rankwise.resampling.rows import EvaluationRows, FoldRows, NoRows
@@ -23,5 +23,6 @@ __all__ = [
     "deal_folds",
     "deal_pairs",
     "hold_out",
+    "sample_rows",
     "share_as_folds",
 ]

@@ -9,7 +9,7 @@ from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.graph import Floats
 
-__all__ = ["deal_folds", "deal_pairs", "hold_out", "share_as_folds"]
+__all__ = ["deal_folds", "deal_pairs", "hold_out", "sample_rows", "share_as_folds"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -37,6 +37,31 @@ def hold_out(
     """Choose a share of the queries, or of the rows where there is one query only, as `deal_folds` does."""
     n_units = len(queries) if len(queries) > 1 else queries.n_rows
     return np.equal(deal_folds(design, labels, queries, share_as_folds(share, n_units), seed), 0)
+
+
+def sample_rows(
+    design: Design, labels: Floats, queries: Queries, at_most: int, seed: int
+) -> npt.NDArray[np.bool_]:
+    """Choose about so many rows: whole queries drawn at random, and of a huge one an even sample of its labels.
+
+    Like folds, the choice depends on what the rows hold, not on their order nor on the names of queries.
+    """
+    rng = np.random.default_rng(seed)
+    content = design.dot(rng.normal(size=design.shape[1]))
+    n_queries = len(queries)
+    cap = at_most if n_queries == 1 else max(2, at_most // 10)  # no query is to be the whole sample
+    total = np.bincount(queries.codes, weights=content, minlength=n_queries)
+    drawn = np.lexsort((total, -queries.sizes))[rng.permutation(n_queries)]
+    rows_so_far = np.cumsum(np.minimum(queries.sizes[drawn], cap))
+    drawn = drawn[: max(1, int(np.searchsorted(rows_so_far, at_most, side="right")))]
+    is_whole = np.zeros(n_queries, dtype=np.bool_)
+    is_whole[drawn[queries.sizes[drawn] <= cap]] = True
+    chosen: npt.NDArray[np.bool_] = is_whole[queries.codes]
+    for query in drawn[queries.sizes[drawn] > cap]:
+        rows = np.flatnonzero(queries.codes == query)
+        by_label = rows[np.lexsort((content[rows], labels[rows]))]
+        chosen[by_label[np.linspace(0, rows.size - 1, cap).round().astype(np.int64)]] = True
+    return chosen
 
 
 def deal_pairs(
