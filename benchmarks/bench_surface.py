@@ -137,17 +137,17 @@ def memory(rows):
     return {"data": data, "taken": taken, "basis": basis}
 
 
-def growth(sizes, repeats=15, warm_up=10):
-    """Time a product against the rows; the slope in logarithms is the exponent.
+def growth(sizes, repeats=9, warm_up=2):
+    """Time a product against the rows, on one thread; the slope in logarithms is the exponent.
 
-    The first calls warm up, for a virtual machine may take a tenth of a second to wake its second processor.
+    With two threads a virtual machine that is slow to wake its second processor blurs the smaller sizes.
     """
     seconds = []
     X, y, _ = rcv1like.make(max(sizes))
     v = np.random.default_rng(0).normal(size=X.shape[1])
     nonzeros = []
     for rows in sizes:
-        design = as_design(X[:rows])
+        design = as_design(X[:rows], 1)
         objective = SquaredObjective(design, label_graph(y[:rows], one_query(rows)))
         for _ in range(warm_up):
             objective.product(v)
