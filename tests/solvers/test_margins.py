@@ -88,8 +88,10 @@ def test_the_minimum_is_that_of_the_dual_over_explicit_pairs(alpha):
 def test_all_solvers_agree_to_the_stated_gap(loss, alpha, options):
     objective = objectives(loss, **options)
     solvers = HINGE if loss == "hinge" else SMOOTH
-    tight = next(iter(solvers.values()))(objective, alpha, tol=1e-9)
-    assert tight.certificate <= 1e-8  # 1e-9 is where rounding begins: whether it is met depends on the BLAS
+    tight = next(iter(solvers.values()))(
+        objective, alpha, tol=1e-8
+    )  # at 1e-9 rounding begins: one BLAS meets it, another stalls at 3e-9
+    assert tight.status is Status.CONVERGED
     minimum = value(objective, alpha, tight.coef) - tight.certificate  # at most the true minimum
     for name, solve in solvers.items():
         for tol in (1e-2, 1e-4):
