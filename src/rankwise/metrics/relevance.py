@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -27,22 +29,22 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class _BinaryMetric(TopMetric):
+    """What a query sums over its relevant rows, in `kernel`, over a divisor."""
+
+    kernel: ClassVar[Callable[..., Any]]
+
     relevant: float = 1
 
     def _conventions(self) -> str:
         return f"relevant means label >= {self.relevant:g}; {self._tail()}"
 
+    @abstractmethod
+    def _divisor(self, n_relevant: Doubles) -> Doubles:
+        """Return what the kernel's sum over a query is divided by."""
 
-@dataclass(frozen=True, kw_only=True)
-class AveragePrecision(_BinaryMetric):
-    """Mean precision at the relevant rows; see `average_precision`."""
-
-    base_name: ClassVar[str] = "map"
-
-    def describe(self) -> str:
-        """Return the convention in words."""
-        beyond = "" if self.k is None else f"; relevant rows beyond position {self.k} contribute 0"
-        return f"{self._title('MAP')}: mean precision at the relevant rows{beyond}; {self._conventions()}"
+    def _zeroed(self, queries: Queries) -> Any:
+        """Return a mask of the queries that score 0 whatever their order; none by default."""
+        return None
 
     def _prepare(
         self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
@@ -50,13 +52,30 @@ class AveragePrecision(_BinaryMetric):
         values, n_relevant = relevance(labels, self.relevant, queries)
         return TopEvaluator(
             self,
-            _core.summed_precision,
+            self.kernel,
             values,
-            n_relevant,
+            self._divisor(n_relevant),
             relevant=n_relevant > 0,
             queries=queries,
             n_threads=n_threads,
+            zeroed=self._zeroed(queries),
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragePrecision(_BinaryMetric):
+    """Mean precision at the relevant rows; see `average_precision`."""
+
+    base_name: ClassVar[str] = "map"
+    kernel: ClassVar[Callable[..., Any]] = staticmethod(_core.summed_precision)
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        beyond = "" if self.k is None else f"; relevant rows beyond position {self.k} contribute 0"
+        return f"{self._title('MAP')}: mean precision at the relevant rows{beyond}; {self._conventions()}"
+
+    def _divisor(self, n_relevant: Doubles) -> Doubles:
+        return n_relevant
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +83,7 @@ class Precision(_BinaryMetric):
     """Share of relevant rows among the first k; see `precision`."""
 
     base_name: ClassVar[str] = "precision"
+    kernel: ClassVar[Callable[..., Any]] = staticmethod(_core.relevant_at_top)
 
     k: int | None = 10
 
@@ -80,20 +100,11 @@ class Precision(_BinaryMetric):
             f"lists of fewer rows {short}; {self._conventions()}"
         )
 
-    def _prepare(
-        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-    ) -> Evaluator:
-        values, n_relevant = relevance(labels, self.relevant, queries)
-        return TopEvaluator(
-            self,
-            _core.relevant_at_top,
-            values,
-            np.full(len(queries), float(self.k or 1)),
-            relevant=n_relevant > 0,
-            queries=queries,
-            n_threads=n_threads,
-            zeroed=self._shorter_than_k(queries) if self.convention == "letor3" else None,
-        )
+    def _divisor(self, n_relevant: Doubles) -> Doubles:
+        return np.full(n_relevant.size, float(self.k or 1))
+
+    def _zeroed(self, queries: Queries) -> Any:
+        return self._shorter_than_k(queries) if self.convention == "letor3" else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,25 +112,15 @@ class ReciprocalRank(_BinaryMetric):
     """One over the position of the first relevant row; see `reciprocal_rank`."""
 
     base_name: ClassVar[str] = "mrr"
+    kernel: ClassVar[Callable[..., Any]] = staticmethod(_core.reciprocal_rank)
 
     def describe(self) -> str:
         """Return the convention in words."""
         beyond = "" if self.k is None else f", 0 if that lies beyond position {self.k}"
         return f"{self._title('MRR')}: 1 / position of the first relevant row{beyond}; {self._conventions()}"
 
-    def _prepare(
-        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-    ) -> Evaluator:
-        values, n_relevant = relevance(labels, self.relevant, queries)
-        return TopEvaluator(
-            self,
-            _core.reciprocal_rank,
-            values,
-            np.ones(len(queries)),
-            relevant=n_relevant > 0,
-            queries=queries,
-            n_threads=n_threads,
-        )
+    def _divisor(self, n_relevant: Doubles) -> Doubles:
+        return np.ones(n_relevant.size)
 
 
 def average_precision(
