@@ -33,7 +33,10 @@ def model():
 
 
 def marked(display):
-    return {line.get_label().partition(":")[0]: line.get_xydata()[0] for line in display.ax_.lines}
+    return {
+        line.get_label().partition(":")[0].partition(" (")[0]: line.get_xydata()[0]
+        for line in display.ax_.lines
+    }
 
 
 def test_the_surface_and_the_choices(model, tmp_path):
@@ -50,6 +53,13 @@ def test_the_surface_and_the_choices(model, tmp_path):
     assert "pairwise error (lower is better)" in display.colorbar_.ax.get_ylabel()
     display.figure_.savefig(tmp_path / "surface.png")
     assert (tmp_path / "surface.png").stat().st_size > 5000
+
+
+@pytest.mark.parametrize("method", ["hybrid", "tikhonov"])
+def test_the_legend_says_whether_tikhonovs_choice_is_final(method):
+    display = SurfaceDisplay.from_estimator(RankRLSCV(cv=3, method=method).fit(X, Y))
+    legend = " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
+    assert ("not converged" in legend) == (method == "hybrid")
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ class Reading:
     metric : str
         The metric's name.
     greater_is_better : bool
+    converged : bool
+        Whether the run went on until every alpha had converged, so that its last iteration is Tikhonov's choice.
     """
 
     alphas: Floats
@@ -38,6 +40,7 @@ class Reading:
     choices: dict[str, tuple[float, int, float]]
     metric: str
     greater_is_better: bool
+    converged: bool
 
     @classmethod
     def of(cls, estimator: Any, output: int) -> Reading:
@@ -70,6 +73,7 @@ class Reading:
             choices,
             metric.name.replace("_", " "),
             metric.greater_is_better,
+            estimator.method_ == "tikhonov",
         )
 
 

@@ -34,6 +34,8 @@ class SurfaceDisplay:
     metric : str
         The metric's name.
     greater_is_better : bool
+    converged : bool
+        Whether every alpha had converged at the last iteration; if not, the legend says so of Tikhonov's choice.
 
     Attributes
     ----------
@@ -59,6 +61,7 @@ class SurfaceDisplay:
     choices: dict[str, tuple[float, int, float]]
     metric: str
     greater_is_better: bool = False
+    converged: bool = True
 
     @classmethod
     def from_estimator(
@@ -77,7 +80,12 @@ class SurfaceDisplay:
         """
         reading = Reading.of(estimator, output)
         display = cls(
-            reading.alphas, reading.values, reading.choices, reading.metric, reading.greater_is_better
+            reading.alphas,
+            reading.values,
+            reading.choices,
+            reading.metric,
+            reading.greater_is_better,
+            reading.converged,
         )
         return display.plot(ax, **kwargs)
 
@@ -164,6 +172,7 @@ class SurfaceDisplay:
     def _draw_choices(self) -> None:
         heights = dict(zip(self.alphas.tolist(), self._heights.tolist(), strict=True))
         for method, (alpha, iteration, value) in self.choices.items():
+            doubt = " (not converged)" if method == "tikhonov" and not self.converged else ""
             self.ax_.plot(
                 iteration,
                 heights[alpha],
@@ -173,7 +182,7 @@ class SurfaceDisplay:
                 markeredgecolor="white" if method == "hybrid" else "crimson",
                 markeredgewidth=1.0 if method == "hybrid" else 2.0,
                 linestyle="none",
-                label=f"{method}: {value:.4g}",
+                label=f"{method}{doubt}: {value:.4g}",
                 clip_on=False,
                 zorder=5,
             )
