@@ -29,8 +29,8 @@ from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["minimise_by_planes"]
 
-# If the plane at the line's minimum raises the model at its minimiser by less than this share of the gap, the plane is taken there: it
-# raises the model by the whole gap, and the paper's bound on the iterations holds.
+# If the plane at the line's minimum raises the model at its minimiser by less than this share of the gap, the plane is
+# taken there: it raises the model by the whole gap, and the paper's bound on the iterations holds.
 _CUT = 0.5
 _IDLE = 20  # iterations after which a plane of weight 0 is dropped
 _MOST_PLANES = 500
@@ -128,7 +128,7 @@ def minimise_by_planes(
     point = objective.at_scores(scores)
     best = _Best(coef, scores, float(point.value) + alpha * float(coef @ coef))
     search = _LineSearch(objective, alpha) if line_search else None
-    gap, bound, stale = np.inf, -np.inf, 0
+    gap, bound, stale = np.inf, 0.0, 0  # no loss of pairs is negative
     history: list[float] = []
     status = Status.MAX_ITER
     while len(history) < limit:
@@ -162,7 +162,7 @@ def minimise_by_planes(
         stale = 0 if best.value < before or proved > bound else stale + 1
         bound = proved
         # 4. The gap.
-        gap = best.value - bound
+        gap = max(best.value - bound, 0.0)  # rounding
         history.append(gap)
         if gap <= tol:
             status = Status.CONVERGED
