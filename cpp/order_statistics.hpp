@@ -357,10 +357,36 @@ inline void scale_rows(const RankedQueries& queries, std::int64_t q, double* val
         values[row] *= scale * queries.row_weight(row);
 }
 
+// Unweighted pairs of many levels, for one thread. Integers may be subtracted without loss, so one tree of the rows
+// before a position in score order answers for both sides, and every row enters it once instead of twice.
+inline void count_both_sides(const SortedQuery& query, double margin, double* won, double* lost) {
+    const double* f = query.score;
+    const std::int64_t n = query.size;
+    std::vector<std::int32_t> below(static_cast<std::size_t>(query.n_levels) + 1, 0);  // rows of lower ranks
+    for (std::int64_t p = 0; p < n; ++p) ++below[static_cast<std::size_t>(query.rank[p]) + 1];
+    for (std::size_t level = 1; level < below.size(); ++level) below[level] += below[level - 1];
+    Fenwick<std::int32_t> before;
+    before.reset(static_cast<std::size_t>(query.n_levels));
+    std::int64_t winner = 0, loser = 0;  // the next rows whose window starts, and ends, at a position
+    for (std::int64_t position = 0; position <= n; ++position) {
+        for (; winner < n && (position == n || f[winner] - f[position] < margin); ++winner) {
+            const auto rank = static_cast<std::size_t>(query.rank[winner]);
+            won[query.order[winner]] = below[rank] - before.sum_before(rank);
+        }
+        for (; loser < n && (position == n || !(f[position] - f[loser] < margin)); ++loser) {
+            const auto rank = static_cast<std::size_t>(query.rank[loser]);
+            lost[query.order[loser]] = static_cast<std::int32_t>(position) - before.sum_before(rank + 1);
+        }
+        if (position < n) before.add(static_cast<std::size_t>(query.rank[position]), 1);
+    }
+}
+
 inline void sweep_counts(const RankedQueries& queries, const SortedScores& point, std::int64_t q, double margin,
                          double* won, double* lost, int n_threads) {
     const SortedQuery query = sorted_query(queries, point, q);
     const std::int64_t start = queries.start[q];
+    if (n_threads == 1 && !queries.weight && queries.method(q) == Counting::fenwick)
+        return count_both_sides(query, margin, won + start, lost + start);
     both_sides(n_threads, [&](Side side) {
         double* out = (side == Side::won ? won : lost) + start;
         const auto emit = [&](std::int64_t p, const Channels<1>& sum) { out[query.order[p]] = sum.at[0]; };

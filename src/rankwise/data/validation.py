@@ -20,6 +20,7 @@ from rankwise.exceptions import InvalidInputError
 __all__ = [
     "check_choice",
     "check_count",
+    "check_flag",
     "check_importance",
     "check_number",
     "check_numbers",
@@ -56,6 +57,12 @@ def check_count(name: str, value: object, *, optional: bool = True) -> None:
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         remedy = "use None for the default" if optional else "use a positive integer"
         raise InvalidInputError(f"{name}={value!r} is not a positive integer.", f"{remedy}.")
+
+
+def check_flag(name: str, value: object) -> None:
+    """Raise unless `value` is True or False: any other text would count as True."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInputError(f"{name}={value!r} is neither True nor False.", f"use {name}=True or False.")
 
 
 def check_seed(random_state: object) -> None:

@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design.protocol import Floats, GramProduct, RowIndex
+from rankwise.exceptions import InvalidInputError
 
 __all__ = ["OperatorDesign"]
 
@@ -36,7 +37,13 @@ class OperatorDesign:
     def tdot(self, u: Floats) -> Floats:
         """Return ``X' u``."""
         self.reads += 1
-        return np.asarray(self.operator.T @ u, dtype=np.float64)
+        try:
+            return np.asarray(self.operator.T @ u, dtype=np.float64)
+        except NotImplementedError as error:
+            raise InvalidInputError(
+                "X is a LinearOperator that cannot multiply from the left: it has no rmatvec.",
+                "make it with rmatvec=, the product with the transpose of X.",
+            ) from error
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
         """Return None: there are no rows to fuse over."""

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 
 from rankwise.design import CsrDesign, Design
 from rankwise.estimators.training import TrainingData
+from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LogisticLoss, SmoothLoss, SquaredHingeLoss
 from rankwise.objectives import HingeObjective, MeanLoss
 from rankwise.pairs.graph import Floats, MarginPairs
@@ -101,9 +102,10 @@ class MarginFit:
         held_out: HeldOut | None = None,
         title: str = "fitting",
     ) -> Solution:
-        """Minimise the mean loss plus ``alpha ‖w‖²``; on Ctrl-C keep the best model so far."""
+        """Minimise the mean loss plus ``alpha ‖w‖²``; on Ctrl-C keep the best model so far, if there is one."""
         last: list[tuple[Floats, float, int]] = []
-        with ProgressLine(title) as progress, _quiet_blas(design):
+        overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
+        with ProgressLine(title) as progress, _quiet_blas(design), overflows:
 
             def monitor(coef: Floats, gap: float, n_iter: int) -> bool:
                 last[:] = [(coef, gap, n_iter)]
@@ -126,6 +128,11 @@ class MarginFit:
                 coef, gap, n_iter = last[0]
                 solution = Solution(
                     coef, Status.INTERRUPTED, n_iter=n_iter, n_reads=design.reads - reads, certificate=gap
+                )
+            if not (np.isfinite(solution.certificate) and np.isfinite(solution.coef).all()):
+                raise InvalidInputError(
+                    "The columns of X are so large that their squares overflow.",
+                    "scale them, for example with sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
                 )
             if held_out is not None:
                 if solution.status is not Status.STOPPED:  # the last iterate was not shown

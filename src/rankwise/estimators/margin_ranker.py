@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
@@ -14,14 +15,17 @@ from rankwise.data.validation import check_choice, check_count, check_number, ch
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_fit import MARGIN_LOSSES, MarginFit, one_or_all
 from rankwise.estimators.pairwise import PreferenceRanker
-from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.estimators.selection import judge_differences
+from rankwise.estimators.training import PairData, TrainingData
+from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
+from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats, MarginPairs
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.resampling import LeftOutPairs, PreferenceJudge
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver
-from rankwise.solvers.solution import Solution
+from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["MarginRanker", "check_alpha"]
 
@@ -74,13 +78,33 @@ class MarginRanker(PreferenceRanker, LinearRanker):
             )
         return self._training_data(X, y, qid, sample_weight, query_importance)
 
-    def _listed_margins(self, graph: PreferenceGraph) -> PreferenceMargins:
+    def _listed_margins(
+        self, graph: PreferenceGraph, chosen: npt.NDArray[np.bool_] | None = None
+    ) -> PreferenceMargins:
         if self.loss == "logistic" and np.any(graph.difference != 1):
             raise InvalidInputError(
                 "loss='logistic' has no margins, so magnitudes would be ignored.",
                 "pass how sure a preference is as weight, and a tie as two opposite pairs of half the weight.",
             )
-        return PreferenceMargins.of_graph(graph)
+        margins = PreferenceMargins.of_graph(graph, chosen)
+        if margins.winner.size == 0:
+            raise NoPairsError(
+                "Without the pairs that are held out, none is left to train on.",
+                "use more folds, or hold less out.",
+            )
+        return margins
+
+    def _pair_fold(
+        self, data: PairData, left_out: LeftOutPairs, fold: int, metric: Metric
+    ) -> tuple[PreferenceMargins, PreferenceJudge]:
+        """Return what a fold trains on, and the pairs that judge it."""
+        is_own = left_out.fold == fold
+        chosen = np.ones(len(data.preferences), dtype=np.bool_)
+        chosen[left_out.pair[is_own]] = False
+        judging = left_out.pair[is_own & left_out.judges]
+        judge = judge_differences(metric, data.judging_weight[judging], "what was held out")
+        winner, loser = data.preferences.winner[judging], data.preferences.loser[judging]
+        return self._listed_margins(data.graph, chosen), PreferenceJudge(winner, loser, judge)
 
     def _margin_fit(self, pairs: MarginPairs) -> MarginFit:
         solver = self.solver
@@ -97,10 +121,13 @@ class MarginRanker(PreferenceRanker, LinearRanker):
         self.n_iter_ = max(1, *(s.n_iter for s in solutions))
         for solution in solutions:
             if not solution.status.is_good:
+                remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
+                if solution.status is Status.INTERRUPTED:
+                    can_go_on = "warm_start" in self.get_params()
+                    remedy = "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
                 warnings.warn(
                     f"solver={self.solver_!r} stopped after {solution.n_iter} iterations at a duality gap of "
-                    f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter or "
-                    "tol, use a larger alpha, or scale the columns.",
+                    f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: {remedy}.",
                     ConvergenceWarning,
                     stacklevel=stacklevel,
                 )

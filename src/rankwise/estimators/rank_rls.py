@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.data.validation import check_choice, check_count, check_flag, check_number
 from rankwise.design import Design
 from rankwise.estimators.folds import held_out_pairs
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
@@ -348,6 +348,7 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
                 f"solver={self.solver!r} and precondition={self.precondition!r} ask for something else.",
                 "use solver='auto' and precondition=None, or early_stopping=False.",
             )
+        check_flag("early_stopping", self.early_stopping)
         get_metric(self.scoring)
         check_count("patience", self.patience, optional=False)
         if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:

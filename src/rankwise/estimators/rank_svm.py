@@ -8,8 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
-from rankwise.data.validation import check_count
+from rankwise.data.validation import check_count, check_flag
 from rankwise.design import Design
+from rankwise.estimators.folds import held_out_pairs
 from rankwise.estimators.margin_fit import HeldOut, label_margins, one_or_all, prepare_columns
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.pairwise import PairwiseRanker
@@ -19,7 +20,8 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.resampling import hold_out
+from rankwise.resampling import Judge, hold_out
+from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankSVM"]
 
@@ -145,11 +147,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
             The rows that early stopping watches; by default a share of the training data.
         """
         self._check_parameters()
-        if eval_set is not None and not self.early_stopping:
-            raise InvalidInputError(
-                "eval_set was passed, but nothing looks at it.",
-                "set early_stopping=True, or use RankSVMCV to choose alpha on it.",
-            )
+        self._check_watched(eval_set)
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
         prepare_columns(data.design)
         row_weight, held_out = data.row_weight, None
@@ -157,13 +155,59 @@ class RankSVM(MarginRanker, PairwiseRanker):
             row_weight, held_out = self._held_out(data, eval_set)
         pairs = [label_margins(data, output, row_weight) for output in range(len(data.columns))]
         self._solve(data.design, pairs, held_out, several=data.several_outputs)
-        if held_out is not None:
-            sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
-            history = [[sign * error for error in rows.errors] for rows in held_out]
-            self.history_ = history if data.several_outputs else history[0]
-            self.best_iteration_ = one_or_all(
-                [rows.best_iteration for rows in held_out], data.several_outputs
-            )
+        return self
+
+    def fit_pairs(
+        self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None, eval_set: Any = None
+    ) -> Self:
+        """Fit the model to preferences: a list of pairs instead of labels.
+
+        Time and memory grow with the number of pairs. The loss is a mean weighted by `weight`; `query_weight` plays no
+        part. For preferred and rejected rows as two matrices see `rankwise.data.stack_preferred`, for clicks
+        `rankwise.data.pairs_from_clicks`.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2)
+            Row numbers of winner and loser.
+        magnitude : float or array-like of shape (pairs,), optional
+            The margin of each pair, 1 by default: by how much the winner's score should be higher. Ties (0) take no
+            part. Not for ``loss="logistic"``, which has no margins.
+        weight : float or array-like of shape (pairs,), optional
+            How much each pair weighs, 1 by default; 0 leaves it out.
+        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
+            What early stopping watches, as in `RankRLS.fit_pairs`.
+
+        Returns
+        -------
+        self
+            With ``n_pairs_``, ``n_components_`` and ``n_unpaired_rows_`` as in `RankRLS.fit_pairs`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankwise import RankSVM
+        >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
+        >>> model = RankSVM(0.01, loss="logistic").fit_pairs(X, [[1, 0], [2, 0], [4, 3]])
+        >>> bool(model.predict_pairs(X[[4]], X[[0]])[0] > 0.5)
+        True
+        """
+        self._check_watched(eval_set)
+        if not self.early_stopping:
+            return super().fit_pairs(X, pairs, magnitude, weight)
+        self._check_parameters()
+        data = self._pair_data(X, pairs, magnitude, weight)
+        metric = get_metric(self.scoring)
+        judge: Judge
+        if eval_set is not None:
+            design, (judge,) = self._pair_eval_set(eval_set, metric)
+            margins = self._listed_margins(data.graph)
+        else:
+            left_out = held_out_pairs(data, self.validation_fraction, self.random_state)
+            design, (margins, judge) = data.design, self._pair_fold(data, left_out, 0, metric)
+        prepare_columns(data.design)
+        self._solve(data.design, [margins], [HeldOut(design, judge, self.patience)], several=False)
         return self
 
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
@@ -184,18 +228,20 @@ class RankSVM(MarginRanker, PairwiseRanker):
         starts = self._starts(len(pairs), design.shape[1])
         reads = design.reads
         fit = self._margin_fit(pairs[0])
-        solutions = [
-            fit.solve(
-                design,
-                own,
-                float(self.alpha),
-                start=start,
-                held_out=None if held_out is None else held_out[output],
-            )
-            for output, (own, start) in enumerate(zip(pairs, starts, strict=True))
-        ]
+        watching = [None] * len(pairs) if held_out is None else held_out
+        solutions: list[Solution] = []
+        for own, start, rows in zip(pairs, starts, watching, strict=True):
+            solutions.append(fit.solve(design, own, float(self.alpha), start=start, held_out=rows))
+            if solutions[-1].status is Status.INTERRUPTED and len(solutions) < len(pairs):
+                raise KeyboardInterrupt  # there is no model of the other outputs
         self.n_reads_ = design.reads - reads
         self.coef_ = self._report_solutions(fit, solutions, several, stacklevel=4)
+        self._forget("best_iteration_", "history_")
+        if held_out is not None:
+            sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
+            history = [[sign * error for error in rows.errors] for rows in held_out]
+            self.history_ = history if several else history[0]
+            self.best_iteration_ = one_or_all([rows.best_iteration for rows in held_out], several)
 
     def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
         if self.warm_start and hasattr(self, "coef_"):
@@ -222,8 +268,17 @@ class RankSVM(MarginRanker, PairwiseRanker):
         ]
         return weight * ~is_held, [HeldOut(design, judge, self.patience) for judge in judges]
 
+    def _check_watched(self, eval_set: Any) -> None:
+        if eval_set is not None and not self.early_stopping:
+            raise InvalidInputError(
+                "eval_set was passed, but nothing looks at it.",
+                "set early_stopping=True, or use RankSVMCV to choose alpha on it.",
+            )
+
     def _check_parameters(self) -> None:
         self._check_margin_parameters()
+        check_flag("early_stopping", self.early_stopping)
+        check_flag("warm_start", self.warm_start)
         check_alpha(self.alpha)
         get_metric(self.scoring)
         check_count("patience", self.patience, optional=False)

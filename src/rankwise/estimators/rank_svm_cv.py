@@ -2,52 +2,45 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
 
 from rankwise.design import Design
-from rankwise.estimators.folds import check_cv, folds_of_rows
-from rankwise.estimators.margin_fit import MarginFit, label_margins, one_or_all, prepare_columns
+from rankwise.estimators.alpha_path import AlphaChoice, Split, choose_alpha
+from rankwise.estimators.folds import check_cv, folds_of_pairs, folds_of_rows
+from rankwise.estimators.margin_fit import label_margins, one_or_all, prepare_columns
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.selection import check_alphas, judge_rows
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats, MarginPairs
-from rankwise.resampling import Judge
-from rankwise.solvers.solution import Solution
+from rankwise.solvers.solution import Status
 
 __all__ = ["RankSVMCV"]
 
 _GRID = tuple(10.0**-power for power in range(1, 7))
 
 
-@dataclass(frozen=True)
-class _Split:
-    """What is trained on and what judges, for one output."""
-
-    pairs: MarginPairs
-    judging: Design
-    judge: Judge
-
-
 class RankSVMCV(MarginRanker):
-    """`RankSVM` with alpha chosen on held-out rows.
+    """`RankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
-    The grid is walked from the largest alpha to the smallest, each fit starting from the one before.
+    The grid is walked from the largest alpha to the smallest, each fit starting from the one before. On Ctrl-C the
+    choice is made by the folds that are done; the model is then the first fold's, fitted without its rows.
 
     Parameters
     ----------
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
         The grid; order and duplicates do not matter.
     cv : "auto", int or splitter, default="auto"
-        Folds of whole queries, or of rows where there is one ranking; "auto" makes 5. Not used where `fit` gets an
-        `eval_set`.
+        Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used
+        where `fit` gets an `eval_set`.
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
-    loss : {"hinge", "squared_hinge"}, default="hinge"
+    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
+        As in `RankSVM`; the last is for `fit_pairs` only.
     query_weight, solver, tol, max_iter, n_threads
         As in `RankSVM`.
     random_state : int, default=0
@@ -60,7 +53,7 @@ class RankSVMCV(MarginRanker):
     alphas_ : ndarray of shape (alphas,)
         The grid, in increasing order.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
-        The value of `scoring` for each alpha, averaged over folds.
+        The value of `scoring` for each alpha, averaged over folds; NaN for those that an interruption cut off.
     best_score_ : float, or ndarray of shape (outputs,)
         Its value for the chosen alpha. It is optimistic: the choice was made on the same rows.
     cv_ : str
@@ -127,49 +120,78 @@ class RankSVMCV(MarginRanker):
         eval_set : tuple (X, y) or (X, y, qid), optional
             Rows that judge, instead of folds; the model is then fitted on X, y alone.
         """
-        self._check_margin_parameters()
-        check_cv(self.cv)
-        grid = check_alphas(self.alphas)
-        if grid[0] == 0:
-            raise InvalidInputError(
-                "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7)."
-            )
-        metric = get_metric(self.scoring)
+        grid, metric = self._check_parameters(), get_metric(self.scoring)
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
         prepare_columns(data.design)
-        reads = data.design.reads
+        whole = [label_margins(data, output, data.row_weight) for output in range(len(data.columns))]
         if eval_set is not None:
             judging, judges = self._eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {judging.shape[0]} rows"
-            whole = [label_margins(data, output, data.row_weight) for output in range(len(judges))]
-            splits = [[_Split(pairs, judging, judge)] for pairs, judge in zip(whole, judges, strict=True)]
+            splits = [[Split(pairs, judging, judge)] for pairs, judge in zip(whole, judges, strict=True)]
         else:
             splits = self._folds(data, metric)
-        fit = self._margin_fit(splits[0][0].pairs)
-        paths = [[self._walk(fit, data.design, split, grid) for split in own] for own in splits]
-        errors = np.array([np.mean([errors for errors, _ in own], axis=0) for own in paths])
-        chosen = [int(grid.size - 1 - np.argmin(row[::-1])) for row in errors]
-        solutions = [
-            self._final(fit, data, output, grid[best], own, is_refit=eval_set is None, best=best)
-            for output, (own, best) in enumerate(zip(paths, chosen, strict=True))
-        ]
-        several = data.several_outputs
-        sign = -1.0 if metric.greater_is_better else 1.0
-        self.alphas_ = grid
-        self.cv_errors_ = sign * (errors.T if several else errors[0])
-        self.alpha_ = one_or_all([float(grid[best]) for best in chosen], several)
-        self.best_score_ = one_or_all(
-            [float(sign * row[best]) for row, best in zip(errors, chosen, strict=True)], several
+        self._select(
+            data.design, whole, splits, grid, is_refit=eval_set is None, several=data.several_outputs
         )
-        self.n_reads_ = data.design.reads - reads
-        self.coef_ = self._report_solutions(fit, solutions, several, stacklevel=3)
         return self
 
-    def _folds(self, data: TrainingData, metric: Metric) -> list[list[_Split]]:
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        magnitude: Any = None,
+        weight: Any = None,
+        eval_set: Any = None,
+        groups: Any = None,
+    ) -> Self:
+        """Choose alpha and fit the model to preferences: a list of pairs instead of labels.
+
+        `scoring` must be "pairwise_error" or "concordance".
+
+        Parameters
+        ----------
+        X, pairs, magnitude, weight
+            As in `RankSVM.fit_pairs`.
+        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
+            What judges, instead of folds; the pairs are row numbers of the X beside them. The model is then fitted on
+            the training pairs alone.
+        groups : array-like of shape (pairs,), optional
+            What must not be divided between folds, such as prompts or judges; anything hashable. Without it, the folds
+            that are made of a number `cv` keep all comparisons of the same two rows together. A splitter in `cv`, such
+            as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs, and gets the groups.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankwise import RankSVMCV
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 5))
+        >>> noisy = X[:, 0] + rng.normal(size=100)
+        >>> pairs = [(i, j) for i, j in rng.integers(100, size=(500, 2)) if noisy[i] > noisy[j]]
+        >>> model = RankSVMCV(loss="logistic").fit_pairs(X, pairs)
+        >>> model.cv_
+        '5 folds of pairs'
+        """
+        grid, metric = self._check_parameters(), get_metric(self.scoring)
+        data = self._pair_data(X, pairs, magnitude, weight)
+        prepare_columns(data.design)
+        whole = self._listed_margins(data.graph)
+        if eval_set is not None:
+            judging, judges = self._pair_eval_set(eval_set, metric)
+            self.cv_ = f"an evaluation set of {judges[0].winner.size} pairs"
+            splits = [Split(whole, judging, judges[0])]
+        else:
+            left_out, self.cv_ = folds_of_pairs(self.cv, data, groups, self.random_state)
+            folds = [self._pair_fold(data, left_out, fold, metric) for fold in range(left_out.n_folds)]
+            splits = [Split(margins, data.design, judge) for margins, judge in folds]
+        self._select(data.design, [whole], [splits], grid, is_refit=eval_set is None, several=False)
+        return self
+
+    def _folds(self, data: TrainingData, metric: Metric) -> list[list[Split]]:
         """Return the splits of every output."""
         fold, self.cv_ = folds_of_rows(self.cv, data, self.random_state)
         weight = np.ones(fold.size) if data.row_weight is None else data.row_weight
-        splits: list[list[_Split]] = [[] for _ in data.columns]
+        splits: list[list[Split]] = [[] for _ in data.columns]
         for number in range(int(fold.max(initial=-1)) + 1):
             rows = np.flatnonzero((fold == number) & (weight > 0))
             judging, queries = data.design.rows(rows), data.queries.subset(rows)
@@ -178,35 +200,49 @@ class RankSVMCV(MarginRanker):
                     metric, labels[rows], queries, self.n_threads, "what was held out", weight[rows]
                 )
                 pairs = label_margins(data, output, weight * (fold != number))
-                splits[output].append(_Split(pairs, judging, judge))
+                splits[output].append(Split(pairs, judging, judge))
         return splits
 
-    def _walk(
-        self, fit: MarginFit, design: Design, split: _Split, grid: Floats
-    ) -> tuple[Floats, list[Solution]]:
-        """Fit every alpha, largest first; return errors and solutions in the order of the grid."""
-        solutions: list[Solution] = []
-        for alpha in grid[::-1]:
-            start = solutions[-1].coef if solutions else None
-            solutions.append(fit.solve(design, split.pairs, float(alpha), start=start, title="selecting"))
-        scores = split.judging.dot(np.column_stack([solution.coef for solution in solutions]))
-        errors: Floats = split.judge.errors(np.ascontiguousarray(scores.T))
-        return errors[::-1], solutions[::-1]
-
-    def _final(
+    def _select(
         self,
-        fit: MarginFit,
-        data: TrainingData,
-        output: int,
-        alpha: float,
-        paths: list[tuple[Floats, list[Solution]]],
+        design: Design,
+        whole: Sequence[MarginPairs],
+        splits: Sequence[Sequence[Split]],
+        grid: Floats,
         *,
         is_refit: bool,
-        best: int,
-    ) -> Solution:
-        found = [solutions[best] for _, solutions in paths]
-        if not is_refit:
-            return found[0]
-        # The folds' models share most of their rows with the final one: their mean is a good start.
-        start = np.mean([solution.coef for solution in found], axis=0)
-        return fit.solve(data.design, label_margins(data, output, data.row_weight), float(alpha), start=start)
+        several: bool,
+    ) -> None:
+        """Choose alpha for every output, and set the attributes."""
+        reads = design.reads
+        fit = self._margin_fit(splits[0][0].pairs)
+        choices: list[AlphaChoice] = []
+        for pairs, own in zip(whole, splits, strict=True):
+            choices.append(choose_alpha(fit, design, own, grid, pairs if is_refit else None))
+            if choices[-1].solution.status is Status.INTERRUPTED:
+                if len(choices) < len(whole):
+                    raise KeyboardInterrupt  # there is no model of the other outputs
+                self.cv_ += f", interrupted after {choices[-1].n_judged} of {len(own)}"
+        sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
+        errors = sign * np.array([choice.errors for choice in choices])
+        self.alphas_ = grid
+        self.cv_errors_ = errors.T if several else errors[0]
+        self.alpha_ = one_or_all([float(grid[choice.best]) for choice in choices], several)
+        self.best_score_ = one_or_all(
+            [float(row[choice.best]) for row, choice in zip(errors, choices, strict=True)], several
+        )
+        self.n_reads_ = design.reads - reads
+        solutions = [choice.solution for choice in choices]
+        self.coef_ = self._report_solutions(fit, solutions, several, stacklevel=4)
+
+    def _check_parameters(self) -> Floats:
+        """Return the grid."""
+        self._check_margin_parameters()
+        check_cv(self.cv)
+        get_metric(self.scoring)
+        grid = check_alphas(self.alphas)
+        if grid[0] == 0:
+            raise InvalidInputError(
+                "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7)."
+            )
+        return grid

@@ -39,9 +39,11 @@ class PreferenceMargins:
     margin: Floats
 
     @classmethod
-    def of_graph(cls, graph: PreferenceGraph) -> PreferenceMargins:
-        """Keep the pairs that weigh something and have a winner."""
-        kept = np.flatnonzero(graph.is_ordered)
+    def of_graph(
+        cls, graph: PreferenceGraph, chosen: npt.NDArray[np.bool_] | None = None
+    ) -> PreferenceMargins:
+        """Keep the pairs that weigh something and have a winner; of the chosen ones only, if given."""
+        kept = np.flatnonzero(graph.is_ordered if chosen is None else graph.is_ordered & chosen)
         return cls(
             graph.n_rows,
             graph.winner[kept],

@@ -18,6 +18,7 @@ Point = TypeVar("Point")
 _SUFFICIENT = 1e-4  # Wolfe's first condition: share of the predicted decrease
 _FLAT = 0.9  # Wolfe's second: share of the slope that may remain
 _TRIALS = 30
+_ROUNDING = 1e-14  # share of the value below which a difference says nothing, and the slopes decide
 
 
 class LbfgsMemory:
@@ -70,15 +71,18 @@ def search_line(
 ) -> Trial[Point] | None:
     """Find a step that satisfies Wolfe's conditions for a convex function with ``value`` and ``slope < 0`` at 0.
 
-    The bracket shrinks by the secant of the slopes, which for a piecewise quadratic is nearly Newton's step. Returns
-    None where no step decreases the value: rounding errors have the last word then.
+    The bracket shrinks by the secant of the slopes, which for a piecewise quadratic is nearly Newton's step. Near the
+    minimum values are equal but for rounding long before slopes are; as Hager and Zhang do, the slopes then decide
+    alone. Returns None where no step decreases the value: rounding errors have the last word then.
     """
+    rounding = _ROUNDING * abs(value)
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
     length = first
     best: Trial[Point] | None = None
     for _ in range(_TRIALS):
         trial = at(length)
-        decreases = trial.value <= value + _SUFFICIENT * length * slope
+        promised = -_SUFFICIENT * length * slope
+        decreases = trial.value <= value + (rounding if promised < rounding else -promised)
         if trial.value < value and (best is None or trial.value < best.value):
             best = trial
         if decreases and abs(trial.slope) <= -_FLAT * slope:

@@ -44,7 +44,7 @@ def minimise_by_newton(
     bound = LowerBound(alpha)
     gradient = _gradient(point, coef, scores, alpha, bound)
     radius = np.inf  # the first step is Newton's own: the region is known after it
-    history = [value - bound.value]
+    history = [max(value - bound.value, 0.0)]  # rounding
     status = Status.MAX_ITER
     while True:
         gap = history[-1]
@@ -75,7 +75,7 @@ def minimise_by_newton(
         elif radius <= np.finfo(np.float64).eps * float(np.linalg.norm(coef)):
             status = Status.STAGNATED
             break
-        history.append(value - bound.value)
+        history.append(max(value - bound.value, 0.0))
     return Solution(
         coef,
         status,

@@ -43,7 +43,7 @@ def minimise_on_simplex(
     # Shifting b by a constant and scaling both change nothing: Σx = 1.
     offset = float(b.max(initial=0.0)) if size else 0.0
     unit = max(float(np.max(np.diagonal(H), initial=0.0)), float(np.ptp(b)) if size else 0.0)
-    if unit <= 0:
+    if unit <= 0 or not np.isfinite(unit):  # nothing to decide, or an overflow before
         return np.full(size, 1.0 / size) if start is None else start
     H, b = H / unit, (b - offset) / unit
     target = _RELATIVE_GAP if tol is None else max(tol / unit, _RELATIVE_GAP)

@@ -32,6 +32,7 @@ _AIM = 0.25  # the share of `tol` that the smoothing may cost in the end
 _LARGEST_CUT = 0.1  # of δ at a time
 _NARROWEST = 1e-9  # δ below which slopes are rounding errors
 _MAX_ITER = 10_000
+_PATIENCE = 100  # iterations without any progress after which rounding is to blame
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def minimise_smoothed(
 
     hinge = objective.at_scores(scores)
     width, smooth, loss_gradient = _first_width(objective, hinge, alpha, is_cold=start is None)
-    best, lowest = coef, np.inf
+    best, lowest, stale = coef, np.inf, 0
     history: list[float] = []
     status = Status.MAX_ITER
     while True:
@@ -74,10 +75,13 @@ def minimise_smoothed(
         loss = float(hinge.value) if is_close or is_flat else smooth.value + width / 2
         if loss + penalty < lowest:
             best, lowest = coef, loss + penalty
-        gap = lowest - bound.value
+        gap = max(lowest - bound.value, 0.0)  # rounding
+        stale = 0 if not history or gap < history[-1] else stale + 1
         history.append(gap)
         if gap <= tol:
             status = Status.CONVERGED
+        elif stale >= _PATIENCE:
+            status = Status.STAGNATED
         elif monitor is not None and monitor(best, gap, len(history) - 1):
             status = Status.STOPPED
         if status is not Status.MAX_ITER or len(history) > limit:

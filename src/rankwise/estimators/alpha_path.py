@@ -1,0 +1,113 @@
+"""Choosing alpha for a margin problem: every split walks the grid from the largest alpha down, each fit warm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rankwise.design import Design
+from rankwise.estimators.margin_fit import MarginFit
+from rankwise.pairs.graph import Floats, MarginPairs
+from rankwise.resampling import Judge
+from rankwise.solvers.solution import Solution, Status
+
+__all__ = ["AlphaChoice", "Split", "choose_alpha"]
+
+
+@dataclass(frozen=True)
+class Split:
+    """What is trained on and what judges, for one output."""
+
+    pairs: MarginPairs
+    judging: Design
+    judge: Judge
+
+
+@dataclass(frozen=True)
+class AlphaChoice:
+    """What the splits said about the grid, and the model.
+
+    Attributes
+    ----------
+    errors : (alphas,) float64
+        The mean over the splits, lower is better; NaN where an interruption came first.
+    best : int
+        The chosen alpha; of equally good ones the largest.
+    solution : Solution
+    n_judged : int
+        How many splits were walked to the end.
+    """
+
+    errors: Floats
+    best: int
+    solution: Solution
+    n_judged: int
+
+
+def choose_alpha(
+    fit: MarginFit, design: Design, splits: Sequence[Split], grid: Floats, whole: MarginPairs | None
+) -> AlphaChoice:
+    """Choose by the mean error of the splits, and fit all pairs.
+
+    On Ctrl-C the choice is made by the splits that are done, and the first split's model is kept.
+
+    Parameters
+    ----------
+    fit : MarginFit
+    design : Design
+    splits : sequence of Split
+    grid : (alphas,) float64
+        In increasing order.
+    whole : MarginPairs or None
+        What the final model is fitted to; None to keep the first split's.
+    """
+    paths: list[tuple[Floats, list[Solution]]] = []
+    is_interrupted = False
+    n_judged = 0
+    for split in splits:
+        errors, solutions = _walk(fit, design, split, grid, must_start=not paths)
+        is_interrupted = len(solutions) < grid.size or solutions[-1].status is Status.INTERRUPTED
+        if not is_interrupted or not paths:
+            paths.append((errors, solutions))
+        if is_interrupted:
+            break
+        n_judged += 1
+    errors = np.mean([own for own, _ in paths], axis=0)
+    best = int(grid.size - 1 - np.nanargmin(errors[::-1]))
+    found = [solutions[grid.size - 1 - best] for _, solutions in paths]
+    if is_interrupted:
+        return AlphaChoice(errors, best, replace(found[0], status=Status.INTERRUPTED), n_judged)
+    if whole is None:
+        return AlphaChoice(errors, best, found[0], n_judged)
+    # The splits' models share most of their pairs with the final one: their mean is a good start.
+    start = np.mean([solution.coef for solution in found], axis=0)
+    try:
+        solution = fit.solve(design, whole, float(grid[best]), start=start)
+    except KeyboardInterrupt:
+        solution = replace(found[0], status=Status.INTERRUPTED)
+    return AlphaChoice(errors, best, solution, n_judged)
+
+
+def _walk(
+    fit: MarginFit, design: Design, split: Split, grid: Floats, *, must_start: bool
+) -> tuple[Floats, list[Solution]]:
+    """Fit every alpha, largest first; return errors in the order of the grid, and solutions in that of the walk."""
+    solutions: list[Solution] = []
+    for alpha in grid[::-1]:
+        start = solutions[-1].coef if solutions else None
+        try:
+            solutions.append(fit.solve(design, split.pairs, float(alpha), start=start, title="selecting"))
+        except KeyboardInterrupt:
+            if must_start and not solutions:
+                raise  # there is no model to keep
+            break
+        if solutions[-1].status is Status.INTERRUPTED:
+            break
+    errors = np.full(grid.size, np.nan)
+    if solutions:
+        scores = split.judging.dot(np.column_stack([solution.coef for solution in solutions]))
+        judged = split.judge.errors(np.ascontiguousarray(scores.T))
+        errors[grid.size - len(solutions) :] = judged[::-1]
+    return errors, solutions
