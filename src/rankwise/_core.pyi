@@ -236,3 +236,31 @@ def preference_laplacian(
     out: _Doubles,
     n_threads: int,
 ) -> None: ...
+
+def count_ridge_pairs(
+    across: Floats,
+    first_row: int,
+    first_column: int,
+    label: Floats,
+    diagonal: Floats,
+    residual: Floats,
+    root_share: Floats,
+    weighted: bool,
+    rounding: float,
+) -> tuple[float, float]: ...
+def level_pair_scores(
+    across: Floats,
+    own_a: Floats,
+    own_b: Floats,
+    to_levels_a: Floats,
+    to_levels_b: Floats,
+    level_products: Floats,
+    coupling: Floats,
+    pull: Floats,
+    level_a: int,
+    level_b: int,
+    degree_a: float,
+    degree_b: float,
+    scores: Floats,
+    n_threads: int,
+) -> None: ...
