@@ -179,12 +179,13 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
             )
 
         def fit(graph: PairGraph) -> Floats:
-            factor = factor_of(graph)
             if self.solver_ == "cg":
+                factor = factor_of(graph, by_products=True)
                 objective = DualObjective(problem.products(design), factor, graph.pull)
                 return objective.dual_coefficients(self._iterate(objective))
-            copies = 2 if self.solver_ == "direct" else 4
-            objective = DualObjective(DenseDesign(problem.matrix(copies)), factor, graph.pull)
+            copies = (2 if self.solver_ == "direct" else 4) + (2 if graph.blocks is None else 0)
+            kernel = DenseDesign(problem.matrix(copies))
+            objective = DualObjective(kernel, factor_of(graph), graph.pull)
             return objective.dual_coefficients(self._solve_matrix(objective, problem.kernel))
 
         return fit

@@ -191,6 +191,7 @@ def _decompose(design: Design, X: Any, power: float, graph: LabelGraph, outputs:
         dual.target,
         dual.hold_out,
         lambda t, alpha: finish(np.asarray(scaled.T @ dual.coefficients(t, alpha), dtype=np.float64)),
+        dual.reweighted,
     )
 
 

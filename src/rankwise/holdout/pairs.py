@@ -45,10 +45,11 @@ def leave_pair_out_differences(
     i, j = pairs
     decomposition = decomposition.centred(root_share)
     residual = decomposition.residual(_centred(y, root_share), alphas)
+    diagonals = decomposition.diagonals(alphas)
     out = np.empty((alphas.size, i.size, y.shape[1]))
     for a, alpha in enumerate(alphas):
         across = decomposition.of_pairs(i, j, float(alpha))[:, None]
-        diagonal = decomposition.diagonal(float(alpha))[:, None]
+        diagonal = diagonals[a][:, None]
         scaled = residual[a] / root_share[:, None]
         determinant = diagonal[i] * diagonal[j] - across**2
         mixed = residual[a][i] / root_share[j, None] - residual[a][j] / root_share[i, None]
@@ -80,7 +81,7 @@ def leave_pair_out_error(
     decomposition = decomposition.centred(root_share)
     residual = decomposition.residual(_centred(y, root_share), alphas)
     residual = np.ascontiguousarray(np.moveaxis(residual, 2, 1))
-    diagonals = [decomposition.diagonal(float(alpha)) for alpha in alphas]
+    diagonals = np.ascontiguousarray(decomposition.diagonals(alphas))
     is_weighted = bool(np.ptp(root_share) > 0)
     labels = np.ascontiguousarray(y.T)
 
