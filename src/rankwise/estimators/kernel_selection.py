@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.data.queries import Queries
-from rankwise.design import DenseDesign
 from rankwise.estimators.hold_out_plan import Plan
 from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
 from rankwise.estimators.training import TrainingData
@@ -33,7 +32,15 @@ from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph, label_graph
 from rankwise.solvers.dual import DualSpectrum
 
-__all__ = ["Candidate", "candidates_of", "decompose", "decompose_features", "judge"]
+__all__ = [
+    "Candidate",
+    "candidates_of",
+    "decompose",
+    "decompose_features",
+    "judge",
+    "reweighted_features",
+    "reweighted_kernel",
+]
 
 _SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are judged in portions
 
@@ -78,12 +85,11 @@ def decompose(problem: KernelProblem, graph: LabelGraph, outputs: list[int]) -> 
             target,
             DualHoldOut.of_spectrum(spectrum),
             lambda t, alpha: factor.transposed(spectrum.solve(t, alpha)),
-            partial(_reweighted_kernel, problem),
+            partial(reweighted_kernel, problem),
         )
     feature_map = problem.feature_map()
-    design = problem.features(feature_map, must_fit=True)
-    assert isinstance(design, DenseDesign)
-    return decompose_features(design.X, graph, outputs, feature_map.dual_coefficients)
+    Z = problem.kept_features(feature_map)
+    return decompose_features(Z, graph, outputs, feature_map.dual_coefficients)
 
 
 def decompose_features(
@@ -103,11 +109,11 @@ def decompose_features(
         factor.target(graph.pull).reshape(graph.n_rows, -1),
         hold_out,
         coefficients,
-        partial(_reweighted_features, X),
+        partial(reweighted_features, X),
     )
 
 
-def _reweighted_kernel(problem: KernelProblem, degree: Floats) -> tuple[Floats, Floats]:
+def reweighted_kernel(problem: KernelProblem, degree: Floats) -> tuple[Floats, Floats]:
     root = np.sqrt(degree)
     matrix = problem.matrix(copies=4)
     matrix *= root
@@ -116,7 +122,7 @@ def _reweighted_kernel(problem: KernelProblem, degree: Floats) -> tuple[Floats, 
     return spectrum.vectors * np.sqrt(spectrum.values) / root[:, None], spectrum.values
 
 
-def _reweighted_features(X: Floats, degree: Floats) -> tuple[Floats, Floats]:
+def reweighted_features(X: Floats, degree: Floats) -> tuple[Floats, Floats]:
     hold_out, vectors = PrimalHoldOut.with_vectors(np.sqrt(degree)[:, None] * X)
     return X @ vectors, hold_out.values
 

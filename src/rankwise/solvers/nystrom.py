@@ -3,7 +3,7 @@
 Departs from FALKON (Rudi, Carratino and Rosasco, 2017) in the sample: whole queries, or every so many rows of large
 ones, each centred as the problem itself is, because the landmarks alone would leave most queries with a single row; in
 diagonalising the sample's matrix instead of two Cholesky factors, so that one preconditioner serves every alpha; and in
-running all alphas and outputs in lockstep, with one product of a block an iteration.
+running all alphas and outputs in lockstep, with one product of a block an iteration, which those that have converged leave.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def preconditioned_gradients(
     Solution
         With coefficients (features, outputs · alphas): the alphas of the first output, then of the next.
     """
-    before = objective.n_products
+    products_before = objective.n_products
     rhs = objective.rhs.reshape(objective.n_features, -1)
     shift = np.tile(alphas, rhs.shape[1])
     residual = np.repeat(rhs, alphas.size, axis=1)
@@ -83,30 +83,32 @@ def preconditioned_gradients(
     rho = np.einsum("ic,ic->c", residual, direction)
     history = [float((norm > 0).any())]
     status = Status.MAX_ITER
+    error = np.where(norm > 0, 1.0, 0.0)
     for iteration in range(1, (_LIMIT if max_iter is None else max_iter) + 1):
         if history[-1] <= tol:
-            status = Status.CONVERGED
             break
-        image = objective.product(direction) + shift * direction
-        curvature = np.einsum("ic,ic->c", direction, image)
-        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
-        coef += step * direction
-        residual -= step * image
-        error = np.linalg.norm(residual, axis=0)
-        history.append(float(np.divide(error, norm, out=np.zeros_like(norm), where=norm > 0).max()))
+        moving = np.flatnonzero(error > tol)  # the others have converged, and take no more products
+        p, alpha = direction[:, moving], shift[moving]
+        image = objective.product(p) + alpha * p
+        curvature = np.einsum("ic,ic->c", p, image)
+        before = rho[moving]
+        step = np.divide(before, curvature, out=np.zeros_like(before), where=curvature > 0)
+        coef[:, moving] += step * p
+        residual[:, moving] -= step * image
+        error[moving] = np.linalg.norm(residual[:, moving], axis=0) / norm[moving]
+        history.append(float(error.max()))
         report(iteration, history[-1])
-        scaled = preconditioner.solve(residual, shift)
-        rho_next = np.einsum("ic,ic->c", residual, scaled)
-        direction *= np.divide(rho_next, rho, out=np.zeros_like(rho), where=rho > 0)
-        direction += scaled
-        rho = rho_next
+        scaled = preconditioner.solve(residual[:, moving], alpha)
+        rho[moving] = np.einsum("ic,ic->c", residual[:, moving], scaled)
+        p *= np.divide(rho[moving], before, out=np.zeros_like(before), where=before > 0)
+        direction[:, moving] = p + scaled
     if history[-1] <= tol:
         status = Status.CONVERGED
     return Solution(
         coef,
         status,
         n_iter=len(history) - 1,
-        n_products=objective.n_products - before,
+        n_products=objective.n_products - products_before,
         certificate=history[-1],
         history=history[1:],
     )
