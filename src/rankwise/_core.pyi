@@ -236,7 +236,6 @@ def preference_laplacian(
     out: _Doubles,
     n_threads: int,
 ) -> None: ...
-
 def count_ridge_pairs(
     across: _Doubles,
     first_row: int,

@@ -23,7 +23,9 @@ def data(seed=0, rows=80, features=6):
 
 
 @pytest.mark.parametrize("method", ["hybrid", "tikhonov", "early-stopping"])
-@pytest.mark.parametrize("settings", [{}, {"ties": "exclude", "cost": "unit"}, {"query_weight": "pairs"}], ids=str)
+@pytest.mark.parametrize(
+    "settings", [{}, {"ties": "exclude", "cost": "unit"}, {"query_weight": "pairs"}], ids=str
+)
 @pytest.mark.parametrize("judged_by", ["folds", "rows"])
 @pytest.mark.parametrize("with_qid", [True, False])
 def test_a_linear_kernel_has_the_surface_of_the_linear_model(method, settings, judged_by, with_qid):
@@ -63,7 +65,10 @@ def test_every_storage_of_the_kernel(tmp_path, monkeypatch):
     disk[:] = K
     disk.flush()
     disk = np.load(tmp_path / "kernel.npy", mmap_mode="r")
-    options = {"alphas": ALPHAS, "cv": [(np.flatnonzero(qid % 3 != k), np.flatnonzero(qid % 3 == k)) for k in range(3)]}
+    options = {
+        "alphas": ALPHAS,
+        "cv": [(np.flatnonzero(qid % 3 != k), np.flatnonzero(qid % 3 == k)) for k in range(3)],
+    }
     exact = KernelRankRLSCV("precomputed", **options).fit(K, y, qid)
     options.update(solver="cg", method="tikhonov", tol=1e-13)
     for kernel in (K, disk, sp.csr_matrix(K), aslinearoperator(K)):
@@ -82,7 +87,9 @@ def test_every_storage_of_the_kernel(tmp_path, monkeypatch):
 
 def test_an_operator_chooses_products():
     X, y, qid = data()
-    operator = LinearOperator((80, 80), matvec=lambda v: X @ (X.T @ v), rmatvec=lambda v: X @ (X.T @ v), dtype=float)
+    operator = LinearOperator(
+        (80, 80), matvec=lambda v: X @ (X.T @ v), rmatvec=lambda v: X @ (X.T @ v), dtype=float
+    )
     model = KernelRankRLSCV("precomputed", alphas=ALPHAS).fit(operator, y, qid)
     assert (model.solver_, model.method_, model.cv_) == ("cg", "hybrid", "5 folds of queries")
     with pytest.raises(InvalidInputError, match=r"as a matrix.*Hint: use solver='cg'"):
@@ -115,7 +122,9 @@ def test_a_reduced_set_in_lockstep(memory_limit, settings, with_qid):
             scores[test] = one.predict(Z[test])
         judged = fold if qid is None else qid
         assert model.cv_errors_[a] == pytest.approx(pairwise_error(y, scores, judged), abs=1e-6)
-    same = KernelRankRLS(solver="eigen", **{k: v for k, v in options.items() if k != "alphas"}, alpha=model.alpha_)
+    same = KernelRankRLS(
+        solver="eigen", **{k: v for k, v in options.items() if k != "alphas"}, alpha=model.alpha_
+    )
     same.fit(X, y, qid)
     np.testing.assert_allclose(model.predict(X), same.predict(X), atol=1e-6)
     judged = KernelRankRLSCV(solver="cg", tol=1e-12, **options)

@@ -48,7 +48,9 @@ def test_factor_of_explicit_pairs(settings, weighted, queries):
 def test_factors_of_listed_pairs(cost):
     rng = np.random.default_rng(0)
     # Three components, rows without a pair, a pair twice, a contradiction, a weight of 0.
-    edges = np.concatenate([rng.permuted(np.tile(np.arange(a, a + 6), (9, 1)), axis=1)[:, :2] for a in (0, 6, 12)])
+    edges = np.concatenate(
+        [rng.permuted(np.tile(np.arange(a, a + 6), (9, 1)), axis=1)[:, :2] for a in (0, 6, 12)]
+    )
     edges = np.concatenate([edges, edges[:2], edges[3:5, ::-1]])
     magnitude, weight = rng.uniform(0.5, 2, edges.shape[0]), rng.uniform(0.5, 2, edges.shape[0])
     weight[7] = 0.0
@@ -63,5 +65,7 @@ def test_factors_of_listed_pairs(cost):
         np.testing.assert_allclose(factor.sandwich(K.copy()), F @ K @ F.T, atol=1e-10)
     symmetric = ComponentFactor(graph)
     v = rng.normal(size=(20, 2))
-    np.testing.assert_allclose(symmetric.apply(symmetric.solve(symmetric.apply(v))), symmetric.apply(v), atol=1e-10)
+    np.testing.assert_allclose(
+        symmetric.apply(symmetric.solve(symmetric.apply(v))), symmetric.apply(v), atol=1e-10
+    )
     assert not symmetric.apply(np.eye(20))[18:].any()

@@ -26,7 +26,9 @@ EXACT_CV = ("leave-query-out", "leave-pair-out")
 _FOLDS = 10
 _PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
 _MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranking
-_FEW_LEVELS = 8  # of labels: leave-pair-out takes a decomposition a pair of levels where it is no ridge regression
+_FEW_LEVELS = (
+    8  # of labels: leave-pair-out takes a decomposition a pair of levels where it is no ridge regression
+)
 _LEVELS_OF_AUTO = 3
 
 

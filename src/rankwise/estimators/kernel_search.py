@@ -149,9 +149,7 @@ class KernelSearch:
 
         return choose, words if eval_set is None else _words(eval_set, "rows")
 
-    def _pairs_by_products(
-        self, data: PairData, groups: Any, eval_set: EvalSet | None
-    ) -> tuple[Choose, str]:
+    def _pairs_by_products(self, data: PairData, groups: Any, eval_set: EvalSet | None) -> tuple[Choose, str]:
         words = ""
         if eval_set is None:
             self._require_folds()
@@ -168,9 +166,7 @@ class KernelSearch:
 
         return choose, words if eval_set is None else f"an evaluation set of {_n_pairs(eval_set)} pairs"
 
-    def _by_products(
-        self, data: TrainingProblem, kernel: Design, jury: Jury, *, refit: bool
-    ) -> KernelChoice:
+    def _by_products(self, data: TrainingProblem, kernel: Design, jury: Jury, *, refit: bool) -> KernelChoice:
         return choose_by_products(
             data,
             kernel,

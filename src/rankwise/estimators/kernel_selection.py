@@ -174,12 +174,8 @@ def judge(
 
 
 def _level_pairs(candidate: Candidate, data: TrainingData, labels: Floats, alphas: Floats) -> Floats:
-    ranking = LevelRanking.of_labels(
-        labels, ties=data.ties, cost=data.cost, query_weight=data.query_weight
-    )
-    return level_pair_out_error(
-        candidate.reweighted, ranking, alphas, n_threads=data.design.n_threads
-    )
+    ranking = LevelRanking.of_labels(labels, ties=data.ties, cost=data.cost, query_weight=data.query_weight)
+    return level_pair_out_error(candidate.reweighted, ranking, alphas, n_threads=data.design.n_threads)
 
 
 def _evaluator(metric: Metric, labels: Floats, queries: Queries, weight: Floats | None) -> Evaluator:

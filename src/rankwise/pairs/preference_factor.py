@@ -108,5 +108,3 @@ class IncidenceFactor:
     def sandwich(self, kernel: Floats) -> Floats:
         """Return ``F K F'``, a matrix of pairs × pairs."""
         return self.apply(np.ascontiguousarray(self.apply(kernel).T)).T
-
-

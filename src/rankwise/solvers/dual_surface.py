@@ -3,12 +3,14 @@
 Lanczos on the symmetric ``K̃ = FKF'`` started at t builds the space of the dual variables b. In the kernel's own space the
 functions ``Z'F'b`` are the Krylov space that conjugate gradients on ``(Z'LZ + αI) w = Z'r`` builds, and its iterates are
 the ones wanted: the minimum of the objective over the space, which is what early stopping regularises by. They come from the
-same run. With ``U'K̃U = T = BB'`` (B lower bidiagonal) and B̂ that matrix with the next row,
+same run. With ``U'K̃U = T = Q diag(θ) Q'`` and β the length of the next step, ``b = U Q θ^-1/2 y`` where
 
-    (B̂'B̂ + αI) y = B̂' ‖t‖ e_1          b = U B'^-1 y
+    (diag(θ) + β² hh' + αI) y = ‖t‖ θ^1/2 Q'e_1          h = θ^-1/2 Q'e_k
 
-so an alpha costs O(steps) an iteration, and rows are scored by their scores under the basis vectors. Conjugate gradients
-on ``(K̃ + αI) b = t`` itself, the Galerkin solution of the same space, would minimise the error instead of the objective, and
+so all alphas cost two decompositions of steps × steps an iteration, and rows are scored by their scores under the basis
+vectors. (A Cholesky factor of T would do in exact arithmetic; where t is mostly outside the kernel's range, T is nearly
+singular from the first steps on, and the factor's rounding errors grow exponentially.) Conjugate gradients on
+``(K̃ + αI) b = t`` itself, the Galerkin solution of the same space, would minimise the error instead of the objective, and
 diverge where labels cannot be interpolated and alpha is 0.
 
 Converged is an alpha by the relative residual of the normal equations in the kernel's space, which is that of the linear
@@ -24,13 +26,10 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.pairs.graph import Floats
-from rankwise.solvers.lanczos import Lanczos, solve_tridiagonal
+from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, System
 
 __all__ = ["DualSurfaceRun", "DualSystem"]
-
-# A pivot below this share of the largest one is rounding: the space of the lane is complete.
-_ROUNDING = 1e-13
 
 
 class DualSystem(System, Protocol):
@@ -40,56 +39,46 @@ class DualSystem(System, Protocol):
         """Return ``F'b`` of a lane: what the kernel's columns are multiplied by."""
 
 
-class _Bidiagonal:
-    """``T = BB'`` of one lane, a step at a time."""
+class _Lane:
+    """``T`` of one lane, a step at a time, and the projected problems of all alphas."""
 
     def __init__(self, start_norm: float) -> None:
         self._start = start_norm
-        self._pivots: list[float] = []  # the diagonal of B
-        self._below: list[float] = []  # what stands below it; the last one belongs to the next row
+        self._diagonal: list[float] = []
+        self._off_diagonal: list[float] = []  # the last one joins the last step to the next
         self._ended = start_norm == 0
 
     def add(self, a: float, beta_next: float) -> None:
         """Take in a step of Lanczos."""
-        if self._ended:
-            return
-        square = a - (self._below[-1] ** 2 if self._below else 0.0)
-        largest = max((pivot * pivot for pivot in self._pivots), default=abs(a))
-        if square <= _ROUNDING * largest:
-            self._ended = True
-            return
-        self._pivots.append(square**0.5)
-        self._below.append(beta_next / self._pivots[-1])
-        self._ended = beta_next == 0
+        if not self._ended:
+            self._diagonal.append(a)
+            self._off_diagonal.append(beta_next)
+            self._ended = beta_next == 0
 
     def solve(self, alphas: Floats, steps: int) -> tuple[Floats, Floats]:
         """Return the weights of the basis vectors, (steps, alphas), and the relative residuals."""
-        size = min(steps, len(self._pivots))
+        size = min(steps, len(self._diagonal))
         weights = np.zeros((steps, alphas.size))
         if size == 0:
             return weights, np.zeros(alphas.size)
-        pivot, below = np.array(self._pivots[:size]), np.array(self._below[:size])
-        diagonal, off_diagonal = pivot**2 + below**2, pivot[1:] * below[:-1]
-        y = self._start * pivot[0] * np.column_stack(
-            [solve_tridiagonal(diagonal + alpha, off_diagonal) for alpha in alphas]
+        a, beta = np.array(self._diagonal[:size]), np.array(self._off_diagonal[:size])
+        theta, Q = scipy.linalg.eigh_tridiagonal(a, beta[:-1], check_finite=False)
+        # Ritz values that rounding cannot tell from zero: functions that are zero everywhere.
+        kept = theta > 10 * size * np.finfo(np.float64).eps * max(theta[-1], 0.0)
+        if not kept.any():
+            return weights, np.zeros(alphas.size)
+        root = np.sqrt(theta[kept])
+        last, first = Q[-1, kept] / root, self._start * root * Q[0, kept]
+        values, vectors = scipy.linalg.eigh(
+            np.diag(theta[kept]) + np.outer(beta[-1] * last, beta[-1] * last), check_finite=False
         )
-        bands = np.zeros((2, size))  # of B'
-        bands[1], bands[0, 1:] = pivot, below[:-1]
-        x = scipy.linalg.solve_banded((0, 1), bands, y, check_finite=False)
-        weights[:size] = x
-        if self._ended and size == len(self._pivots):
-            return weights, np.zeros(alphas.size)  # the space is complete
-        # t - (K̃ + αI)Ux in the basis of one more step, by B and its transpose; then its norm in the kernel's space,
-        # where the pivot to come is bounded by the largest eigenvalue, and that by what is known of T.
-        rest = np.zeros((size + 1, alphas.size))
-        rest[:size] = pivot[:, None] * y + alphas * x
-        rest[1:] += below[:, None] * y
-        rest[0] -= self._start
-        image = pivot[:, None] * rest[:-1] + below[:, None] * rest[1:]
-        a, beta = pivot**2 + np.append(0.0, below[:-1]) ** 2, pivot * below
+        shifted = np.maximum(values, 0.0)[:, None] + alphas
+        y = vectors @ ((vectors.T @ first)[:, None] / np.maximum(shifted, np.finfo(np.float64).tiny))
+        weights[:size] = (Q[:, kept] / root) @ y
+        # What is left points along the step to come, whose length the largest eigenvalue bounds.
         bound = float((a + beta + np.append(0.0, beta[:-1])).max())
-        norm = np.sqrt(np.square(image).sum(axis=0) + bound * rest[-1] ** 2)
-        return weights, norm / (self._start * pivot[0])
+        left = beta[-1] * np.abs(last @ y) * np.sqrt(bound)
+        return weights, np.asarray(left / (self._start * np.sqrt(a[0])))
 
 
 class DualSurfaceRun:
@@ -109,7 +98,7 @@ class DualSurfaceRun:
         self._system = system
         self._alphas = alphas
         self.space = Lanczos(system.rhs, keep_basis=keep_basis)
-        self._lanes = [_Bidiagonal(float(norm)) for norm in self.space.start_norm]
+        self._lanes = [_Lane(float(norm)) for norm in self.space.start_norm]
         self._scores: list[list[Floats]] = [[] for _ in system.row_lanes]  # by output, then by step
         self.surfaces = [Surface(alphas, tol) for _ in system.row_lanes]
 

@@ -17,7 +17,7 @@ import scipy.linalg
 
 from rankwise.pairs.graph import Floats
 
-__all__ = ["Lanczos", "basis_bytes", "solve_tridiagonal"]
+__all__ = ["Lanczos", "basis_bytes"]
 
 # Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
 _CHUNK = 4
@@ -117,7 +117,7 @@ class Lanczos:
         size = int(ended[0]) + 1 if ended.size else steps
         y = np.zeros(steps)
         if size and self.start_norm[lane] > 0:
-            y[:size] = self.start_norm[lane] * solve_tridiagonal(a[:size], beta[: size - 1])
+            y[:size] = self.start_norm[lane] * _solve_tridiagonal(a[:size], beta[: size - 1])
         return y
 
     def _store(self, vectors: Floats) -> None:
@@ -143,7 +143,7 @@ class Lanczos:
         return np.ascontiguousarray(lanes.T)
 
 
-def solve_tridiagonal(diagonal: Floats, off_diagonal: Floats) -> Floats:
+def _solve_tridiagonal(diagonal: Floats, off_diagonal: Floats) -> Floats:
     """Return the first column of the inverse; of the pseudo-inverse where rounding made it singular."""
     if diagonal.size == 1:
         return np.divide(1.0, diagonal, out=np.zeros(1), where=diagonal > 0)
