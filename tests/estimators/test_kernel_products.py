@@ -8,9 +8,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLSCV
+from rankwise.data.validation import check_qid
+from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KernelDesign
 from rankwise.metrics import pairwise_error
+from rankwise.resampling import deal_folds
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]
@@ -135,10 +138,6 @@ def test_a_reduced_set_in_lockstep(memory_limit, settings, with_qid):
 
 
 def _splits_of(model, X, y, qid):
-    from rankwise.data.validation import check_qid
-    from rankwise.design import as_design
-    from rankwise.resampling import deal_folds
-
     fold = deal_folds(as_design(X), y, check_qid(qid, y.size), 3, model.random_state)
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
 

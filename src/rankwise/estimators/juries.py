@@ -137,6 +137,7 @@ class RowFoldJury:
         return left
 
     def judge_of(self, output: int) -> Callable[[Rows], Judge]:
+        """Return what makes the judge of some held-out rows."""
         labels = self.data.columns[output]
 
         def make(rows: Rows) -> Judge:

@@ -218,7 +218,7 @@ def check_precomputed(K: Any) -> None:
         )
     if not isinstance(K, np.ndarray):
         return  # an operator cannot be looked at
-    largest, size = 0.0, np.finfo(np.float64).tiny
+    largest, size = 0.0, float(np.finfo(np.float64).tiny)
     # Tile by tile: a kernel on disk is read in pieces that fit in cache, and never copied whole.
     for first in range(0, K.shape[0], _TILE):
         for second in range(0, first + 1, _TILE):

@@ -11,7 +11,7 @@ __all__ = ["KernelProgress"]
 
 
 class KernelProgress:
-    """Says how many kernel rows have been made, and where an iteration stands; a context, which may be entered again."""
+    """Says how many kernel rows have been made, and where an iteration stands; may be entered more than once."""
 
     def __init__(self, title: str, n_rows: int) -> None:
         self._title, self._n_rows = title, n_rows

@@ -56,14 +56,14 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`; leave-pair-out takes those that count pairs.
     gamma, degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
-        As in `KernelRankRLS`. Leave-pair-out takes one decomposition with ``ties="include"``, ``cost="magnitude"`` and a
-        `query_weight` of "size" or "pairs"; otherwise one for each pair of levels, of which there may be 8.
+        As in `KernelRankRLS`. Leave-pair-out takes one decomposition with ``ties="include"``, ``cost="magnitude"`` and
+        a `query_weight` of "size" or "pairs"; otherwise one for each pair of levels, of which there may be 8.
     solver : {"auto", "eigen", "cg"}, default="auto"
         "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
         LinearOperator, a precomputed matrix on disk (`numpy.memmap`), or made again block by block where it does not
         fit in memory: folds or an `eval_set` judge, 5 folds by default, every alpha at every iteration as in
-        `RankRLSCV`. For a reduced set all alphas converge in lockstep, preconditioned by a sample of the rows. "auto" is
-        "cg" for operators only.
+        `RankRLSCV`. For a reduced set all alphas converge in lockstep, preconditioned by a sample of the rows. "auto"
+        is "cg" for operators only.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
         As in `RankRLSCV`, for ``solver="cg"`` without a reduced set; "auto" is "hybrid" there and else "tikhonov".
     patience, judge_rows, tol, max_iter

@@ -114,6 +114,7 @@ def decompose_features(
 
 
 def reweighted_kernel(problem: KernelProblem, degree: Floats) -> tuple[Floats, Floats]:
+    """Decompose a kernel with degrees of the rows; see `rankwise.holdout.level_pairs`."""
     root = np.sqrt(degree)
     matrix = problem.matrix(copies=4)
     matrix *= root
@@ -123,6 +124,7 @@ def reweighted_kernel(problem: KernelProblem, degree: Floats) -> tuple[Floats, F
 
 
 def reweighted_features(X: Floats, degree: Floats) -> tuple[Floats, Floats]:
+    """Decompose explicit features with degrees of the rows."""
     hold_out, vectors = PrimalHoldOut.with_vectors(np.sqrt(degree)[:, None] * X)
     return X @ vectors, hold_out.values
 

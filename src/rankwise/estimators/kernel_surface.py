@@ -1,4 +1,4 @@
-"""Choosing alpha, and the iteration, of a kernel model by products with the kernel alone: folds or rows of their own judge."""
+"""Choosing alpha, and the iteration, of a kernel model by products with the kernel alone."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Exact hold-out of listed pairs for every alpha: groups of pairs, from one decomposition.
 
-RankRLS on listed pairs is ridge regression of ``√ω z`` on the rows ``√ω (x_i - x_j)``, so any groups of pairs can be held
-out. Where no two groups share a row, as in queries, the same holds in the coordinates of the rows, with a factor of
-each component: a system of the size of the rows however many pairs there are.
+RankRLS on listed pairs is ridge regression of ``√ω z`` on the rows ``√ω (x_i - x_j)``, so any groups of pairs can be
+held out. Where no two groups share a row, as in queries, the same holds in the coordinates of the rows, with a factor
+of each component: a system of the size of the rows however many pairs there are.
 """
 
 from __future__ import annotations

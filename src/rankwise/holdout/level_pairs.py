@@ -5,9 +5,9 @@ depends on how many rows the other levels have. Without a row of level a and one
 
     L = P - C W C'            P: the rows' degrees, constant on a level; C: the levels' indicators; W: levels × levels
 
-where P depends on (a, b) alone. So one decomposition an unordered pair of levels gives ``A = (α K^-1 + P)^-1``, and what
-else tells a pair of rows from another has rank levels + 3: a system of that size a pair (`cpp/held_out_pairs.hpp`).
-MATH section 4. Rows weigh 1 each; the weight of pairs is that of the rows that are left.
+where P depends on (a, b) alone. So one decomposition an unordered pair of levels gives ``A = (α K^-1 + P)^-1``, and
+what else tells a pair of rows from another has rank levels + 3: a system of that size a pair (see
+`cpp/held_out_pairs.hpp`). MATH section 4. Rows weigh 1 each; the weight of pairs is that of the rows that are left.
 """
 
 from __future__ import annotations
@@ -26,6 +26,9 @@ __all__ = ["LevelRanking", "Reweighted", "level_pair_out_error", "level_pair_out
 
 # Takes the rows' degrees P; gives Φ and σ with ``(α K^-1 + P)^-1 = Φ diag(1 / (σ + α)) Φ'``.
 Reweighted = Callable[[Floats], tuple[Floats, Floats]]
+
+# A between the rows of two levels, its diagonals, its sums over levels on both sides, and over pairs of levels.
+_Products = tuple[Floats, Floats, Floats, Floats, Floats, Floats]
 
 _ROUNDING = 1e-10
 _PAIR_BLOCK = 1 << 20  # pairs judged at a time
@@ -77,7 +80,7 @@ class LevelRanking:
         ordered = float(sizes.sum() ** 2 - (sizes**2).sum()) / 2
         if ordered == 0:
             return 0.0
-        return {"size": 1.0 / sizes.sum(), "pairs": 1.0, "equal": 1.0 / ordered}[self.query_weight]
+        return {"size": 1.0 / float(sizes.sum()), "pairs": 1.0, "equal": 1.0 / ordered}[self.query_weight]
 
 
 def level_pair_out_scores(
@@ -108,9 +111,8 @@ def level_pair_out_scores(
         for at, alpha in enumerate(alphas):
             for i, parts in level_pair.products(float(alpha)):
                 scores = np.empty((i.size, rows_of[b].size, 2))
-                _core.level_pair_scores(
-                    *parts, scale * W, pull, a, b, scale * degree[a], scale * degree[b], scores, n_threads
-                )
+                ends = float(scale * degree[a]), float(scale * degree[b])
+                _core.level_pair_scores(*parts, scale * W, pull, a, b, *ends, scores, n_threads)
                 yield at, i, rows_of[b], scores
 
 
@@ -136,7 +138,7 @@ class _LevelPair:
     rows_of: list[npt.NDArray[np.int64]]
     levels: tuple[int, int]
 
-    def products(self, alpha: float) -> Iterator[tuple[npt.NDArray[np.int64], tuple[Floats, ...]]]:
+    def products(self, alpha: float) -> Iterator[tuple[npt.NDArray[np.int64], _Products]]:
         """Yield some rows of the first level, and what the compiled pass asks about them."""
         features, values = self.decomposition
         d = 1.0 / self.scale / np.maximum(values + alpha / self.scale, np.finfo(np.float64).tiny)
@@ -151,6 +153,6 @@ class _LevelPair:
         for start in range(0, first.size, step):
             i = first[start : start + step]
             mine = features[i]
-            across = (mine * d) @ other.T
-            parts = (across, np.square(mine) @ d, own, mine @ weighted.T, to_levels, level_products)
-            yield i, tuple(np.ascontiguousarray(part) for part in parts)
+            across = np.ascontiguousarray((mine * d) @ other.T)
+            levels = np.ascontiguousarray(mine @ weighted.T)
+            yield i, (across, np.square(mine) @ d, own, levels, to_levels, level_products)

@@ -1,8 +1,8 @@
 """Factors ``L = F'F`` of listed pairs: one of rows × rows that knows components, and one of pairs × rows for products.
 
 `ComponentFactor` is the symmetric root, by an eigendecomposition of each connected component: what kernel matrices and
-hold-out formulas take, since it mixes no two components. `IncidenceFactor` is ``√Ω A`` itself, with ``t = √Ω z``, in O(pairs)
-a product: what conjugate gradients take where a matrix of rows × rows does not fit.
+hold-out formulas take, since it mixes no two components. `IncidenceFactor` is ``√Ω A`` itself, with ``t = √Ω z``, in
+O(pairs) a product: what conjugate gradients take where a matrix of rows × rows does not fit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class ComponentFactor:
         adjacency = sp.csr_array((weight, edges.row, edges.start), shape=(graph.n_rows, graph.n_rows))
         component = connected_components(adjacency, directed=False)[1]
         order = np.argsort(component, kind="stable")
-        bounds = np.append(0, np.flatnonzero(np.diff(component[order])) + 1).tolist() + [order.size]
+        bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]
         groups = [order[a:b] for a, b in pairwise(bounds) if b - a > 1]
         self._parts = [(rows, *_roots(adjacency[rows][:, rows].toarray())) for rows in groups]
 

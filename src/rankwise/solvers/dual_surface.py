@@ -1,20 +1,20 @@
 """The regularisation surface of a kernel, from products with it alone.
 
-Lanczos on the symmetric ``K̃ = FKF'`` started at t builds the space of the dual variables b. In the kernel's own space the
-functions ``Z'F'b`` are the Krylov space that conjugate gradients on ``(Z'LZ + αI) w = Z'r`` builds, and its iterates are
-the ones wanted: the minimum of the objective over the space, which is what early stopping regularises by. They come from the
-same run. With ``U'K̃U = T = Q diag(θ) Q'`` and β the length of the next step, ``b = U Q θ^-1/2 y`` where
+Lanczos on the symmetric ``H = FKF'`` started at t builds the space of the dual variables b. In the kernel's own space
+the functions ``Z'F'b`` are the Krylov space that conjugate gradients on ``(Z'LZ + αI) w = Z'r`` builds, and its
+iterates are the ones wanted: the minimum of the objective over the space, which is what early stopping regularises by.
+They come from the same run. With ``U'HU = T = Q diag(θ) Q'`` and β the length of the next step, ``b = U Q θ^-1/2 y`` where
 
     (diag(θ) + β² hh' + αI) y = ‖t‖ θ^1/2 Q'e_1          h = θ^-1/2 Q'e_k
 
 so all alphas cost two decompositions of steps × steps an iteration, and rows are scored by their scores under the basis
 vectors. (A Cholesky factor of T would do in exact arithmetic; where t is mostly outside the kernel's range, T is nearly
 singular from the first steps on, and the factor's rounding errors grow exponentially.) Conjugate gradients on
-``(K̃ + αI) b = t`` itself, the Galerkin solution of the same space, would minimise the error instead of the objective, and
-diverge where labels cannot be interpolated and alpha is 0.
+``(H + αI) b = t`` itself, the Galerkin solution of the same space, would minimise the error instead of the objective,
+and diverge where labels cannot be interpolated and alpha is 0.
 
-Converged is an alpha by the relative residual of the normal equations in the kernel's space, which is that of the linear
-model: ``‖F'(t - (K̃ + αI) b)‖_K / ‖F't‖_K``.
+An alpha has converged by the relative residual of the normal equations in the kernel's space, as in a linear model:
+``‖F'(t - (H + αI) b)‖_K / ‖F't‖_K``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["DualSurfaceRun", "DualSystem"]
 
 
 class DualSystem(System, Protocol):
-    """A `System` of dual variables: its right-hand sides are ``t``, its products ``K̃v``."""
+    """A `System` of dual variables: its right-hand sides are ``t``, its products ``FKF'v``."""
 
     def dual_coefficients(self, lane: int, b: Floats) -> Floats:
         """Return ``F'b`` of a lane: what the kernel's columns are multiplied by."""

@@ -3,7 +3,7 @@
 Departs from FALKON (Rudi, Carratino and Rosasco, 2017) in the sample: whole queries, or every so many rows of large
 ones, each centred as the problem itself is, because the landmarks alone would leave most queries with a single row; in
 diagonalising the sample's matrix instead of two Cholesky factors, so that one preconditioner serves every alpha; and in
-running all alphas and outputs in lockstep, with one product of a block an iteration, which those that have converged leave.
+running all alphas and outputs in lockstep, with one product of a block an iteration, which the converged ones leave.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["SampledSpectrum", "preconditioned_gradients"]
 
-_ROWS_A_COLUMN = 4  # of the sample: its matrix is then within a factor of about two of the whole one
+# Rows of the sample. Measured on 30,000 rows, 300 and 1000 basis rows, one ranking to 3000 queries, alphas from 2^-10 to
+# 2^10: 1 and 2 rows a column run into the limit of iterations, 4 take about 20, 8 take 12 to 15, 16 take 8 to 10. The
+# sample's own cost passes what it saves between 4 (one alpha) and 16 (the grid).
+_ROWS_A_COLUMN = 8
 _LIMIT = 200  # iterations; a few tens are usual
 
 
@@ -35,7 +38,7 @@ class SampledSpectrum:
 
     @classmethod
     def of_rows(cls, design: Design, blocks: QueryBlocks, seed: int) -> SampledSpectrum | None:
-        """Estimate the matrix from about four rows a column; None where the storage cannot give it."""
+        """Estimate the matrix from so many rows a column; None where the storage cannot give it."""
         H = design.gram_matrix(sampled(blocks, _ROWS_A_COLUMN * design.shape[1], seed))
         if H is None:
             return None
