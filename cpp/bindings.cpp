@@ -3,6 +3,7 @@
 
 NB_MODULE(_core, m) {
     m.doc() = "The compiled kernels of rankwise. Arguments are trusted: they were validated above.";
+    bind_held_out(m);
     bind_metrics(m);
     bind_order_statistics(m);
     bind_preferences(m);

@@ -236,3 +236,30 @@ def preference_laplacian(
     out: _Doubles,
     n_threads: int,
 ) -> None: ...
+def count_ridge_pairs(
+    across: _Doubles,
+    first_row: int,
+    first_column: int,
+    label: _Doubles,
+    diagonal: _Doubles,
+    residual: _Doubles,
+    root_share: _Doubles,
+    weighted: bool,
+    rounding: float,
+) -> tuple[float, float]: ...
+def level_pair_scores(
+    across: _Doubles,
+    own_a: _Doubles,
+    own_b: _Doubles,
+    to_levels_a: _Doubles,
+    to_levels_b: _Doubles,
+    level_products: _Doubles,
+    coupling: _Doubles,
+    pull: _Doubles,
+    level_a: int,
+    level_b: int,
+    degree_a: float,
+    degree_b: float,
+    scores: _Doubles,
+    n_threads: int,
+) -> None: ...

@@ -29,12 +29,22 @@ __all__ = [
     "FeatureMap",
     "Kernel",
     "KernelDesign",
+    "Report",
     "matrix_rows",
+    "no_report",
 ]
 
 KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
 # Kernels that are positive semidefinite whatever the data; the others are looked at.
 POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
+
+# Gets how many rows of a kernel have been made.
+Report = Callable[[int], None]
+
+
+def no_report(n_rows: int) -> None:
+    """Take no notice."""
+
 
 _BLOCK = 1 << 22  # kernel entries made at a time: 32 MB
 
@@ -125,13 +135,14 @@ class FeatureMap:
         """The number of explicit features: the rank of the kernel between basis rows."""
         return int(self.projection.shape[1])
 
-    def transform(self, X: Any) -> Floats:
+    def transform(self, X: Any, report: Report = no_report) -> Floats:
         """Return Z; for a precomputed kernel, X holds the kernel values between rows and basis."""
         if self.kernel.is_precomputed:
             return np.asarray(X @ self.projection, dtype=np.float64)
         Z = np.empty((X.shape[0], self.n_features))
         for rows, values in self.kernel.blocks(X, self.basis):
             np.matmul(values, self.projection, out=Z[rows])
+            report(rows.stop)
         return Z
 
     def dual_coefficients(self, coef: Floats) -> Floats:
@@ -148,14 +159,23 @@ class KernelDesign:
     X, basis : matrices
     projection : (b, rank) float64, optional
         What the kernel's columns are multiplied by.
+    report : callable
+        Gets how many rows of the current read have been made.
     """
 
     kind = "kernel"
 
     def __init__(
-        self, kernel: Kernel, X: Any, basis: Any, projection: Floats | None = None, n_threads: int = 1
+        self,
+        kernel: Kernel,
+        X: Any,
+        basis: Any,
+        projection: Floats | None = None,
+        n_threads: int = 1,
+        report: Report = no_report,
     ) -> None:
         self._kernel, self._X, self._basis, self.projection = kernel, X, basis, projection
+        self.report = report
         self.n_threads = n_threads
         columns = basis.shape[0] if projection is None else projection.shape[1]
         self.shape: tuple[int, int] = (X.shape[0], columns)
@@ -170,6 +190,7 @@ class KernelDesign:
         out = np.empty((self.shape[0], *v.shape[1:]))
         for rows, values in self._kernel.blocks(self._X, self._basis):
             np.matmul(values, v, out=out[rows])
+            self.report(rows.stop)
         return out
 
     def tdot(self, u: Floats) -> Floats:
@@ -178,6 +199,7 @@ class KernelDesign:
         out = np.zeros((self._basis.shape[0], *u.shape[1:]))
         for rows, values in self._kernel.blocks(self._X, self._basis):
             out += values.T @ u[rows]
+            self.report(rows.stop)
         return out if self.projection is None else self.projection.T @ out
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
@@ -263,6 +285,7 @@ class _OneRead:
             last = max(last, first + 1)
             K = self._design.kernel_rows(blocks.order[start[first] : start[last]])
             out += K.T @ laplacian(blocks.part(first, last), K @ v, n_threads=self._design.n_threads)
+            self._design.report(int(start[last]))
             first = last
         return out
 
@@ -279,6 +302,7 @@ class _OneRead:
             scores *= weight[rows, None]
             out += K.T @ scores
             columns += weight[rows] @ K
+            design.report(min(rows.stop, blocks.order.size))
             total += scores.sum(axis=0)
         return np.asarray(blocks.degree[0] * (out - np.outer(columns, total / weight.sum())))
 
@@ -296,6 +320,7 @@ class _ReadAhead:
         if not (self._first <= first and last <= self._first + self._block.shape[0]):
             self._first = first
             self._block = self._design.features(self._order[first : max(last, first + self._step)])
+            self._design.report(first + self._block.shape[0])
         return self._block[first - self._first : last - self._first].copy()
 
 

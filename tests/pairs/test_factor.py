@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from oracles import label_pairs
+from oracles import Pairs, label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
+from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
+from rankwise.pairs.preferences import preference_graph
 from strategies import make_problem
 
 SETTINGS = [
@@ -40,3 +42,30 @@ def test_factor_of_explicit_pairs(settings, weighted, queries):
     assert factor.apply(v).shape == (m,)
     K = np.random.default_rng(1).normal(size=(m, m))
     np.testing.assert_allclose(factor.sandwich(K.copy()), F @ K @ F.T, atol=1e-10)
+
+
+@pytest.mark.parametrize("cost", ["magnitude", "unit", "relative"])
+def test_factors_of_listed_pairs(cost):
+    rng = np.random.default_rng(0)
+    # Three components, rows without a pair, a pair twice, a contradiction, a weight of 0.
+    edges = np.concatenate(
+        [rng.permuted(np.tile(np.arange(a, a + 6), (9, 1)), axis=1)[:, :2] for a in (0, 6, 12)]
+    )
+    edges = np.concatenate([edges, edges[:2], edges[3:5, ::-1]])
+    magnitude, weight = rng.uniform(0.5, 2, edges.shape[0]), rng.uniform(0.5, 2, edges.shape[0])
+    weight[7] = 0.0
+    graph = preference_graph(edges[:, 0], edges[:, 1], 20, magnitude=magnitude, weight=weight, cost=cost)
+    pairs = Pairs(edges[:, 0], edges[:, 1], graph.pair_weight, graph.difference, 20)
+    for factor in (ComponentFactor(graph), IncidenceFactor(graph)):
+        F = factor.apply(np.eye(20))
+        np.testing.assert_allclose(F.T @ F, pairs.laplacian, atol=1e-11)
+        np.testing.assert_allclose(factor.transposed(np.eye(F.shape[0])), F.T, atol=1e-12)
+        np.testing.assert_allclose(F.T @ factor.target(graph.pull), pairs.pull, atol=1e-10)
+        K = rng.normal(size=(20, 20))
+        np.testing.assert_allclose(factor.sandwich(K.copy()), F @ K @ F.T, atol=1e-10)
+    symmetric = ComponentFactor(graph)
+    v = rng.normal(size=(20, 2))
+    np.testing.assert_allclose(
+        symmetric.apply(symmetric.solve(symmetric.apply(v))), symmetric.apply(v), atol=1e-10
+    )
+    assert not symmetric.apply(np.eye(20))[18:].any()

@@ -26,6 +26,10 @@ EXACT_CV = ("leave-query-out", "leave-pair-out")
 _FOLDS = 10
 _PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
 _MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranking
+_FEW_LEVELS = (
+    8  # of labels: leave-pair-out takes a decomposition a pair of levels where it is no ridge regression
+)
+_LEVELS_OF_AUTO = 3
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,9 @@ class Plan:
 
     Attributes
     ----------
-    kind : {"queries", "rows", "refit", "pairs"}
-        Groups of whole queries; folds of one ranking in closed form, or by refits; or pairs of one ranking.
+    kind : {"queries", "rows", "refit", "pairs", "level-pairs"}
+        Groups of whole queries; folds of one ranking in closed form, or by refits; or pairs of one ranking, where it
+        is ridge regression or by its levels.
     fold : (rows,) int64
         The group of each row; not used for pairs.
     words : str
@@ -71,9 +76,11 @@ def plan_hold_out(
     cv = _chosen_by_shape(data, metric) if isinstance(cv, str) and cv == "auto" else cv
     if isinstance(cv, str) and cv == "leave-pair-out":
         _check_leave_pair_out(data, metric)
+        nobody = np.zeros(queries.n_rows, dtype=np.int64)
+        if not _pairs_are_ridge(data):
+            return Plan("level-pairs", nobody, f"leave-pair-out over {queries.n_rows} rows")
         # Pairs that weigh 1 make L m times the centering; without two rows m - 2 times.
         scale = 1.0 if data.query_weight == "size" else queries.n_rows / (queries.n_rows - 2)
-        nobody = np.zeros(queries.n_rows, dtype=np.int64)
         return Plan("pairs", nobody, f"leave-pair-out over {queries.n_rows} rows", scale)
     if isinstance(cv, str):
         if len(queries) == 1:
@@ -118,12 +125,19 @@ def _chosen_by_shape(data: TrainingData, metric: Metric) -> Any:
         return "leave-query-out"
     n_rows = data.queries.n_rows
     counts_pairs = metric.base_name in _PAIR_METRICS
-    if _pairs_have_a_closed_form(data) and counts_pairs and 3 <= n_rows <= _MANY_ROWS:
+    has_form = _pairs_are_ridge(data) or _has_few_levels(data, _LEVELS_OF_AUTO)
+    if has_form and counts_pairs and 3 <= n_rows <= _MANY_ROWS:
         return "leave-pair-out"
     return min(_FOLDS, n_rows)
 
 
-def _pairs_have_a_closed_form(data: TrainingData) -> bool:
+def _has_few_levels(data: TrainingData, most: int) -> bool:
+    """Tell whether leave-pair-out may go by levels: few of them, and rows that weigh the same."""
+    weighs_one = data.row_weight is None and data.importance is None
+    return weighs_one and max(levels.value.size for levels in data.levels) <= most
+
+
+def _pairs_are_ridge(data: TrainingData) -> bool:
     weight = data.row_weight
     keeps_scale = data.query_weight == "size" or (data.query_weight == "pairs" and weight is None)
     all_count = data.importance is None and (weight is None or bool((weight > 0).all()))
@@ -142,11 +156,12 @@ def _check_leave_pair_out(data: TrainingData, metric: Metric) -> None:
             f"cv='leave-pair-out' leaves nothing to train on from {n_rows} rows.",
             "use three rows or more.",
         )
-    if not _pairs_have_a_closed_form(data):
+    if not _pairs_are_ridge(data) and not _has_few_levels(data, _FEW_LEVELS):
         raise InvalidInputError(
             "cv='leave-pair-out' has a closed form only for ties='include', cost='magnitude' and "
-            "query_weight='size' with positive weights, or 'pairs' without weights.",
-            "use a number of folds, which refits where it must.",
+            "query_weight='size' with positive weights, or 'pairs' without weights; or, without weights, for labels of "
+            f"at most {_FEW_LEVELS} levels.",
+            "use a number of folds, which refits where it must, or round the labels.",
         )
     if metric.base_name not in _PAIR_METRICS:
         raise InvalidInputError(

@@ -110,15 +110,15 @@ class RowFoldJury:
     def hearings(self, power: float) -> Iterator[Hearing]:
         """Make one system an output."""
         data, fold = self.data, self.fold
-        judged = self._judging_rows()
+        judged = self.judging_rows()
         for output in range(len(data.columns)):
             whole = data.graph(output, data.row_weight)
-            graphs = self._fold_graphs(output)
+            graphs = self.fold_graphs(output)
             _, scale = scaled_objective(data.design, whole, power)
-            system = FoldRows(data.design, whole, graphs, fold, judged, self._judge_of(output), scale)
+            system = FoldRows(data.design, whole, graphs, fold, judged, self.judge_of(output), scale)
             yield Hearing(system, scale, [0])
 
-    def _fold_graphs(self, output: int) -> Iterator[LabelGraph]:
+    def fold_graphs(self, output: int) -> Iterator[LabelGraph]:
         """Make one graph a fold, one after the other, in which the fold's own rows weigh nothing."""
         weight = np.ones(self.fold.size) if self.data.row_weight is None else self.data.row_weight
         for c in range(int(self.fold.max(initial=-1)) + 1):
@@ -136,7 +136,8 @@ class RowFoldJury:
             )
         return left
 
-    def _judge_of(self, output: int) -> Callable[[Rows], Judge]:
+    def judge_of(self, output: int) -> Callable[[Rows], Judge]:
+        """Return what makes the judge of some held-out rows."""
         labels = self.data.columns[output]
 
         def make(rows: Rows) -> Judge:
@@ -153,7 +154,7 @@ class RowFoldJury:
 
         return make
 
-    def _judging_rows(self) -> Rows:
+    def judging_rows(self) -> Rows:
         """Choose which held-out rows judge: all, or a sample of them."""
         held = self.fold >= 0
         if self.data.row_weight is not None:

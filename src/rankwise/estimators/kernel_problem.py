@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -16,7 +16,7 @@ from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_row
 from rankwise.data.validation import check_choice
 from rankwise.design import DenseDesign, Design
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import FeatureMap, Kernel, KernelDesign
+from rankwise.kernels import FeatureMap, Kernel, KernelDesign, Report, matrix_rows, no_report
 from rankwise.memory import MemoryBudget
 from rankwise.pairs.graph import Floats
 from rankwise.solvers.dual import DualSpectrum, indefiniteness
@@ -26,6 +26,7 @@ __all__ = ["KernelProblem", "check_precomputed", "choose_basis", "resolve_gamma"
 Rows = npt.NDArray[np.int64]
 
 _SYMMETRY = 1e-8
+_TILE = 512
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,10 @@ class KernelProblem:
         X = self.X[np.ix_(rows, rows)] if self.kernel.is_precomputed else self.X[rows]
         return KernelProblem(self.kernel, X, None, self.budget, self.n_threads)
 
+    def with_all_rows(self) -> KernelProblem:
+        """Return the problem whose reduced set is all rows: the exact feature map."""
+        return replace(self, basis=np.arange(self.n_rows))
+
     def matrix(self, copies: int) -> Floats:
         """Return the kernel of all rows as a new array, if `copies` matrices of its size fit."""
         self.budget.demand(
@@ -78,6 +83,24 @@ class KernelProblem:
             return DenseDesign(self.kernel.matrix(self.X, self.X), self.n_threads)
         return KernelDesign(self.kernel, self.X, self.X, n_threads=self.n_threads)
 
+    def against(self, rows: Design) -> Design:
+        """Return the kernel between other rows and all training rows; of a precomputed one the rows themselves."""
+        if self.kernel.is_precomputed:
+            return rows
+        X = matrix_rows(rows)
+        if self.budget.allows(8 * self.n_rows * rows.shape[0]):
+            return DenseDesign(self.kernel.matrix(X, self.X), self.n_threads)
+        return KernelDesign(self.kernel, X, self.X, n_threads=self.n_threads)
+
+    def scores(self, rows: Design, dual: Floats) -> Floats:
+        """Return the scores of other rows under dual coefficients (basis, models)."""
+        if self.kernel.is_precomputed:
+            whole = np.zeros((self.n_rows, dual.shape[1]))
+            whole[slice(None) if self.basis is None else self.basis] = dual
+            return rows.dot(whole)
+        basis = self.X if self.basis is None else self.X[self.basis]
+        return KernelDesign(self.kernel, matrix_rows(rows), basis, n_threads=self.n_threads).dot(dual)
+
     def between(self, rows: Rows, others: Rows) -> Floats:
         """Return the kernel between some training rows and others."""
         if self.kernel.is_precomputed:
@@ -93,18 +116,35 @@ class KernelProblem:
             return FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
         return FeatureMap.of_basis(self.kernel, self.X[self.basis])
 
-    def features(self, feature_map: FeatureMap, *, must_fit: bool) -> Design:
-        """Return the features of all rows: kept if they fit, else made again whenever they are needed."""
-        n_bytes = 8 * 2 * self.n_rows * feature_map.n_features
-        if must_fit:
-            self.budget.demand(n_bytes, self.n_rows, f"The features of {self.n_rows} rows")
+    def kept_features(self, feature_map: FeatureMap) -> Floats:
+        """Return the features of all rows, if they fit."""
+        n_bytes = self._feature_bytes(feature_map)
+        self.budget.demand(n_bytes, self.n_rows, f"The features of {self.n_rows} rows")
+        return feature_map.transform(self.X[:, self.basis] if self.kernel.is_precomputed else self.X)
+
+    def features(self, feature_map: FeatureMap, report: Report = no_report) -> Design:
+        """Return the features of all rows: kept if they fit, else made again whenever they are needed.
+
+        Parameters
+        ----------
+        report : callable
+            Gets how many of the rows have been made, whenever some have.
+        """
         if self.kernel.is_precomputed:
             return DenseDesign(feature_map.transform(self.X[:, self.basis]), self.n_threads)
-        if self.budget.allows(n_bytes):
-            return DenseDesign(feature_map.transform(self.X), self.n_threads)
+        if self.budget.allows(self._feature_bytes(feature_map)):
+            return DenseDesign(feature_map.transform(self.X, report), self.n_threads)
         return KernelDesign(
-            self.kernel, self.X, feature_map.basis, feature_map.projection, n_threads=self.n_threads
+            self.kernel,
+            self.X,
+            feature_map.basis,
+            feature_map.projection,
+            n_threads=self.n_threads,
+            report=report,
         )
+
+    def _feature_bytes(self, feature_map: FeatureMap) -> int:
+        return 8 * 2 * self.n_rows * feature_map.n_features
 
 
 def resolve_gamma(gamma: Any, X: Any, row_weight: Floats | None) -> float:
@@ -178,12 +218,15 @@ def check_precomputed(K: Any) -> None:
         )
     if not isinstance(K, np.ndarray):
         return  # an operator cannot be looked at
-    largest = 0.0
-    step = max(1, (1 << 20) // max(1, K.shape[0]))
-    for first in range(0, K.shape[0], step):
-        rows = slice(first, first + step)
-        largest = max(largest, float(np.abs(K[rows] - K[:, rows].T).max(initial=0.0)))
-    if largest > _SYMMETRY * max(float(np.abs(K).max(initial=0.0)), np.finfo(np.float64).tiny):
+    largest, size = 0.0, float(np.finfo(np.float64).tiny)
+    # Tile by tile: a kernel on disk is read in pieces that fit in cache, and never copied whole.
+    for first in range(0, K.shape[0], _TILE):
+        for second in range(0, first + 1, _TILE):
+            rows, columns = slice(first, first + _TILE), slice(second, second + _TILE)
+            tile, mirrored = np.asarray(K[rows, columns]), np.asarray(K[columns, rows]).T
+            largest = max(largest, float(np.abs(tile - mirrored).max(initial=0.0)))
+            size = max(size, float(np.abs(tile).max(initial=0.0)))
+    if largest > _SYMMETRY * size:
         raise InvalidInputError(
             f"The precomputed kernel is not symmetric: K and its transpose differ by up to {largest:.3g}.",
             "pass (K + K.T) / 2 if that is what you mean.",

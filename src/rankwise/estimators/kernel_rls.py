@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.data.validation import check_choice, check_number
 from rankwise.design import DenseDesign, Design, OperatorDesign
 from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
+from rankwise.estimators.kernel_progress import KernelProgress
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
@@ -21,7 +22,6 @@ from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import Floats, PairGraph
-from rankwise.progress import ProgressLine
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
@@ -179,12 +179,13 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
             )
 
         def fit(graph: PairGraph) -> Floats:
-            factor = factor_of(graph)
             if self.solver_ == "cg":
+                factor = factor_of(graph, by_products=True)
                 objective = DualObjective(problem.products(design), factor, graph.pull)
                 return objective.dual_coefficients(self._iterate(objective))
-            copies = 2 if self.solver_ == "direct" else 4
-            objective = DualObjective(DenseDesign(problem.matrix(copies)), factor, graph.pull)
+            copies = (2 if self.solver_ == "direct" else 4) + (2 if graph.blocks is None else 0)
+            kernel = DenseDesign(problem.matrix(copies))
+            objective = DualObjective(kernel, factor_of(graph), graph.pull)
             return objective.dual_coefficients(self._solve_matrix(objective, problem.kernel))
 
         return fit
@@ -204,35 +205,41 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
         feature_map = problem.feature_map()
         few = feature_map.n_features <= _DIRECT_COLUMNS
         self.solver_ = ("direct" if few else "cg") if self.solver == "auto" else self.solver
-        features = problem.features(feature_map, must_fit=False)
+        progress = KernelProgress("fitting", problem.n_rows)
+        with progress:
+            features = problem.features(feature_map, progress.rows)
 
         def fit(graph: PairGraph) -> Floats:
-            objective = SquaredObjective(features, graph)
-            if self.solver_ == "cg":
-                sample = None
-                if graph.blocks is not None:
-                    sample = SampledSpectrum.of_rows(features, graph.blocks, self.random_state)
-                return feature_map.dual_coefficients(self._iterate(objective, sample))
-            return feature_map.dual_coefficients(
-                SOLVERS[self.solver_](objective, float(self.alpha), SolverOptions()).coef
-            )
+            with progress:
+                objective = SquaredObjective(features, graph)
+                if self.solver_ == "cg":
+                    sample = None
+                    if graph.blocks is not None:
+                        sample = SampledSpectrum.of_rows(features, graph.blocks, self.random_state)
+                    return feature_map.dual_coefficients(self._iterate(objective, sample, progress))
+                solution = SOLVERS[self.solver_](objective, float(self.alpha), SolverOptions())
+                return feature_map.dual_coefficients(solution.coef)
 
         return fit
 
-    def _iterate(self, objective: QuadraticObjective, sample: SampledSpectrum | None = None) -> Floats:
-        if sample is None:
+    def _iterate(
+        self,
+        objective: QuadraticObjective,
+        sample: SampledSpectrum | None = None,
+        progress: KernelProgress | None = None,
+    ) -> Floats:
+        if sample is None or progress is None:
             options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
             solution = SOLVERS["cg"](objective, float(self.alpha), options)
         else:
-            with ProgressLine("fitting") as line:
-                solution = preconditioned_gradients(
-                    objective,
-                    np.array([float(self.alpha)]),
-                    sample,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    report=lambda n, error: line.update(f"iteration {n}, relative residual {error:.1e}"),
-                )
+            solution = preconditioned_gradients(
+                objective,
+                np.array([float(self.alpha)]),
+                sample,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                report=progress.iterations,
+            )
             solution = replace(solution, coef=solution.coef.reshape(objective.rhs.shape))
         self.n_iter_ = max(self.n_iter_, solution.n_iter)
         if not solution.status.is_good and solution.status is not Status.SINGULAR:

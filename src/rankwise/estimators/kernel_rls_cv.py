@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from rankwise.data.validation import check_choice
-from rankwise.estimators.hold_out_plan import check_cv_parameter, plan_hold_out
+from rankwise.data.validation import check_choice, check_count
+from rankwise.design import Design, OperatorDesign
+from rankwise.estimators.hold_out_plan import check_cv_parameter
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.kernel_selection import Candidate, candidates_of, decompose, judge
+from rankwise.estimators.kernel_search import Choose, KernelSearch
 from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.nested import check_nested, nested_score
-from rankwise.estimators.selection import AVERAGING, check_alphas
+from rankwise.estimators.nested import check_can_nest, check_nested, nested_score
+from rankwise.estimators.pairwise import PreferenceRanker
+from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
@@ -22,14 +23,17 @@ from rankwise.pairs.graph import Floats
 
 __all__ = ["KernelRankRLSCV"]
 
+# What only a search over iterations says.
+_OF_SURFACES = ("surface_", "unpenalised_", "choices_", "best_iteration_", "keeps_basis_", "n_products_")
 _GRID = tuple(2.0**power for power in range(-10, 11))
 
 
-class KernelRankRLSCV(KernelRanker, LinearRankRLS):
+class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
     One symmetric eigendecomposition a gamma gives the held-out predictions of every alpha, without refitting: exact
-    leave-query-out, leave-pair-out, and k-fold.
+    leave-query-out, leave-pair-out, and k-fold. Where the kernel is too large to be decomposed, ``solver="cg"`` chooses
+    by products with it alone.
 
     Parameters
     ----------
@@ -52,8 +56,18 @@ class KernelRankRLSCV(KernelRanker, LinearRankRLS):
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`; leave-pair-out takes those that count pairs.
     gamma, degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
-        As in `KernelRankRLS`. Leave-pair-out needs ``ties="include"``, ``cost="magnitude"`` and a `query_weight` of
-        "size" or "pairs".
+        As in `KernelRankRLS`. Leave-pair-out takes one decomposition with ``ties="include"``, ``cost="magnitude"`` and
+        a `query_weight` of "size" or "pairs"; otherwise one for each pair of levels, of which there may be 8.
+    solver : {"auto", "eigen", "cg"}, default="auto"
+        "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
+        LinearOperator, a precomputed matrix on disk (`numpy.memmap`), or made again block by block where it does not
+        fit in memory: folds or an `eval_set` judge, 5 folds by default, every alpha at every iteration as in
+        `RankRLSCV`. For a reduced set all alphas converge in lockstep, preconditioned by a sample of the rows. "auto"
+        is "cg" for operators only.
+    method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
+        As in `RankRLSCV`, for ``solver="cg"`` without a reduced set; "auto" is "hybrid" there and else "tikhonov".
+    patience, judge_rows, tol, max_iter
+        Of solver "cg", as in `RankRLSCV`.
 
     Attributes
     ----------
@@ -69,6 +83,9 @@ class KernelRankRLSCV(KernelRanker, LinearRankRLS):
         Only with `nested`: the value on outer folds that took no part in the choice.
     cv_ : str
         What was held out, in words.
+    surface_, unpenalised_, choices_, best_iteration_, n_products_, keeps_basis_
+        As in `RankRLSCV`; only with ``solver="cg"`` and no reduced set.
+    solver_, method_, n_iter_
     dual_coef_, basis_, X_fit_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
         As in `KernelRankRLS`.
 
@@ -85,10 +102,6 @@ class KernelRankRLSCV(KernelRanker, LinearRankRLS):
     >>> model.cv_errors_.shape, bool(model.best_score_ < 0.15)
     ((2, 21), True)
     """
-
-    # Nothing iterates here; the shared checks ask for them.
-    tol: ClassVar[float] = 0.0
-    max_iter: ClassVar[int | None] = None
 
     def __init__(
         self,
@@ -108,6 +121,12 @@ class KernelRankRLSCV(KernelRanker, LinearRankRLS):
         query_weight: str = "size",
         ties: str = "include",
         cost: str = "magnitude",
+        solver: str = "auto",
+        method: str = "auto",
+        patience: int = 10,
+        judge_rows: int = 20_000,
+        tol: float = 1e-5,
+        max_iter: int | None = None,
         memory_limit: int | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
@@ -127,12 +146,24 @@ class KernelRankRLSCV(KernelRanker, LinearRankRLS):
         self.query_weight = query_weight
         self.ties = ties
         self.cost = cost
+        self.solver = solver
+        self.method = method
+        self.patience = patience
+        self.judge_rows = judge_rows
+        self.tol = tol
+        self.max_iter = max_iter
         self.memory_limit = memory_limit
         self.random_state = random_state
         self.n_threads = n_threads
 
     def fit(
-        self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, query_importance: Any = None
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_importance: Any = None,
+        eval_set: Any = None,
     ) -> KernelRankRLSCV:
         """Choose alpha and gamma, and fit the model.
 
@@ -140,36 +171,122 @@ class KernelRankRLSCV(KernelRanker, LinearRankRLS):
         ----------
         X, y, qid, sample_weight, query_importance
             As in `KernelRankRLS.fit`.
+        eval_set : tuple (X, y) or (X, y, qid), optional
+            Rows that judge, instead of what `cv` says; the model is then fitted on X, y alone. For a precomputed kernel
+            the kernel between these rows and the training rows.
         """
         metric, gammas = self._check_parameters()
-        self.alphas_ = check_alphas(self.alphas)
         data = self._training_data(X, y, qid, sample_weight, query_importance)
-        plan = plan_hold_out(
+        check_can_nest(self.nested, data.design, eval_set)
+        search = self._search(data.design, metric)
+        given = None if eval_set is None else self._eval_set(data, eval_set, metric)
+        choose, self.cv_ = search.of_rows(data, given)
+        several = data.several_outputs
+        self._choose_gamma(data.design, data.row_weight, gammas, choose, metric, several=several)
+        self._forget("nested_score_")
+        if self.nested:
+            self.nested_score_ = nested_score(self, data, metric, self._taker(data))
+        return self
+
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        magnitude: Any = None,
+        weight: Any = None,
+        eval_set: Any = None,
+        groups: Any = None,
+    ) -> KernelRankRLSCV:
+        """Choose alpha and gamma, and fit the model to preferences: a list of pairs instead of labels.
+
+        `scoring` must be "pairwise_error" or "concordance". Pairs that tie (magnitude 0) train, but do not judge.
+
+        Parameters
+        ----------
+        X, pairs, magnitude, weight
+            As in `KernelRankRLS.fit_pairs`.
+        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
+            What judges, instead of what `cv` says; the pairs are row numbers of the X beside them.
+        groups : array-like of shape (pairs,), optional
+            What is held out together, such as queries or judges; anything hashable. Without it
+            ``cv="leave-query-out"`` holds out each connected component of the rows, and "leave-pair-out" all
+            comparisons of each two rows. "auto" leaves out groups or components where there are several, else it
+            makes 5 folds of pairs.
+        """
+        metric, gammas = self._check_parameters()
+        if self.nested:
+            raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
+        data = self._pair_data(X, pairs, magnitude, weight)
+        search = self._search(data.design, metric)
+        if search.by_products and self.basis is not None:
+            raise InvalidInputError(
+                "solver='cg' on a reduced set is for labelled rows.", "use solver='eigen' with fit_pairs."
+            )
+        given = None if eval_set is None else self._pair_eval_set(eval_set, metric)
+        choose, self.cv_ = search.of_pairs(data, groups, given)
+        self._choose_gamma(data.design, None, gammas, choose, metric, several=False)
+        self._forget("nested_score_")
+        return self
+
+    def _search(self, design: Design, metric: Metric) -> KernelSearch:
+        """Settle which road is taken."""
+        is_operator = isinstance(design, OperatorDesign)
+        self.solver_ = ("cg" if is_operator else "eigen") if self.solver == "auto" else self.solver
+        if is_operator and self.solver_ != "cg":
+            raise InvalidInputError(
+                f"solver={self.solver!r} needs the kernel as a matrix.", "use solver='cg' with an operator."
+            )
+        converges = self.solver_ == "eigen" or self.basis is not None
+        if converges and self.method not in {"auto", "tikhonov"}:
+            raise InvalidInputError(
+                f"method={self.method!r} stops early, and a decomposition or a reduced set knows the converged models "
+                "only.",
+                "use method='auto', or solver='cg' without a basis.",
+            )
+        self.method_ = ("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method
+        return KernelSearch(
             self.cv,
-            data,
             metric,
+            self.averaging,
+            self.alphas_,
+            self.solver_ == "cg",
+            self.basis is not None,
+            self.method_,
+            self.patience,
+            self.judge_rows,
+            float(self.tol),
+            self.max_iter,
             self.random_state,
-            is_pooled=self.averaging == "pooled",
-            can_refit=self.basis is None,
+            self.n_threads,
         )
-        self.cv_ = plan.words
+
+    def _choose_gamma(
+        self,
+        design: Design,
+        row_weight: Floats | None,
+        gammas: list[Any],
+        choose: Choose,
+        metric: Metric,
+        *,
+        several: bool,
+    ) -> None:
         sign = -1.0 if metric.greater_is_better else 1.0
         tables, best, chosen = [], np.inf, gammas[0]
         for gamma in gammas:
-            problem = self._problem(data.design, data.row_weight, gamma)
-            candidates = candidates_of(data, partial(decompose, problem))
-            table = np.column_stack([judge(c, problem, data, plan, metric, self.alphas_) for c in candidates])
-            tables.append(table)
-            error = float((sign * table).min(axis=0).mean())
-            if error < best:
-                best, chosen, kept = error, gamma, candidates
-        self._problem(data.design, data.row_weight, chosen)  # sets the attributes of the chosen kernel again
-        self._report(data, kept, np.array(tables), gammas.index(chosen), sign)
-        if self.nested:
-            self.nested_score_ = nested_score(self, data, metric, self._taker(data))
-        else:
-            self._forget("nested_score_")
-        return self
+            choice = choose(self._problem(design, row_weight, gamma))
+            tables.append(choice.values)
+            error = float((sign * choice.best).mean())
+            if error < best or not tables[1:]:
+                best, chosen, kept = error, gamma, choice
+        self._problem(design, row_weight, chosen)  # sets the attributes of the chosen kernel again
+        table = np.array(tables) if self.gammas is not None else tables[0]
+        alphas = self.alphas_[np.minimum(kept.positions, self.alphas_.size - 1)]
+        self.cv_errors_ = table if several else table[..., 0]
+        self.alpha_ = alphas if several else float(alphas[0])
+        self.best_score_ = kept.best if several else float(kept.best[0])
+        self.dual_coef_ = np.array(kept.dual) if several else kept.dual[0]
+        self._forget(*_OF_SURFACES)
+        self._set({"n_iter_": 0, **kept.said})
 
     def _taker(self, data: TrainingData) -> Callable[[Any, Any], Any]:
         """Return what gives X of some rows to a model of others."""
@@ -178,32 +295,17 @@ class KernelRankRLSCV(KernelRanker, LinearRankRLS):
             return lambda rows, train: X[np.ix_(rows, train)]
         return lambda rows, _: X[rows]
 
-    def _report(
-        self, data: TrainingData, candidates: list[Candidate], tables: Floats, chosen: int, sign: float
-    ) -> None:
-        errors = sign * tables[chosen]
-        # Of equally good alphas the largest: the simplest model.
-        position = errors.shape[0] - 1 - np.argmin(errors[::-1], axis=0)
-        alphas = self.alphas_[position]
-        scores = tables[chosen][position, np.arange(position.size)]
-        dual = [
-            candidate.coefficients(candidate.target[:, at], float(alphas[output]))
-            for candidate in candidates
-            for at, output in enumerate(candidate.outputs)
-        ]
-        table = tables if self.gammas is not None else tables[0]
-        several = data.several_outputs
-        self.cv_errors_ = table if several else table[..., 0]
-        self.alpha_ = alphas if several else float(alphas[0])
-        self.best_score_ = scores if several else float(scores[0])
-        self.dual_coef_ = np.array(dual) if several else dual[0]
-
     def _check_parameters(self) -> tuple[Metric, list[Any]]:
         self._check_loss_parameters()
         self._check_kernel_parameters()
         check_cv_parameter(self.cv)
         check_nested(self.nested)
         check_choice("averaging", self.averaging, AVERAGING)
+        check_choice("solver", self.solver, ("auto", "eigen", "cg"))
+        check_choice("method", self.method, ("auto", *METHODS))
+        for name in ("patience", "judge_rows"):
+            check_count(name, getattr(self, name), optional=False)
+        self.alphas_ = check_alphas(self.alphas)
         gammas = (
             [self.gamma] if self.gammas is None else list(np.atleast_1d(np.asarray(self.gammas)).tolist())
         )

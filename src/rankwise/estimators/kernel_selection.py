@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.data.queries import Queries
-from rankwise.design import DenseDesign
 from rankwise.estimators.hold_out_plan import Plan
 from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
 from rankwise.estimators.training import TrainingData
@@ -18,18 +18,29 @@ from rankwise.exceptions import NoPairsError
 from rankwise.holdout import (
     DualHoldOut,
     HoldOut,
+    LevelRanking,
     PrimalHoldOut,
     groups_of,
     held_out_residuals,
     leave_pair_out_error,
+    level_pair_out_error,
 )
+from rankwise.holdout.level_pairs import Reweighted
 from rankwise.metrics import Evaluator, Metric
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph, label_graph
 from rankwise.solvers.dual import DualSpectrum
 
-__all__ = ["Candidate", "candidates_of", "decompose", "decompose_features", "judge"]
+__all__ = [
+    "Candidate",
+    "candidates_of",
+    "decompose",
+    "decompose_features",
+    "judge",
+    "reweighted_features",
+    "reweighted_kernel",
+]
 
 _SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are judged in portions
 
@@ -48,6 +59,8 @@ class Candidate:
         ``t`` with ``F't = r``.
     coefficients : callable
         Takes a column of the target and an alpha; gives dual coefficients, or those of the columns of a matrix.
+    reweighted : callable
+        Decomposes the same rows once more, with degrees of their own: for leave-pair-out by levels.
     """
 
     outputs: list[int]
@@ -55,6 +68,7 @@ class Candidate:
     target: Floats
     hold_out: HoldOut
     coefficients: Callable[[Floats, float], Floats]
+    reweighted: Reweighted
 
 
 def decompose(problem: KernelProblem, graph: LabelGraph, outputs: list[int]) -> Candidate:
@@ -71,11 +85,11 @@ def decompose(problem: KernelProblem, graph: LabelGraph, outputs: list[int]) -> 
             target,
             DualHoldOut.of_spectrum(spectrum),
             lambda t, alpha: factor.transposed(spectrum.solve(t, alpha)),
+            partial(reweighted_kernel, problem),
         )
     feature_map = problem.feature_map()
-    design = problem.features(feature_map, must_fit=True)
-    assert isinstance(design, DenseDesign)
-    return decompose_features(design.X, graph, outputs, feature_map.dual_coefficients)
+    Z = problem.kept_features(feature_map)
+    return decompose_features(Z, graph, outputs, feature_map.dual_coefficients)
 
 
 def decompose_features(
@@ -90,8 +104,29 @@ def decompose_features(
         return finish(vectors @ (inverse * (hold_out.features.T @ t)))
 
     return Candidate(
-        outputs, factor, factor.target(graph.pull).reshape(graph.n_rows, -1), hold_out, coefficients
+        outputs,
+        factor,
+        factor.target(graph.pull).reshape(graph.n_rows, -1),
+        hold_out,
+        coefficients,
+        partial(reweighted_features, X),
     )
+
+
+def reweighted_kernel(problem: KernelProblem, degree: Floats) -> tuple[Floats, Floats]:
+    """Decompose a kernel with degrees of the rows; see `rankwise.holdout.level_pairs`."""
+    root = np.sqrt(degree)
+    matrix = problem.matrix(copies=4)
+    matrix *= root
+    matrix *= root[:, None]
+    spectrum = DualSpectrum.of_matrix(matrix)
+    return spectrum.vectors * np.sqrt(spectrum.values) / root[:, None], spectrum.values
+
+
+def reweighted_features(X: Floats, degree: Floats) -> tuple[Floats, Floats]:
+    """Decompose explicit features with degrees of the rows."""
+    hold_out, vectors = PrimalHoldOut.with_vectors(np.sqrt(degree)[:, None] * X)
+    return X @ vectors, hold_out.values
 
 
 def candidates_of(data: TrainingData, make: Callable[[LabelGraph, list[int]], Candidate]) -> list[Candidate]:
@@ -121,6 +156,9 @@ def judge(
             n_threads=data.design.n_threads,
         )
         return 1.0 - error if metric.greater_is_better else error
+    if plan.kind == "level-pairs":
+        errors = [_level_pairs(candidate, data, column, alphas) for column in labels.T]
+        return np.column_stack([1.0 - e for e in errors] if metric.greater_is_better else errors)
     rows = _judging_rows(data, plan)
     by_fold = plan.kind != "queries" and not plan.is_pooled
     queries = Queries(plan.fold, np.arange(plan.fold.max() + 1)) if by_fold else data.queries
@@ -135,6 +173,11 @@ def judge(
             evaluator = _evaluator(metric, column[rows], queries, weight)
             values[:, first + at] = evaluator.many(scores[:, rows, at].T)
     return values
+
+
+def _level_pairs(candidate: Candidate, data: TrainingData, labels: Floats, alphas: Floats) -> Floats:
+    ranking = LevelRanking.of_labels(labels, ties=data.ties, cost=data.cost, query_weight=data.query_weight)
+    return level_pair_out_error(candidate.reweighted, ranking, alphas, n_threads=data.design.n_threads)
 
 
 def _evaluator(metric: Metric, labels: Floats, queries: Queries, weight: Floats | None) -> Evaluator:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -126,9 +125,9 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
     ) -> None:
         problem = self._problem(design, row_weight, self.gamma)
         if problem.basis is None:
-            problem = replace(problem, basis=np.arange(problem.n_rows))
+            problem = problem.with_all_rows()
         feature_map = problem.feature_map()
-        features = problem.features(feature_map, must_fit=False)
+        features = problem.features(feature_map)
         fit = self._margin_fit(pairs[0])
         solutions = [fit.solve(features, own, float(self.alpha)) for own in pairs]
         self.n_reads_ = features.reads

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -11,39 +12,43 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.memory import available_memory
 from rankwise.pairs.graph import Floats
 from rankwise.progress import ProgressLine
+from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.lanczos import basis_bytes
-from rankwise.solvers.surface import Surface, SurfaceRun, System
+from rankwise.solvers.surface import Surface, SurfaceRun
 
 __all__ = ["KrylovFit"]
 
 
 class KrylovFit:
-    """One run of `SurfaceRun`, and the coefficients that can be read from it.
+    """One run of `SurfaceRun`, or of `DualSurfaceRun`, and the coefficients that can be read from it.
 
     Parameters
     ----------
     system : System
+        Of the kind that `run` takes.
     alphas : (alphas,) float64
         In increasing order.
     tol : float
     max_iter : int
     column_scale : (features,) float64, optional
         Where the system is in scaled coordinates ``w = column_scale * u``.
+    run : type
     """
 
     def __init__(
         self,
-        system: System,
+        system: Any,
         alphas: Floats,
         *,
         tol: float,
         max_iter: int,
         column_scale: Floats | None = None,
+        run: type[SurfaceRun | DualSurfaceRun] = SurfaceRun,
     ) -> None:
         n_features, lanes = system.rhs.shape
         steps = min(max_iter, n_features + 1)
         self.keeps_basis = basis_bytes(n_features, lanes, steps) <= 0.8 * available_memory()
-        self._run = SurfaceRun(system, alphas, tol=tol, keep_basis=self.keeps_basis)
+        self._run = run(system, alphas, tol=tol, keep_basis=self.keeps_basis)
         self._max_iter = max_iter
         self._scale = column_scale
         self.was_interrupted = False
@@ -97,7 +102,7 @@ class KrylovFit:
 
     def path(self, lane: int, alpha: float) -> Floats:
         """Return the coefficients of an alpha after every iteration, (iterations, features)."""
-        if self.keeps_basis:
+        if self.keeps_basis and isinstance(self._run, SurfaceRun):
             path = self._run.space.path(lane, alpha, self.n_steps)
             return path if self._scale is None else path * self._scale
         return np.array([self.coefficients(lane, alpha, step) for step in range(1, self.n_steps + 1)])

@@ -1,7 +1,7 @@
 """Choosing alpha for a linear model by exact hold-out: one decomposition answers for every alpha of the grid.
 
-From ``X'LX`` where X has at most as many columns as rows, else from the linear kernel. For lists of pairs RankRLS is
-ridge regression of ``√ω z`` on the rows ``√ω (x_i - x_j)``, so any groups of pairs can be held out.
+From ``X'LX`` where X has at most as many columns as rows, else from the linear kernel; for lists of pairs see
+`rankwise.estimators.pair_hold_out`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from rankwise.estimators.kernel_selection import (
     decompose_features,
     judge,
 )
-from rankwise.estimators.selection import judge_differences
+from rankwise.estimators.pair_hold_out import decompose_pairs, judge_pairs
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.holdout import PrimalHoldOut, groups_of, held_out_residuals
 from rankwise.kernels import Kernel, matrix_rows
 from rankwise.memory import MemoryBudget, available_memory
 from rankwise.metrics import Metric
@@ -37,6 +36,7 @@ from rankwise.pairs.labels import LabelGraph
 
 __all__ = [
     "ExactChoice",
+    "best_positions",
     "check_exact_method",
     "choose_by_pairs",
     "choose_by_rows",
@@ -138,29 +138,16 @@ def choose_by_pairs(
     data: PairData, group: Ints, metric: Metric, averaging: str, alphas: Floats, powers: Sequence[float]
 ) -> ExactChoice:
     """Hold out groups of listed pairs in turn under every value of `scaling`, and keep the best."""
-    graph = data.graph
-    root = np.sqrt(graph.pair_weight)
-    difference = _differences(_matrix(data.design), graph.winner, graph.loser)
-    difference *= root[:, None]
-    target = (root * graph.difference)[:, None]
-    judges = data.judging_weight > 0
-    fold = group if averaging == "folds" else None
-    judge_of = judge_differences(metric, data.judging_weight, "what was held out", fold)
+    X = _matrix(data.design)
 
     def trial(power: float) -> ExactChoice:
-        scale = scaled_objective(data.design, graph, power)[1]
-        hold_out, vectors = PrimalHoldOut.with_vectors(difference if scale is None else difference * scale)
-        residual = held_out_residuals(
-            hold_out, target, groups_of(group), alphas, n_threads=data.design.n_threads
-        )
-        held_out = np.zeros((alphas.size, root.size))
-        held_out[:, judges] = (target - residual)[:, judges, 0] / root[judges]
-        errors = judge_of.errors(held_out)
-        values = (-errors if metric.greater_is_better else errors)[:, None]
+        scale = scaled_objective(data.design, data.graph, power)[1]
+        finish: Callable[[Floats], Floats] = (lambda w: w) if scale is None else (lambda w: w * scale)
+        candidate = decompose_pairs(_scaled(X, scale), data.graph, group, MemoryBudget(), finish)
+        values = judge_pairs(candidate, data, group, metric, averaging, alphas)
         positions = best_positions(values, metric)
-        inverse = hold_out.shrinkage(alphas[positions])[0]
-        coef = vectors @ (inverse * (hold_out.features.T @ target[:, 0]))
-        return ExactChoice(values, positions, [coef if scale is None else coef * scale], power)
+        coef = candidate.coefficients(float(alphas[positions[0]]))
+        return ExactChoice(values, positions, [coef], power)
 
     return _best_trial([trial(power) for power in powers], metric)
 
@@ -182,7 +169,7 @@ def _decompose(design: Design, X: Any, power: float, graph: LabelGraph, outputs:
     if X.shape[1] <= X.shape[0]:
         dense = X if isinstance(X, np.ndarray) else X.toarray()
         return decompose_features(dense if scale is None else dense * scale, graph, outputs, finish)
-    scaled = X if scale is None else (X * scale if isinstance(X, np.ndarray) else X.multiply(scale).tocsr())
+    scaled = _scaled(X, scale)
     problem = KernelProblem(Kernel("linear"), scaled, None, MemoryBudget(), design.n_threads)
     dual = decompose(problem, graph, outputs)
     return Candidate(
@@ -191,7 +178,14 @@ def _decompose(design: Design, X: Any, power: float, graph: LabelGraph, outputs:
         dual.target,
         dual.hold_out,
         lambda t, alpha: finish(np.asarray(scaled.T @ dual.coefficients(t, alpha), dtype=np.float64)),
+        dual.reweighted,
     )
+
+
+def _scaled(X: Any, scale: Floats | None) -> Any:
+    if scale is None:
+        return X
+    return X * scale if isinstance(X, np.ndarray) else X.multiply(scale).tocsr()
 
 
 def _matrix(design: Design) -> Any:
@@ -211,9 +205,3 @@ def _bytes(shape: tuple[int, int]) -> int:
     """Three copies of the smaller of X and its kernel, and the Gram matrix."""
     n_rows, n_columns = shape
     return 8 * (3 * n_rows * min(n_rows, n_columns) + 3 * min(n_rows, n_columns) ** 2)
-
-
-def _differences(X: Any, winner: Ints, loser: Ints) -> Floats:
-    """Return the rows' differences, a pair a row."""
-    difference = X[winner] - X[loser]
-    return np.asarray(difference if isinstance(X, np.ndarray) else difference.toarray(), dtype=np.float64)

@@ -17,7 +17,7 @@ from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
 from rankwise.resampling import deal_folds
 
-__all__ = ["check_nested", "nested_score", "row_taker"]
+__all__ = ["check_can_nest", "check_nested", "nested_score", "row_taker"]
 
 _OUTER_FOLDS = 5
 
@@ -32,13 +32,17 @@ def check_nested(nested: Any) -> None:
             raise InvalidInputError("nested=1 leaves nothing to train on.", "use nested=True, or at least 2.")
 
 
-def row_taker(design: Design, eval_set: Any) -> Callable[[Rows, Rows], Any]:
-    """Return what gives rows of X to a model, whichever rows that is fitted on."""
-    if eval_set is not None or isinstance(design, OperatorDesign):
+def check_can_nest(nested: Any, design: Design, eval_set: Any) -> None:
+    """Raise where outer folds are asked for and cannot be made."""
+    if nested and (eval_set is not None or isinstance(design, OperatorDesign)):
         raise InvalidInputError(
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
             "use nested=False and score the model on rows of its own.",
         )
+
+
+def row_taker(design: Design) -> Callable[[Rows, Rows], Any]:
+    """Return what gives rows of X to a model, whichever rows that is fitted on."""
     X = matrix_rows(design)
     return lambda rows, _: X[rows]
 

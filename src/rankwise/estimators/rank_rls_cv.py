@@ -21,7 +21,7 @@ from rankwise.estimators.linear_hold_out import (
     is_exact,
 )
 from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.nested import check_nested, nested_score, row_taker
+from rankwise.estimators.nested import check_can_nest, check_nested, nested_score, row_taker
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas, check_powers
 from rankwise.estimators.surface_report import surface_attributes
@@ -196,6 +196,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
         self._check_parameters()
         data = self._training_data(X, y, qid, sample_weight, query_importance)
         metric = get_metric(self.scoring)
+        check_can_nest(self.nested, data.design, eval_set)
         if eval_set is not None:
             rows, judges = self._eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {rows.shape[0]} rows"
@@ -212,7 +213,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
             self._select(data, RowFoldJury(data, fold, metric, *options), refit=True)
         self._forget("nested_score_")
         if self.nested:
-            self.nested_score_ = nested_score(self, data, metric, row_taker(data.design, eval_set))
+            self.nested_score_ = nested_score(self, data, metric, row_taker(data.design))
         return self
 
     def fit_pairs(

@@ -14,7 +14,7 @@ from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
 from rankwise.estimators.krylov_fit import KrylovFit
 from rankwise.estimators.selection import after_steps, best_cells, stopping_rule
 from rankwise.estimators.training import TrainingProblem
-from rankwise.pairs.graph import Floats
+from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.resampling import NoRows
 from rankwise.solvers.choose import choose_solver
 from rankwise.solvers.surface import Cell, Surface, System
@@ -136,13 +136,13 @@ class SurfaceSearch:
         lanes: list[tuple[KrylovFit, int]] = []
         chosen: list[Cell] = []
         for graph in self.problem.graphs():
-            objective, scale = scaled_objective(self.problem.design, graph, best.power)
+            system, scale = self._unjudged(graph, best.power)
             first, outputs = len(lanes), n_outputs(graph)
             cells = best.cells[first : first + outputs]
             alphas = np.unique([self.alphas[cell.alpha_index] for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
             tol = self.tol if self.method == "tikhonov" else 0.0
-            fit = self._krylov(NoRows(objective), alphas, scale, tol)
+            fit = self._krylov(system, alphas, scale, tol)
             if self.method == "tikhonov":
                 best.converged &= fit.advance(lambda _: False, "fitting")
                 # Converged on all data, not after the folds' number of steps.
@@ -153,6 +153,11 @@ class SurfaceSearch:
             lanes.extend((fit, lane) for lane in range(outputs))
         # All at once: an interruption before leaves the models of the folds in place.
         best.lanes, best.cells = lanes, chosen
+
+    def _unjudged(self, graph: PairGraph, power: float) -> tuple[System, Floats | None]:
+        """Make the system of a graph that nobody judges."""
+        objective, scale = scaled_objective(self.problem.design, graph, power)
+        return NoRows(objective), scale
 
     def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
         return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale)

@@ -30,8 +30,8 @@ class HoldOut(Protocol):
     def residual(self, target: Floats, alphas: Floats) -> Floats:
         """Return ``M t`` for each alpha, (alphas, rows, outputs), from a target (rows, outputs)."""
 
-    def diagonal(self, alpha: float) -> Floats:
-        """Return the diagonal of ``M``."""
+    def diagonals(self, alphas: Floats) -> Floats:
+        """Return the diagonal of ``M`` for each alpha, (alphas, rows)."""
 
     def between(self, rows: slice, columns: slice, alpha: float) -> Floats:
         """Return entries of ``M``; only those off its diagonal are meant."""
@@ -101,9 +101,9 @@ class PrimalHoldOut:
         """Return ``M t``."""
         return np.asarray(target - _spectral(self.features, self.shrinkage(alphas), target))
 
-    def diagonal(self, alpha: float) -> Floats:
+    def diagonals(self, alphas: Floats) -> Floats:
         """Return the diagonal of ``M``."""
-        return np.asarray(1.0 - np.square(self.features) @ self.shrinkage(np.array([alpha]))[0])
+        return np.asarray(1.0 - self.shrinkage(alphas) @ np.square(self.features).T)
 
     def between(self, rows: slice, columns: slice, alpha: float) -> Floats:
         """Return entries of ``M`` off its diagonal."""
@@ -171,9 +171,9 @@ class DualHoldOut:
         """Return ``M t``."""
         return _spectral(self.vectors, self._kept(alphas), target)
 
-    def diagonal(self, alpha: float) -> Floats:
+    def diagonals(self, alphas: Floats) -> Floats:
         """Return the diagonal of ``M``."""
-        return np.asarray(np.square(self.vectors) @ self._kept(np.array([alpha]))[0])
+        return np.asarray(self._kept(alphas) @ np.square(self.vectors).T)
 
     def between(self, rows: slice, columns: slice, alpha: float) -> Floats:
         """Return entries of ``M``."""

@@ -21,7 +21,10 @@ from rankwise.pairs.graph import Floats
 __all__ = ["batches_of_like_size", "solve_in_lockstep"]
 
 _BATCH = 1 << 18  # doubles of features in a batch: 2 MB stay in cache from step to step
-_STEPS = 8  # a direct solution costs about as much
+# Measured for groups of 20 to 70 rows, 46 to 500 columns and 2 to 1000 rows a column: convergence takes 4 steps where
+# groups have little leverage and up to 24 where a group is a twentieth of the data, at a sixth to two thirds of the
+# price of a direct solution; where 24 do not suffice they have cost a third of it.
+_STEPS = 24
 _TOLERANCE = 1e-14  # of the residual
 
 

@@ -13,13 +13,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from rankwise import _core
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.pairs.graph import Floats
 
 __all__ = ["leave_pair_out_differences", "leave_pair_out_error"]
 
 _ROUNDING = 1e-11
-_PAIR_BLOCK = 1 << 17  # pairs judged at a time: their numbers stay in cache
+_PAIR_BLOCK = 1 << 18  # entries of T made at a time: 2 MB
 
 
 def leave_pair_out_differences(
@@ -44,10 +45,11 @@ def leave_pair_out_differences(
     i, j = pairs
     decomposition = decomposition.centred(root_share)
     residual = decomposition.residual(_centred(y, root_share), alphas)
+    diagonals = decomposition.diagonals(alphas)
     out = np.empty((alphas.size, i.size, y.shape[1]))
     for a, alpha in enumerate(alphas):
         across = decomposition.of_pairs(i, j, float(alpha))[:, None]
-        diagonal = decomposition.diagonal(float(alpha))[:, None]
+        diagonal = diagonals[a][:, None]
         scaled = residual[a] / root_share[:, None]
         determinant = diagonal[i] * diagonal[j] - across**2
         mixed = residual[a][i] / root_share[j, None] - residual[a][j] / root_share[i, None]
@@ -78,53 +80,43 @@ def leave_pair_out_error(
     n_rows, n_outputs = y.shape
     decomposition = decomposition.centred(root_share)
     residual = decomposition.residual(_centred(y, root_share), alphas)
-    diagonals = [decomposition.diagonal(float(alpha)) for alpha in alphas]
+    residual = np.ascontiguousarray(np.moveaxis(residual, 2, 1))
+    diagonals = np.ascontiguousarray(decomposition.diagonals(alphas))
     is_weighted = bool(np.ptp(root_share) > 0)
+    labels = np.ascontiguousarray(y.T)
 
-    def judge(block: tuple[slice, slice]) -> tuple[Floats, Floats]:
+    def judge(block: tuple[slice, slice]) -> Floats:
         rows, columns = block
-        wrong = np.zeros((alphas.size, n_outputs))
-        gaps = [np.triu(y[rows, c, None] - y[columns, c], 1) for c in range(n_outputs)]  # 0: not counted
-        weight = np.outer(root_share[rows] ** 2, root_share[columns] ** 2) if is_weighted else None
-        counted = [float(np.count_nonzero(gap) if weight is None else weight[gap != 0].sum()) for gap in gaps]
+        counts = np.zeros((2, alphas.size, n_outputs))
         for a, alpha in enumerate(alphas):
             across = decomposition.between(rows, columns, float(alpha))
-            d = diagonals[a]
-            product = np.multiply.outer(d[rows], d[columns])
-            determinant = product - across**2
-            for c, gap in enumerate(gaps):
-                e, scaled = residual[a, :, c], residual[a, :, c] / root_share
-                # (e_i - e_j) det; the sign of gap (gap det - that) tells right from wrong, since det > 0.
-                numerator = _antisymmetric(e, 1.0 / root_share, rows, columns)
-                numerator *= across
-                numerator += _antisymmetric(scaled, d, rows, columns)
-                success = gap * determinant
-                success -= numerator
-                success *= gap
-                rounding = product * gap
-                rounding *= _ROUNDING * gap
-                wrong[a, c] += _count_wrong(success, weight, counted[c], rounding)
-        return wrong, np.array(counted)
+            for c in range(n_outputs):
+                counts[:, a, c] = _core.count_ridge_pairs(
+                    across,
+                    rows.start,
+                    columns.start,
+                    labels[c],
+                    diagonals[a],
+                    residual[a, c],
+                    root_share,
+                    is_weighted,
+                    _ROUNDING,
+                )
+        return counts
 
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        parts = list(pool.map(judge, _upper_blocks(n_rows)))
-    wrong, total = (np.sum(part, axis=0) for part in zip(*parts, strict=True))
-    return np.asarray(wrong / total)
+        wrong, right = np.sum(list(pool.map(judge, _upper_blocks(n_rows))), axis=0)
+    total = np.array([_weight_of_pairs(column, root_share if is_weighted else None) for column in labels])
+    # What rounding cannot tell from a tie, such as twin rows, is half wrong.
+    return np.asarray(0.5 * (1.0 + (wrong - right) / total))
 
 
-def _antisymmetric(p: Floats, q: Floats, rows: slice, columns: slice) -> Floats:
-    """Return ``p_i q_j - q_i p_j``, as a product of rank two: one pass."""
-    left, right = np.column_stack([p[rows], -q[rows]]), np.stack([q[columns], p[columns]])
-    return np.asarray(left @ right)
-
-
-def _count_wrong(success: Floats, weight: Floats | None, counted: float, rounding: Floats) -> float:
-    """Return the weight of failures and half of what is undecided; twin rows are, but for rounding."""
-    wrong, right = success < -rounding, success > rounding
-    if weight is None:
-        return 0.5 * (counted + float(np.count_nonzero(wrong)) - float(np.count_nonzero(right)))
-    return 0.5 * (counted + float(weight[wrong].sum()) - float(weight[right].sum()))
+def _weight_of_pairs(labels: Floats, root_share: Floats | None) -> float:
+    """Return what the pairs with different labels weigh together."""
+    share = None if root_share is None else root_share**2
+    level = np.bincount(np.unique(labels, return_inverse=True)[1].reshape(-1), weights=share)
+    return float(level.sum() ** 2 - (level.astype(np.float64) ** 2).sum()) / 2
 
 
 def _centred(y: Floats, root_share: Floats) -> Floats:

@@ -8,8 +8,8 @@ where it multiplies by the level's degree, and the span of the ``u_k``, where it
 
 so its symmetric root is ``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one
 level), ``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not, and dense only for the relative cost, whose root
-takes an eigendecomposition of levels × levels a query. Explicit preferences have no such root: theirs is that of a
-matrix of rows × rows, for kernels only, which hold such matrices anyway.
+takes an eigendecomposition of levels × levels a query. Explicit preferences have no such root: see
+`rankwise.pairs.preference_factor`.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ import numpy.typing as npt
 from rankwise import _core
 from rankwise.blocks import QueryBlocks
 from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
+from rankwise.pairs.preferences import PreferenceGraph
 
-__all__ = ["DenseFactor", "Factor", "LabelFactor", "factor_of"]
+__all__ = ["Factor", "LabelFactor", "factor_of"]
 
 # An eigenvalue below this share of the largest of its query is rounding.
 _ROUNDING = 1e-13
@@ -44,7 +46,7 @@ class Factor(Protocol):
         """Return ``t`` with ``F't = r``."""
 
     def sandwich(self, kernel: Floats) -> Floats:
-        """Overwrite a square matrix by ``F K F'``."""
+        """Return ``F K F'``, in the place of K where it has that size."""
 
 
 @dataclass(frozen=True)
@@ -198,35 +200,18 @@ class LabelFactor:
         return out.reshape(like.shape)
 
 
-class DenseFactor:
-    """The symmetric root of any graph's Laplacian, by an eigendecomposition of rows × rows."""
+def factor_of(graph: PairGraph, *, by_products: bool = False) -> Factor:
+    """Return the factor of a graph.
 
-    def __init__(self, graph: PairGraph) -> None:
-        values, vectors = np.linalg.eigh(graph.laplacian(np.eye(graph.n_rows)))
-        kept = values > _ROUNDING * values.max(initial=0.0)
-        self._vectors, self._root = vectors[:, kept], np.sqrt(values[kept])
-
-    def apply(self, v: Floats) -> Floats:
-        """Return ``F v``."""
-        return np.asarray(self._vectors @ (self._root * (self._vectors.T @ v).T).T)
-
-    def transposed(self, v: Floats) -> Floats:
-        """Return ``F' v``: F is symmetric."""
-        return self.apply(v)
-
-    def target(self, pull: Floats) -> Floats:
-        """Return ``t`` with ``F't = r``, in the range of ``F``."""
-        return np.asarray(self._vectors @ ((self._vectors.T @ pull).T / self._root).T)
-
-    def sandwich(self, kernel: Floats) -> Floats:
-        """Overwrite a square matrix by ``F K F'``."""
-        kernel[:] = self.apply(self.apply(kernel).T)
-        return kernel
-
-
-def factor_of(graph: PairGraph) -> Factor:
-    """Return the factor of a graph: in O(rows) for labels, of rows × rows for explicit preferences."""
-    return DenseFactor(graph) if graph.blocks is None else LabelFactor(graph.blocks)
+    Parameters
+    ----------
+    by_products : bool
+        Whether vectors alone are to be multiplied: listed pairs then need no matrix of rows × rows.
+    """
+    if graph.blocks is not None:
+        return LabelFactor(graph.blocks)
+    assert isinstance(graph, PreferenceGraph)
+    return IncidenceFactor(graph) if by_products else ComponentFactor(graph)
 
 
 def _times(scale: Floats | None, rows: Floats) -> Floats:

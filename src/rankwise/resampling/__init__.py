@@ -7,6 +7,7 @@ their inner products, which the product forms anyway, are their held-out scores.
 
 from rankwise.resampling.dealing import deal_folds, deal_pairs, hold_out, sample_rows, share_as_folds
 from rankwise.resampling.judges import DifferenceJudge, Judge, MetricJudge, PreferenceJudge
+from rankwise.resampling.kernel_rows import KernelFoldPairs, KernelFoldRows, KernelRows
 from rankwise.resampling.pairs import FoldPairs, LeftOutPairs
 from rankwise.resampling.rows import EvaluationRows, FoldRows, NoRows
 
@@ -16,6 +17,9 @@ __all__ = [
     "FoldPairs",
     "FoldRows",
     "Judge",
+    "KernelFoldPairs",
+    "KernelFoldRows",
+    "KernelRows",
     "LeftOutPairs",
     "MetricJudge",
     "NoRows",

@@ -48,8 +48,8 @@ class DualObjective:
 
     @property
     def n_features(self) -> int:
-        """The number of dual variables: one a row."""
-        return int(self._kernel.shape[0])
+        """The number of dual variables: one a row, or a pair, of the factor."""
+        return int(self.rhs.shape[0])
 
     def product(self, v: Floats) -> Floats:
         """Apply ``FKF'``."""
@@ -65,7 +65,7 @@ class DualObjective:
         K = (
             self._kernel.X
             if isinstance(self._kernel, DenseDesign)
-            else self._kernel.dot(np.eye(self.n_features))
+            else self._kernel.dot(np.eye(self._kernel.shape[0]))
         )
         return self._factor.sandwich(K)
 

@@ -83,25 +83,25 @@ class Lanczos:
 
     def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the iterate of an alpha after some steps, from the stored basis."""
-        return self._combine(lane, self.projected_solution(lane, alpha, steps))
+        return self.combine(lane, self.projected_solution(lane, alpha, steps))
 
     def path(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the iterates of an alpha after every one of the first steps, (steps, features)."""
         weights = np.zeros((steps, steps))
         for step in range(1, steps + 1):
             weights[step - 1, :step] = self.projected_solution(lane, alpha, step)
-        return self._combine(lane, weights)
+        return self.combine(lane, weights)
 
-    def _combine(self, lane: int, weights: Floats) -> Floats:
+    def combine(self, lane: int, weights: Floats) -> Floats:
+        """Return the basis vectors of a lane, weighted and added up; several rows of weights make several sums."""
         coef = np.zeros((*weights.shape[:-1], self._rhs.shape[0]))
         for index, chunk in enumerate(self._chunks):
             part = weights[..., index * _CHUNK : (index + 1) * _CHUNK]
             coef += part @ chunk[lane, : part.shape[-1]]
         return coef
 
-    def replay(self, product: Callable[[Floats], Floats], lane: int, alpha: float, steps: int) -> Floats:
-        """Return the same without a stored basis: build the space once more and add up as it goes."""
-        weights = self.projected_solution(lane, alpha, steps)
+    def replay(self, product: Callable[[Floats], Floats], lane: int, weights: Floats) -> Floats:
+        """Return `combine` without a stored basis: build the space once more and add up as it goes."""
         again = Lanczos(self._rhs, keep_basis=False)
         coef = np.zeros(self._rhs.shape[0])
         for weight in weights:

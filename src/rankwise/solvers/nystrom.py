@@ -3,7 +3,7 @@
 Departs from FALKON (Rudi, Carratino and Rosasco, 2017) in the sample: whole queries, or every so many rows of large
 ones, each centred as the problem itself is, because the landmarks alone would leave most queries with a single row; in
 diagonalising the sample's matrix instead of two Cholesky factors, so that one preconditioner serves every alpha; and in
-running all alphas and outputs in lockstep, with one product of a block an iteration.
+running all alphas and outputs in lockstep, with one product of a block an iteration, which the converged ones leave.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["SampledSpectrum", "preconditioned_gradients"]
 
-_ROWS_A_COLUMN = 4  # of the sample: its matrix is then within a factor of about two of the whole one
+# Rows of the sample. Measured on 30,000 rows, 300 and 1000 basis rows, one ranking to 3000 queries, alphas from 2^-10 to
+# 2^10: 1 and 2 rows a column run into the limit of iterations, 4 take about 20, 8 take 12 to 15, 16 take 8 to 10. The
+# sample's own cost passes what it saves between 4 (one alpha) and 16 (the grid).
+_ROWS_A_COLUMN = 8
 _LIMIT = 200  # iterations; a few tens are usual
 
 
@@ -35,7 +38,7 @@ class SampledSpectrum:
 
     @classmethod
     def of_rows(cls, design: Design, blocks: QueryBlocks, seed: int) -> SampledSpectrum | None:
-        """Estimate the matrix from about four rows a column; None where the storage cannot give it."""
+        """Estimate the matrix from so many rows a column; None where the storage cannot give it."""
         H = design.gram_matrix(sampled(blocks, _ROWS_A_COLUMN * design.shape[1], seed))
         if H is None:
             return None
@@ -73,7 +76,7 @@ def preconditioned_gradients(
     Solution
         With coefficients (features, outputs · alphas): the alphas of the first output, then of the next.
     """
-    before = objective.n_products
+    products_before = objective.n_products
     rhs = objective.rhs.reshape(objective.n_features, -1)
     shift = np.tile(alphas, rhs.shape[1])
     residual = np.repeat(rhs, alphas.size, axis=1)
@@ -83,30 +86,32 @@ def preconditioned_gradients(
     rho = np.einsum("ic,ic->c", residual, direction)
     history = [float((norm > 0).any())]
     status = Status.MAX_ITER
+    error = np.where(norm > 0, 1.0, 0.0)
     for iteration in range(1, (_LIMIT if max_iter is None else max_iter) + 1):
         if history[-1] <= tol:
-            status = Status.CONVERGED
             break
-        image = objective.product(direction) + shift * direction
-        curvature = np.einsum("ic,ic->c", direction, image)
-        step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
-        coef += step * direction
-        residual -= step * image
-        error = np.linalg.norm(residual, axis=0)
-        history.append(float(np.divide(error, norm, out=np.zeros_like(norm), where=norm > 0).max()))
+        moving = np.flatnonzero(error > tol)  # the others have converged, and take no more products
+        p, alpha = direction[:, moving], shift[moving]
+        image = objective.product(p) + alpha * p
+        curvature = np.einsum("ic,ic->c", p, image)
+        before = rho[moving]
+        step = np.divide(before, curvature, out=np.zeros_like(before), where=curvature > 0)
+        coef[:, moving] += step * p
+        residual[:, moving] -= step * image
+        error[moving] = np.linalg.norm(residual[:, moving], axis=0) / norm[moving]
+        history.append(float(error.max()))
         report(iteration, history[-1])
-        scaled = preconditioner.solve(residual, shift)
-        rho_next = np.einsum("ic,ic->c", residual, scaled)
-        direction *= np.divide(rho_next, rho, out=np.zeros_like(rho), where=rho > 0)
-        direction += scaled
-        rho = rho_next
+        scaled = preconditioner.solve(residual[:, moving], alpha)
+        rho[moving] = np.einsum("ic,ic->c", residual[:, moving], scaled)
+        p *= np.divide(rho[moving], before, out=np.zeros_like(before), where=before > 0)
+        direction[:, moving] = p + scaled
     if history[-1] <= tol:
         status = Status.CONVERGED
     return Solution(
         coef,
         status,
         n_iter=len(history) - 1,
-        n_products=objective.n_products - before,
+        n_products=objective.n_products - products_before,
         certificate=history[-1],
         history=history[1:],
     )

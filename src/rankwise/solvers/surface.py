@@ -233,7 +233,9 @@ class SurfaceRun:
         """Return the iterate of an alpha after some steps; without a stored basis, by another run."""
         if self.space.keep_basis:
             return self.space.coefficients(lane, alpha, steps)
-        return self.space.replay(lambda v: self._system.multiply(v)[0], lane, alpha, steps)
+        return self.space.replay(
+            lambda v: self._system.multiply(v)[0], lane, self.space.projected_solution(lane, alpha, steps)
+        )
 
     def _step(self) -> None:
         image, row_scores = self._system.multiply(self.space.vectors)

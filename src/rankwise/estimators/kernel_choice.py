@@ -1,0 +1,74 @@
+"""What was chosen among the alphas of one kernel, by whichever road; and the road of one decomposition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.design import Design
+from rankwise.estimators.kernel_problem import KernelProblem
+from rankwise.estimators.kernel_selection import Candidate
+from rankwise.estimators.linear_hold_out import best_positions
+from rankwise.metrics import Metric
+from rankwise.pairs.graph import Floats
+from rankwise.resampling import Judge
+
+__all__ = ["KernelChoice", "choose_among", "judge_on_rows"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """A choice for every output.
+
+    Attributes
+    ----------
+    values : (alphas, outputs) float64
+        The held-out value of the metric.
+    positions : (outputs,) int64
+        The chosen alphas' positions in the grid.
+    best : (outputs,) float64
+        The value of each output's choice.
+    dual : list of (basis,) float64
+        Output by output.
+    said : dict
+        Further attributes of the estimator.
+    """
+
+    values: Floats
+    positions: Ints
+    best: Floats
+    dual: list[Floats]
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+def choose_among(
+    values: Floats, metric: Metric, dual_of: Callable[[int, int], Floats], said: dict[str, Any] | None = None
+) -> KernelChoice:
+    """Choose the best alpha of each output; ``dual_of(output, position)`` makes its model."""
+    positions = best_positions(values, metric)
+    best = values[positions, np.arange(positions.size)]
+    dual = [dual_of(output, int(position)) for output, position in enumerate(positions)]
+    return KernelChoice(values, positions, best, dual, said or {})
+
+
+def judge_on_rows(
+    candidate: Candidate,
+    problem: KernelProblem,
+    rows: Design,
+    judges: Sequence[Judge],
+    metric: Metric,
+    alphas: Floats,
+) -> Floats:
+    """Return the value of the metric on rows of their own, (alphas, outputs of the candidate)."""
+    values = np.empty((alphas.size, len(candidate.outputs)))
+    for at, output in enumerate(candidate.outputs):
+        dual = [candidate.coefficients(candidate.target[:, at], float(alpha)) for alpha in alphas]
+        errors = judges[output].errors(problem.scores(rows, np.column_stack(dual)).T)
+        values[:, at] = -errors if metric.greater_is_better else errors
+    return values

@@ -1,0 +1,218 @@
+"""The roads to an alpha for one kernel: one decomposition, products alone, or a reduced set in lockstep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.design import Design
+from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, groups_of_pairs
+from rankwise.estimators.hold_out_plan import EXACT_CV, plan_hold_out
+from rankwise.estimators.juries import Jury, RowFoldJury
+from rankwise.estimators.kernel_choice import KernelChoice, choose_among, judge_on_rows
+from rankwise.estimators.kernel_problem import KernelProblem
+from rankwise.estimators.kernel_selection import candidates_of, decompose, judge
+from rankwise.estimators.kernel_surface import (
+    KernelEvaluationJury,
+    KernelFoldJury,
+    KernelPairFoldJury,
+    choose_by_products,
+)
+from rankwise.estimators.pair_hold_out import decompose_pairs_of_kernel, judge_pairs
+from rankwise.estimators.reduced_path import ReducedPath
+from rankwise.estimators.training import PairData, TrainingData, TrainingProblem
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric
+from rankwise.pairs.graph import Floats
+from rankwise.resampling import Judge, LeftOutPairs
+
+__all__ = ["Choose", "KernelSearch"]
+
+Choose = Callable[[KernelProblem], KernelChoice]
+EvalSet = tuple[Design, Sequence[Judge]]
+
+
+@dataclass(frozen=True)
+class KernelSearch:
+    """How to choose; the same for every gamma.
+
+    Attributes
+    ----------
+    by_products : bool
+        Whether only products with the kernel, or with the features of a reduced set, are taken.
+    has_basis : bool
+    """
+
+    cv: Any
+    metric: Metric
+    averaging: str
+    alphas: Floats
+    by_products: bool
+    has_basis: bool
+    method: str
+    patience: int
+    judge_rows: int
+    tol: float
+    max_iter: int | None
+    seed: int
+    n_threads: int | None
+
+    def of_rows(self, data: TrainingData, eval_set: EvalSet | None) -> tuple[Choose, str]:
+        """Return what chooses for labelled rows, and in words by what."""
+        if self.by_products:
+            return self._rows_by_products(data, eval_set)
+        if eval_set is not None:
+            return partial(self._decompose_and_judge, data, eval_set), _words(eval_set, "rows")
+        plan = plan_hold_out(
+            self.cv,
+            data,
+            self.metric,
+            self.seed,
+            is_pooled=self.averaging == "pooled",
+            can_refit=not self.has_basis,
+        )
+
+        def choose(problem: KernelProblem) -> KernelChoice:
+            candidates = candidates_of(data, partial(decompose, problem))
+            tables = [judge(c, problem, data, plan, self.metric, self.alphas) for c in candidates]
+            models = {output: (c, at) for c in candidates for at, output in enumerate(c.outputs)}
+            return choose_among(np.column_stack(tables), self.metric, self._dual_of(models))
+
+        return choose, plan.words
+
+    def of_pairs(self, data: PairData, groups: Any, eval_set: EvalSet | None) -> tuple[Choose, str]:
+        """Return what chooses for listed pairs, and in words by what."""
+        if self.by_products:
+            return self._pairs_by_products(data, groups, eval_set)
+        group, words = self._groups(data, groups)
+        words = words if eval_set is None else f"an evaluation set of {_n_pairs(eval_set)} pairs"
+
+        def choose(problem: KernelProblem) -> KernelChoice:
+            candidate = decompose_pairs_of_kernel(problem, data.graph, group)
+            if eval_set is None:
+                values = judge_pairs(candidate, data, group, self.metric, self.averaging, self.alphas)
+            else:
+                dual = np.column_stack([candidate.coefficients(float(alpha)) for alpha in self.alphas])
+                errors = eval_set[1][0].errors(problem.scores(eval_set[0], dual).T)
+                values = (-errors if self.metric.greater_is_better else errors)[:, None]
+            return choose_among(
+                values, self.metric, lambda _, at: candidate.coefficients(float(self.alphas[at]))
+            )
+
+        return choose, words
+
+    def _dual_of(self, models: dict[int, Any]) -> Callable[[int, int], Floats]:
+        def dual_of(output: int, position: int) -> Floats:
+            candidate, at = models[output]
+            coefficients: Floats = candidate.coefficients(
+                candidate.target[:, at], float(self.alphas[position])
+            )
+            return coefficients
+
+        return dual_of
+
+    def _decompose_and_judge(
+        self, data: TrainingData, eval_set: EvalSet, problem: KernelProblem
+    ) -> KernelChoice:
+        candidates = candidates_of(data, partial(decompose, problem))
+        tables = [judge_on_rows(c, problem, *eval_set, self.metric, self.alphas) for c in candidates]
+        models = {output: (c, at) for c in candidates for at, output in enumerate(c.outputs)}
+        return choose_among(np.column_stack(tables), self.metric, self._dual_of(models))
+
+    def _rows_by_products(self, data: TrainingData, eval_set: EvalSet | None) -> tuple[Choose, str]:
+        words, fold = "", np.empty(0, dtype=np.int32)
+        if eval_set is None:
+            self._require_folds()
+            fold, words = folds_of_rows(self.cv, data, self.seed)
+        options = (data, fold, self.metric, self.averaging, self.judge_rows, self.seed, self.n_threads)
+
+        def choose(problem: KernelProblem) -> KernelChoice:
+            if problem.basis is not None:
+                path = ReducedPath(
+                    problem, data, self.metric, self.alphas, self.tol, self.max_iter, self.seed
+                )
+                if eval_set is None:
+                    return path.judged_by_folds(RowFoldJury(*options))
+                return path.judged_by_rows(*eval_set)
+            kernel = problem.products(data.design)
+            jury: Jury
+            if eval_set is None:
+                jury = KernelFoldJury(*options, kernel)
+            else:
+                jury = KernelEvaluationJury(data, kernel, problem.against(eval_set[0]), eval_set[1])
+            return self._by_products(data, kernel, jury, refit=eval_set is None)
+
+        return choose, words if eval_set is None else _words(eval_set, "rows")
+
+    def _pairs_by_products(self, data: PairData, groups: Any, eval_set: EvalSet | None) -> tuple[Choose, str]:
+        words = ""
+        if eval_set is None:
+            self._require_folds()
+            left_out, words = folds_of_pairs(self.cv, data, groups, self.seed)
+
+        def choose(problem: KernelProblem) -> KernelChoice:
+            kernel = problem.products(data.design)
+            jury: Jury
+            if eval_set is None:
+                jury = KernelPairFoldJury(data, left_out, self.metric, self.averaging, kernel)
+            else:
+                jury = KernelEvaluationJury(data, kernel, problem.against(eval_set[0]), eval_set[1])
+            return self._by_products(data, kernel, jury, refit=eval_set is None)
+
+        return choose, words if eval_set is None else f"an evaluation set of {_n_pairs(eval_set)} pairs"
+
+    def _by_products(self, data: TrainingProblem, kernel: Design, jury: Jury, *, refit: bool) -> KernelChoice:
+        return choose_by_products(
+            data,
+            kernel,
+            jury,
+            self.metric,
+            self.alphas,
+            refit=refit,
+            method=self.method,
+            patience=self.patience,
+            tol=self.tol,
+            max_iter=self.max_iter,
+        )
+
+    def _require_folds(self) -> None:
+        if isinstance(self.cv, str) and self.cv in EXACT_CV:
+            raise InvalidInputError(
+                f"cv={self.cv!r} takes a decomposition, and solver='cg' only multiplies.",
+                "use cv=5 or an eval_set, or solver='eigen'.",
+            )
+
+    def _groups(self, data: PairData, groups: Any) -> tuple[npt.NDArray[np.int64], str]:
+        """Number the groups of pairs that are held out in turn."""
+        cv = self.cv
+        if isinstance(cv, str) and cv == "auto" and (groups is not None or data.graph.n_components > 1):
+            cv = "leave-query-out"
+        if isinstance(cv, str) and cv in EXACT_CV:
+            return groups_of_pairs(cv, data, groups)
+        left_out, words = folds_of_pairs(cv, data, groups, self.seed)
+        return _as_groups(left_out, len(data.preferences)), words
+
+
+def _as_groups(left_out: LeftOutPairs, n_pairs: int) -> npt.NDArray[np.int64]:
+    """Return the fold that lacks each pair, -1 for none."""
+    if np.unique(left_out.pair).size < left_out.pair.size or not left_out.judges.all():
+        raise InvalidInputError(
+            "cv leaves pairs out of several folds, or out of training without judging by them.",
+            "use solver='cg', which takes any folds; or PreferenceKFold(by='pairs'), KFold or GroupKFold.",
+        )
+    group = np.full(n_pairs, -1, dtype=np.int64)
+    group[left_out.pair] = left_out.fold
+    return group
+
+
+def _words(eval_set: EvalSet, what: str) -> str:
+    return f"an evaluation set of {eval_set[0].shape[0]} {what}"
+
+
+def _n_pairs(eval_set: EvalSet) -> int:
+    return int(getattr(eval_set[1][0], "winner").size)  # noqa: B009

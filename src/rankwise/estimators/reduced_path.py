@@ -1,0 +1,130 @@
+"""All alphas of a reduced set in lockstep, by preconditioned conjugate gradients: folds or rows of their own judge.
+
+For basis and rows so many that features are made again whenever they are needed: one read of the kernel an iteration
+serves every alpha. The sample that preconditions the whole problem preconditions its folds as well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+
+from rankwise.design import Design
+from rankwise.estimators.juries import RowFoldJury
+from rankwise.estimators.kernel_choice import KernelChoice, choose_among
+from rankwise.estimators.kernel_problem import KernelProblem
+from rankwise.estimators.kernel_progress import KernelProgress
+from rankwise.estimators.training import TrainingData
+from rankwise.kernels import FeatureMap
+from rankwise.metrics import Metric
+from rankwise.objectives import SquaredObjective
+from rankwise.pairs.graph import Floats
+from rankwise.pairs.labels import LabelGraph
+from rankwise.resampling import Judge
+from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
+from rankwise.solvers.solution import Solution
+
+__all__ = ["ReducedPath"]
+
+Rows = npt.NDArray[np.int64]
+
+
+@dataclass
+class ReducedPath:
+    """The path over alphas of a reduced set.
+
+    Attributes
+    ----------
+    alphas : (alphas,) float64
+    tol, max_iter
+        Of the iteration.
+    seed : int
+        Of the sample that preconditions.
+    """
+
+    problem: KernelProblem
+    data: TrainingData
+    metric: Metric
+    alphas: Floats
+    tol: float
+    max_iter: int | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        self.feature_map: FeatureMap = self.problem.feature_map()
+        self.progress = KernelProgress("selecting", self.problem.n_rows)
+        with self.progress:
+            self.features = self.problem.features(self.feature_map, self.progress.rows)
+        self.n_iter = 0
+        self.worst = 0.0
+        self._samples: dict[int, SampledSpectrum] = {}
+
+    def judged_by_folds(self, jury: RowFoldJury) -> KernelChoice:
+        """Judge every fold by the rows it does not see, and fit all rows with the alphas chosen."""
+        fold, values = jury.fold, []
+        judged = jury.judging_rows()
+        for output in range(len(self.data.columns)):
+            scores = np.empty((self.alphas.size, judged.size))
+            for number, graph in enumerate(jury.fold_graphs(output)):
+                coef = self._solve(graph, output, self.alphas)
+                own = fold[judged] == number
+                scores[:, own] = self.features.rows(judged[own]).dot(coef).T
+            values.append(jury.judge_of(output)(judged).errors(scores))
+        return self._choose(values, None)
+
+    def judged_by_rows(self, rows: Design, judges: Sequence[Judge]) -> KernelChoice:
+        """Judge by rows of their own."""
+        values, found = [], []
+        for output, judge in enumerate(judges):
+            dual = self.feature_map.dual_coefficients(self._solve(self._whole(output), output, self.alphas))
+            values.append(judge.errors(self.problem.scores(rows, dual).T))
+            found.append(dual)
+        return self._choose(values, found)
+
+    def _choose(self, errors: Sequence[Floats], dual: Sequence[Floats] | None) -> KernelChoice:
+        values = np.column_stack(errors)
+        values = -values if self.metric.greater_is_better else values
+
+        def dual_of(output: int, position: int) -> Floats:
+            if dual is not None:
+                return np.ascontiguousarray(dual[output][:, position])
+            coef = self._solve(self._whole(output), output, self.alphas[[position]])
+            return self.feature_map.dual_coefficients(coef[:, 0])
+
+        choice = choose_among(values, self.metric, dual_of)
+        choice.said["n_iter_"] = self.n_iter
+        if self.worst > self.tol:
+            warnings.warn(
+                f"solver='cg' stopped after {self.n_iter} iterations at a relative residual of {self.worst:.1e} "
+                f"(tol={self.tol}). Hint: raise max_iter or tol, or leave the smallest alphas out.",
+                ConvergenceWarning,
+                stacklevel=6,
+            )
+        return choice
+
+    def _whole(self, output: int) -> LabelGraph:
+        return self.data.graph(output, self.data.row_weight)
+
+    def _solve(self, graph: LabelGraph, output: int, alphas: Floats) -> Floats:
+        """Return the coefficients of the features, (features, alphas)."""
+        with self.progress:
+            if output not in self._samples:
+                sample = SampledSpectrum.of_rows(self.features, self._whole(output).blocks, self.seed)
+                assert sample is not None
+                self._samples[output] = sample
+            solution: Solution = preconditioned_gradients(
+                SquaredObjective(self.features, graph),
+                alphas,
+                self._samples[output],
+                tol=self.tol,
+                max_iter=self.max_iter,
+                report=self.progress.iterations,
+            )
+        self.n_iter = max(self.n_iter, solution.n_iter)
+        self.worst = max(self.worst, solution.certificate)
+        return solution.coef

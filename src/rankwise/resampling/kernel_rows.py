@@ -1,0 +1,157 @@
+"""Rows or pairs that judge a kernel model, in lockstep with products of the kernel and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.design import Design
+from rankwise.pairs.factor import Factor
+from rankwise.pairs.graph import Floats
+from rankwise.pairs.preference_factor import IncidenceFactor
+from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.resampling.judges import Judge
+from rankwise.resampling.pairs import LeftOutPairs
+
+__all__ = ["KernelFoldPairs", "KernelFoldRows", "KernelRows"]
+
+Rows = npt.NDArray[np.int64]
+
+
+class KernelRows:
+    """The dual of one graph, judged by rows of their own, or by nobody; one lane and one table an output.
+
+    Parameters
+    ----------
+    kernel : Design
+        The square kernel of the training rows.
+    factor : Factor
+    pull : (rows,) or (rows, outputs) float64
+    rows : Design, optional
+        The kernel between the rows that judge and the training rows.
+    judges : sequence of Judge
+        One an output.
+    """
+
+    def __init__(
+        self,
+        kernel: Design,
+        factor: Factor,
+        pull: Floats,
+        rows: Design | None = None,
+        judges: Sequence[Judge] = (),
+    ) -> None:
+        self._kernel, self._factor, self._rows, self._judges = kernel, factor, rows, judges
+        target = factor.target(pull)
+        self.rhs = target.reshape(target.shape[0], -1)
+        n_rows = 0 if rows is None else rows.shape[0]
+        self.row_lanes = [np.full(n_rows, lane, dtype=np.int64) for lane in range(self.rhs.shape[1])]
+
+    def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
+        """Return ``FKF' @ vectors`` and the rows' scores, output by output."""
+        dual = self._factor.transposed(vectors)
+        image = self._factor.apply(self._kernel.dot(dual))
+        if self._rows is None:
+            return image, [np.empty(0)] * vectors.shape[1]
+        return image, list(self._rows.dot(dual).T)
+
+    def errors(self, output: int, scores: Floats) -> Floats:
+        """Judge (alphas, rows) scores of an output."""
+        return np.zeros(scores.shape[0]) if self._rows is None else self._judges[output].errors(scores)
+
+    def dual_coefficients(self, lane: int, b: Floats) -> Floats:
+        """Return ``F'b``."""
+        return self._factor.transposed(b)
+
+
+class KernelFoldRows:
+    """The duals of all folds at once: the product with the kernel scores the rows that a fold does not see.
+
+    Parameters
+    ----------
+    kernel : Design
+        The square kernel of all rows.
+    factors : sequence of Factor, one a fold
+        In which the fold's own rows weigh nothing.
+    pulls : sequence of (rows,) float64, one a fold
+    fold : (rows,) int32
+        The fold of each row; -1 for rows that are in every training set.
+    judged : (rows that judge,) int64
+    make_judge : callable
+        Makes the judge of those rows, in the order it is given.
+    """
+
+    def __init__(
+        self,
+        kernel: Design,
+        factors: Sequence[Factor],
+        pulls: Sequence[Floats],
+        fold: npt.NDArray[np.int32],
+        judged: Rows,
+        make_judge: Callable[[Rows], Judge],
+    ) -> None:
+        self._kernel, self._factors = kernel, factors
+        self._rows = judged[np.argsort(fold[judged], kind="stable")]
+        self._judge = make_judge(self._rows)
+        self._lane = fold[self._rows].astype(np.int64)
+        self.row_lanes = [self._lane]
+        self.rhs = np.column_stack([f.target(pull) for f, pull in zip(factors, pulls, strict=True)])
+
+    def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
+        """Return every fold's product, and the held-out rows' scores."""
+        columns = [np.ascontiguousarray(column) for column in vectors.T]
+        dual = [f.transposed(column) for f, column in zip(self._factors, columns, strict=True)]
+        scores = self._kernel.dot(np.column_stack(dual))
+        image = [
+            f.apply(np.ascontiguousarray(column)) for f, column in zip(self._factors, scores.T, strict=True)
+        ]
+        return np.column_stack(image), [scores[self._rows, self._lane]]
+
+    def errors(self, output: int, scores: Floats) -> Floats:
+        """Judge (alphas, rows) scores."""
+        return self._judge.errors(scores)
+
+    def dual_coefficients(self, lane: int, b: Floats) -> Floats:
+        """Return ``F'b`` of a fold."""
+        return self._factors[lane].transposed(b)
+
+
+class KernelFoldPairs:
+    """The duals of all folds of listed pairs at once, each judged by pairs that it does not see.
+
+    Parameters
+    ----------
+    kernel : Design
+        The square kernel of all rows.
+    graph : PreferenceGraph
+    left_out : LeftOutPairs
+    judge : Judge
+        Of the differences of the entries that judge, in their order.
+    """
+
+    def __init__(self, kernel: Design, graph: PreferenceGraph, left_out: LeftOutPairs, judge: Judge) -> None:
+        self._kernel, self._judge = kernel, judge
+        self._factor = IncidenceFactor(graph)
+        self._keeps = np.ones((graph.winner.size, left_out.n_folds))
+        self._keeps[left_out.pair, left_out.fold] = 0.0
+        self._lane = left_out.fold[left_out.judges]
+        pair = left_out.pair[left_out.judges]
+        self._winner, self._loser = graph.winner[pair], graph.loser[pair]
+        self.row_lanes = [self._lane]
+        self.rhs = self._keeps * self._factor.target(graph.pull)[:, None]
+
+    def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
+        """Return every fold's product, and the differences that its judging pairs have."""
+        scores = self._kernel.dot(self._factor.transposed(self._keeps * vectors))
+        held_out = scores[self._winner, self._lane] - scores[self._loser, self._lane]
+        return self._keeps * self._factor.apply(scores), [held_out]
+
+    def errors(self, output: int, scores: Floats) -> Floats:
+        """Judge (alphas, pairs) differences."""
+        return self._judge.errors(scores)
+
+    def dual_coefficients(self, lane: int, b: Floats) -> Floats:
+        """Return ``F'b`` of a fold."""
+        return self._factor.transposed(self._keeps[:, lane] * b)

@@ -1,0 +1,153 @@
+"""The regularisation surface of a kernel, from products with it alone.
+
+Lanczos on the symmetric ``H = FKF'`` started at t builds the space of the dual variables b. In the kernel's own space
+the functions ``Z'F'b`` are the Krylov space that conjugate gradients on ``(Z'LZ + αI) w = Z'r`` builds, and its
+iterates are the ones wanted: the minimum of the objective over the space, which is what early stopping regularises by.
+They come from the same run. With ``U'HU = T = Q diag(θ) Q'`` and β the length of the next step, ``b = U Q θ^-1/2 y`` where
+
+    (diag(θ) + β² hh' + αI) y = ‖t‖ θ^1/2 Q'e_1          h = θ^-1/2 Q'e_k
+
+so all alphas cost two decompositions of steps × steps an iteration, and rows are scored by their scores under the basis
+vectors. (A Cholesky factor of T would do in exact arithmetic; where t is mostly outside the kernel's range, T is nearly
+singular from the first steps on, and the factor's rounding errors grow exponentially.) Conjugate gradients on
+``(H + αI) b = t`` itself, the Galerkin solution of the same space, would minimise the error instead of the objective,
+and diverge where labels cannot be interpolated and alpha is 0.
+
+An alpha has converged by the relative residual of the normal equations in the kernel's space, as in a linear model:
+``‖F'(t - (H + αI) b)‖_K / ‖F't‖_K``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import scipy.linalg
+
+from rankwise.pairs.graph import Floats
+from rankwise.solvers.lanczos import Lanczos
+from rankwise.solvers.surface import Surface, System
+
+__all__ = ["DualSurfaceRun", "DualSystem"]
+
+
+class DualSystem(System, Protocol):
+    """A `System` of dual variables: its right-hand sides are ``t``, its products ``FKF'v``."""
+
+    def dual_coefficients(self, lane: int, b: Floats) -> Floats:
+        """Return ``F'b`` of a lane: what the kernel's columns are multiplied by."""
+
+
+class _Lane:
+    """``T`` of one lane, a step at a time, and the projected problems of all alphas."""
+
+    def __init__(self, start_norm: float) -> None:
+        self._start = start_norm
+        self._diagonal: list[float] = []
+        self._off_diagonal: list[float] = []  # the last one joins the last step to the next
+        self._ended = start_norm == 0
+
+    def add(self, a: float, beta_next: float) -> None:
+        """Take in a step of Lanczos."""
+        if not self._ended:
+            self._diagonal.append(a)
+            self._off_diagonal.append(beta_next)
+            self._ended = beta_next == 0
+
+    def solve(self, alphas: Floats, steps: int) -> tuple[Floats, Floats]:
+        """Return the weights of the basis vectors, (steps, alphas), and the relative residuals."""
+        size = min(steps, len(self._diagonal))
+        weights = np.zeros((steps, alphas.size))
+        if size == 0:
+            return weights, np.zeros(alphas.size)
+        a, beta = np.array(self._diagonal[:size]), np.array(self._off_diagonal[:size])
+        theta, Q = scipy.linalg.eigh_tridiagonal(a, beta[:-1], check_finite=False)
+        # Ritz values that rounding cannot tell from zero: functions that are zero everywhere.
+        kept = theta > 10 * size * np.finfo(np.float64).eps * max(theta[-1], 0.0)
+        if not kept.any():
+            return weights, np.zeros(alphas.size)
+        root = np.sqrt(theta[kept])
+        last, first = Q[-1, kept] / root, self._start * root * Q[0, kept]
+        values, vectors = scipy.linalg.eigh(
+            np.diag(theta[kept]) + np.outer(beta[-1] * last, beta[-1] * last), check_finite=False
+        )
+        shifted = np.maximum(values, 0.0)[:, None] + alphas
+        y = vectors @ ((vectors.T @ first)[:, None] / np.maximum(shifted, np.finfo(np.float64).tiny))
+        weights[:size] = (Q[:, kept] / root) @ y
+        # What is left points along the step to come, whose length the largest eigenvalue bounds.
+        bound = float((a + beta + np.append(0.0, beta[:-1])).max())
+        left = beta[-1] * np.abs(last @ y) * np.sqrt(bound)
+        return weights, np.asarray(left / (self._start * np.sqrt(a[0])))
+
+
+class DualSurfaceRun:
+    """As `rankwise.solvers.surface.SurfaceRun`, in the dual variables of a kernel.
+
+    Parameters
+    ----------
+    system : DualSystem
+    alphas : (alphas,) float64
+        In increasing order.
+    tol : float
+    keep_basis : bool
+        Whether the basis is stored (see `Lanczos`).
+    """
+
+    def __init__(self, system: DualSystem, alphas: Floats, *, tol: float, keep_basis: bool = True) -> None:
+        self._system = system
+        self._alphas = alphas
+        self.space = Lanczos(system.rhs, keep_basis=keep_basis)
+        self._lanes = [_Lane(float(norm)) for norm in self.space.start_norm]
+        self._scores: list[list[Floats]] = [[] for _ in system.row_lanes]  # by output, then by step
+        self.surfaces = [Surface(alphas, tol) for _ in system.row_lanes]
+
+    def advance(
+        self,
+        is_done: Callable[[Sequence[Surface]], bool],
+        max_iter: int,
+        on_step: Callable[[Sequence[Surface]], None] | None = None,
+    ) -> bool:
+        """Take steps until the rule is satisfied, every alpha has converged, or `max_iter` steps are taken."""
+        while not is_done(self.surfaces) and any(surface.n_active for surface in self.surfaces):
+            if self.space.n_steps >= max_iter:
+                return False
+            self._step()
+            if on_step is not None:
+                on_step(self.surfaces)
+        return True
+
+    def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
+        """Return the dual coefficients of an alpha after some steps."""
+        weights = self._lanes[lane].solve(np.array([alpha]), steps)[0][:, 0]
+        if self.space.keep_basis:
+            b = self.space.combine(lane, weights)
+        else:
+            b = self.space.replay(lambda v: self._system.multiply(v)[0], lane, weights)
+        return self._system.dual_coefficients(lane, b)
+
+    def _step(self) -> None:
+        image, row_scores = self._system.multiply(self.space.vectors)
+        self.space.advance(image)
+        for lane, (a, beta) in enumerate(
+            zip(self.space.diagonal[-1], self.space.off_diagonal[-1], strict=True)
+        ):
+            self._lanes[lane].add(float(a), float(beta))
+        steps = self.space.n_steps
+        for output, surface in enumerate(self.surfaces):
+            self._scores[output].append(row_scores[output])
+            active = surface.n_active
+            if active == 0:
+                surface.repeat()
+                continue
+            # Rows of an output are scored by its own lane, or by the lane of their fold.
+            row_lane = self._system.row_lanes[output]
+            lanes = np.unique(row_lane) if row_lane.size else np.array([output])
+            solved = [self._lanes[lane].solve(self._alphas, steps) for lane in lanes]
+            table = np.array(self._scores[output])
+            scores = np.empty((active, row_lane.size))
+            for lane, (weights, _) in zip(lanes, solved, strict=True):
+                rows = row_lane == lane
+                scores[:, rows] = weights[:, :active].T @ table[:, rows]
+            residual = np.array([found for _, found in solved])
+            surface.record(self._system.errors(output, scores), residual)
