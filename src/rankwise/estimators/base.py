@@ -13,6 +13,7 @@ import scipy.stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+import rankwise
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
@@ -100,6 +101,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             for label, score in zip(labels.reshape(columns.shape).T, columns.T, strict=True)
         ]
         return float(np.mean(per_output))
+
+    def save(self, file: Any, *, notes: Mapping[str, Any] | None = None) -> None:
+        """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
+
+        Parameters
+        ----------
+        file : path or binary stream
+        notes : mapping, optional
+            Anything JSON can say, kept in the header beside the model.
+        """
+        # Files know every estimator, so they stand in a room above; the facade is the door to it.
+        rankwise.save(self, file, notes=notes)
 
     def _check_fit_input(
         self, X: Any, y: Any, qid: Any, sample_weight: Any
