@@ -126,7 +126,8 @@ def _ordered_pairs(labels: npt.NDArray[np.float64], queries: Queries) -> tuple[i
     return round(float(ordered.sum())), int((ordered == 0).sum())
 
 
-def _levels(labels: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
+def label_counts(labels: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
+    """Count the rows of each label, or of ranges of labels where there are many."""
     values, counts = np.unique(labels, return_counts=True)
     if values.size <= _LEVELS_SHOWN:
         return [(f"{value:g}", int(count)) for value, count in zip(values, counts, strict=True)]
