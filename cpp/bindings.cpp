@@ -7,4 +7,5 @@ NB_MODULE(_core, m) {
     bind_order_statistics(m);
     bind_preferences(m);
     bind_products(m);
+    bind_svmlight(m);
 }

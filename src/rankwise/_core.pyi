@@ -236,3 +236,46 @@ def preference_laplacian(
     out: _Doubles,
     n_threads: int,
 ) -> None: ...
+
+# ---- svmlight/LETOR text (cpp/svmlight.hpp, cpp/svmlight_writer.hpp)
+
+TEXT_PADDING: int
+
+class _TextRows:
+    rows: int
+    entries: int
+    has_qid: bool
+    last_run: int
+    smallest: int
+    largest: int
+    lines: int
+    def __init__(self) -> None: ...
+    def append(
+        self,
+        block: npt.NDArray[np.uint8],
+        size: int,
+        base: int,
+        base_is_sure: bool,
+        last_column: int,
+        missing: int,
+        n_threads: int,
+    ) -> tuple[int, int, int] | None: ...
+    def shift_columns(self, by: int, /) -> None: ...
+    def take(
+        self, n_rows: int
+    ) -> tuple[npt.NDArray[Any], _Levels, _Integers, _Doubles, _Integers, bytes, _Integers]: ...
+
+class TextRows32(_TextRows): ...
+class TextRows64(_TextRows): ...
+
+def write_svmlight(
+    values: npt.NDArray[Any],
+    columns: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    labels: _Doubles,
+    run_start: _Integers,
+    run_text: bytes,
+    run_text_end: _Integers,
+    base: int,
+    n_threads: int,
+) -> list[npt.NDArray[np.uint8]]: ...

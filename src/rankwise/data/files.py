@@ -1,0 +1,37 @@
+"""Files and folders that appear once they are complete, and never half-written."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["replacing"]
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """Yield a new name beside `target`; what is there at the end takes its place, or is removed on an error."""
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unfinished", dir=target.parent))
+    except OSError as error:
+        raise InvalidInputError(
+            f"{target} cannot be written: {error.strerror}.",
+            "check the folder, and that you may write there.",
+        ) from error
+    try:
+        unfinished = folder / target.name
+        try:
+            yield unfinished
+            unfinished.replace(target)
+        except OSError as error:
+            raise InvalidInputError(
+                f"{target} could not be written: {error.strerror or error}; nothing was changed.",
+                "make room on the disk, or write to another one.",
+            ) from error
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
