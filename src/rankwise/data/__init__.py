@@ -1,6 +1,19 @@
-"""Where data enters: query ids, preferences, and the one door through which input is validated."""
+"""Where data enters: tables, query ids, preferences, and the one door through which input is validated."""
 
 from rankwise.data.clicks import pairs_from_clicks
+from rankwise.data.preference_tables import PreferenceTable, load_preferences
 from rankwise.data.preferences import stack_preferred
+from rankwise.data.table_writer import TableWriter, save_table
+from rankwise.data.tables import Table, iterate_table, load_table
 
-__all__ = ["pairs_from_clicks", "stack_preferred"]
+__all__ = [
+    "PreferenceTable",
+    "Table",
+    "TableWriter",
+    "iterate_table",
+    "load_preferences",
+    "load_table",
+    "pairs_from_clicks",
+    "save_table",
+    "stack_preferred",
+]
