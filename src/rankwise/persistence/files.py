@@ -131,7 +131,7 @@ def read_header(file: File) -> dict[str, Any]:
 
 
 def _read(file: File, *, only_header: bool = False) -> Container:
-    if hasattr(file, "read"):
+    if not isinstance(file, (str, os.PathLike)):
         return read_container(file, only_header=only_header)
     with Path(file).open("rb") as stream:
         return read_container(stream, only_header=only_header)
