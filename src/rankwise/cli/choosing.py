@@ -36,7 +36,7 @@ _SCALINGS = {
     "none": "columns as they are",
     "standard": "standardised columns",
     "max-abs": "columns divided by their largest value",
-    "query-min-max": "columns from 0 to 1 inside each query",
+    "query-minmax": "columns from 0 to 1 inside each query",
     "query-standard": "columns standardised inside each query",
     "query-rank": "columns ranked inside each query",
 }
@@ -118,7 +118,13 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
 
 
 # The method that compares scalings: the one asked for, or the quickest.
-_METHODS_OF_SCALING = {"auto": "rls", "rls": "rls", "svm": "svm", "svm-squared": "svm-squared", "kernel": "kernel"}
+_METHODS_OF_SCALING = {
+    "auto": "rls",
+    "rls": "rls",
+    "svm": "svm",
+    "svm-squared": "svm-squared",
+    "kernel": "kernel",
+}
 
 
 def _metric(train: Rows, name: str | None) -> Metric:
@@ -126,7 +132,8 @@ def _metric(train: Rows, name: str | None) -> Metric:
         metric = get_metric(name or "pairwise_error")
         if metric.base_name not in {"pairwise_error", "concordance"}:
             raise InvalidInputError(
-                f"{metric.name} needs rows with labels, and preferences have none.", "use --metric pairwise_error."
+                f"{metric.name} needs rows with labels, and preferences have none.",
+                "use --metric pairwise_error.",
             )
         return metric
     graded = train.qid is not None and is_graded(train.y)
@@ -146,13 +153,14 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     if options.scaling != "auto":
         if options.scaling.startswith("query") and train.qid is None:
             raise InvalidInputError(
-                f"--scaling {options.scaling} needs query ids, and {train.source} has none.", "use --scaling standard."
+                f"--scaling {options.scaling} needs query ids, and {train.source} has none.",
+                "use --scaling standard.",
             )
         return [options.scaling]
     plain = ["none", "max-abs" if scipy.sparse.issparse(train.X) else "standard"]
     if train.qid is None or scipy.sparse.issparse(train.X) or _size(train.X) > _MUCH:
         return plain
-    return [*plain, "query-min-max", "query-standard"]
+    return [*plain, "query-minmax", "query-standard"]
 
 
 def _other_methods(train: Rows, options: argparse.Namespace) -> list[str]:
@@ -210,18 +218,21 @@ def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -
     if train.pairs is not None:
         if not hasattr(ranker, "fit_pairs"):
             raise InvalidInputError(
-                f"{type(ranker).__name__} does not learn from preferences.", "use --method rls, or leave --method out."
+                f"{type(ranker).__name__} does not learn from preferences.",
+                "use --method rls, or leave --method out.",
             )
-        eval_set = None if valid is None else (judging, valid.pairs, valid.weight)
-        if eval_set is not None and valid is not None and valid.weight is None:
-            eval_set = eval_set[:2]
-        ranker.fit_pairs(X, train.pairs, train.magnitude, train.weight, eval_set=eval_set)
-        return
-    if valid is None or not _takes_valid(ranker):
+        ranker.fit_pairs(X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(judging, valid))
+    elif valid is None or not _takes_valid(ranker):
         ranker.fit(X, train.y, qid=train.qid)
-        return
-    eval_set = (judging, valid.y) if valid.qid is None else (judging, valid.y, valid.qid)
-    ranker.fit(X, train.y, qid=train.qid, eval_set=eval_set)
+    else:
+        ranker.fit(X, train.y, qid=train.qid, eval_set=_eval_set(judging, valid))
+
+
+def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
+    if valid is None:
+        return None
+    parts = (judging, valid.y, valid.qid) if valid.pairs is None else (judging, valid.pairs, valid.weight)
+    return parts if parts[2] is not None else parts[:2]
 
 
 def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import argparse
+import glob
 import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from pathlib import Path
 
 from rankwise.cli.parser import parse
 from rankwise.cli.printing import complain
-from rankwise.exceptions import RankwiseError
+from rankwise.exceptions import InvalidInputError, RankwiseError
 
 __all__ = ["main"]
 
@@ -31,6 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         options = parse(sys.argv[1:] if argv is None else list(argv))
+        _check_sources(options)
         code: int = import_module(f"rankwise.cli.commands.{options.command}").run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -49,10 +53,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _FAILED
     except MemoryError:
         complain(
-            "the data do not fit in memory.", "use fewer rows, or convert them to a store: rankwise convert --help."
+            "the data do not fit in memory.",
+            "use fewer rows, or convert them to a store: rankwise convert --help.",
         )
         return _FAILED
     return code
+
+
+def _check_sources(options: argparse.Namespace) -> None:
+    """Say at once, before anything is imported, that a file to read is not there."""
+    named: list[str] = []
+    for option in ("model", "data", "valid", "against", "items"):
+        value = getattr(options, option, None)
+        named += [] if value is None else [value] if isinstance(value, str) else value
+    if named.count("-") > 1:
+        raise InvalidInputError("Standard input is named twice.", "read one of the two from a file.")
+    for path in named:
+        if path != "-" and not glob.has_magic(path):
+            Path(path).stat()
 
 
 def _remedy(error: OSError) -> str:

@@ -15,8 +15,8 @@ import scipy.sparse
 
 from rankwise.cli.printing import remark
 from rankwise.data.queries import Queries
-from rankwise.data.text_reader import TextReader, no_rows
 from rankwise.data.query_text import decode_ids
+from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 
@@ -107,7 +107,9 @@ def kind_of(path: str, given: str = "auto") -> str:
     return "store" if path != "-" and (Path(path).is_dir() or name.endswith(".store")) else "text"
 
 
-def read_rows(paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: Any = None) -> Rows:
+def read_rows(
+    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: Any = None
+) -> Rows:
     """Read files of one kind, one after the other.
 
     Parameters
@@ -123,7 +125,8 @@ def read_rows(paths: list[str], options: argparse.Namespace, *, needs_labels: bo
     kinds = {kind_of(path, options.format) for path in paths}
     if len(kinds) > 1:
         raise InvalidInputError(
-            f"The files are of several kinds: {', '.join(sorted(kinds))}.", "convert them to one: rankwise convert --help."
+            f"The files are of several kinds: {', '.join(sorted(kinds))}.",
+            "convert them to one: rankwise convert --help.",
         )
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     source = "standard input" if paths == ["-"] else source
@@ -139,9 +142,12 @@ def read_rows(paths: list[str], options: argparse.Namespace, *, needs_labels: bo
 
 
 def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
-    base = {0: True, 1: False}.get(first_column, "auto")
+    base: ZeroBased = "auto" if first_column is None else first_column == 0
     reader = TextReader(
-        paths if len(paths) > 1 else paths[0], zero_based=base, missing=options.missing, n_threads=options.threads
+        paths if len(paths) > 1 else paths[0],
+        zero_based=base,
+        missing=options.missing,
+        n_threads=options.threads,
     )
     for _ in reader.parse():
         pass
@@ -166,7 +172,11 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
     features = None if options.features is None else [name.strip() for name in options.features.split(",")]
     missing = "error" if options.missing == "error" else "nan"
     table = load_table(place, label=label, qid=qid, features=features, missing=missing)
-    X = np.nan_to_num(table.X, nan=0.0) if options.missing == "zero" and not scipy.sparse.issparse(table.X) else table.X
+    X = (
+        np.nan_to_num(table.X, nan=0.0)
+        if options.missing == "zero" and not scipy.sparse.issparse(table.X)
+        else table.X
+    )
     return Rows(source, X, table.y, table.qid, table.feature_names)
 
 
@@ -194,7 +204,6 @@ def _read_preferences(paths: list[str], source: str, options: argparse.Namespace
 
 
 def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    from rankwise.data.store import open_store  # noqa: PLC0415
 
     raise NotImplementedError
 
@@ -213,9 +222,13 @@ def read_model(path: str) -> SavedModel:
 
     if path == "-":
         content = sys.stdin.buffer.read()
-        return SavedModel("standard input", load(io.BytesIO(content)), read_header(io.BytesIO(content))["notes"])
+        return SavedModel(
+            "standard input", load(io.BytesIO(content)), read_header(io.BytesIO(content))["notes"]
+        )
     if Path(path).is_dir():
-        raise InvalidInputError(f"{path} is a folder, not a model file.", "name the file that `rankwise fit -o` wrote.")
+        raise InvalidInputError(
+            f"{path} is a folder, not a model file.", "name the file that `rankwise fit -o` wrote."
+        )
     return SavedModel(path, load(path), read_header(path)["notes"])
 
 

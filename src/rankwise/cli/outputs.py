@@ -24,7 +24,8 @@ def check_target(target: str | None, *, force: bool, what: str) -> None:
         raise InvalidInputError(f"{target} is a folder.", f"name a file for {what}.")
     if path.exists() and not force:
         raise InvalidInputError(
-            f"{target} is already there, and was left as it is.", "add --force to replace it, or choose another name."
+            f"{target} is already there, and was left as it is.",
+            "add --force to replace it, or choose another name.",
         )
     if not path.parent.is_dir():
         raise InvalidInputError(

@@ -7,10 +7,19 @@ import math
 import sys
 import unicodedata
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-__all__ = ["complain", "figure", "print_facts", "print_json", "print_table", "remark", "show_warnings", "write"]
+__all__ = [
+    "complain",
+    "figure",
+    "print_facts",
+    "print_json",
+    "print_table",
+    "remark",
+    "show_warnings",
+    "write",
+]
 
 
 def write(text: str = "", *, to_error: bool = False) -> None:
@@ -36,7 +45,7 @@ def show_warnings() -> None:
     """Print the library's warnings as remarks, each once."""
     seen = set()
 
-    def show(message: Any, category: type[Warning], *rest: Any) -> None:
+    def show(message: Any, *details: Any, **more: Any) -> None:
         text = str(message)
         if text not in seen:
             seen.add(text)
@@ -49,7 +58,9 @@ def show_warnings() -> None:
 def visible(text: object) -> str:
     """Make control characters of names visible, so that a file cannot command the terminal."""
     return "".join(
-        character if character == "\n" or unicodedata.category(character)[0] != "C" else "\N{REPLACEMENT CHARACTER}"
+        character
+        if character == "\n" or unicodedata.category(character)[0] != "C"
+        else "\N{REPLACEMENT CHARACTER}"
         for character in str(text)
     )
 
@@ -59,13 +70,15 @@ def figure(value: float | None, digits: int = 4) -> str:
     return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
 
 
-def print_table(headers: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, indent: str = "") -> None:
-    """Print aligned columns; the first `left` to the left, the others to the right."""
+def print_table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,), indent: str = ""
+) -> None:
+    """Print aligned columns; those in `left` to the left, the others to the right."""
     cells = [[visible(cell) for cell in row] for row in ([headers, *rows] if any(headers) else rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     for row in cells:
         line = "  ".join(
-            cell.ljust(width) if i < left else cell.rjust(width)
+            cell.ljust(width) if i in left else cell.rjust(width)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         write(indent + line.rstrip())

@@ -21,7 +21,11 @@ def _options(command: str) -> Iterator[tuple[list[str], list[str], str]]:
     """Yield the names, the choices and the help of each option."""
     for action in build_parser(command)._actions:  # noqa: SLF001 - argparse has no other way to list them
         if action.option_strings:
-            yield action.option_strings, [str(choice) for choice in action.choices or []], action.help or ""
+            yield (
+                list(action.option_strings),
+                [str(choice) for choice in action.choices or []],
+                action.help or "",
+            )
 
 
 def _bash() -> str:
@@ -38,10 +42,11 @@ def _bash() -> str:
     )
     return (
         "_rankwise() {\n"
-        '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" command="${COMP_WORDS[1]}" flags\n'
+        '  local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" flags\n'
+        '  local command="${COMP_WORDS[1]}"\n'
         "  COMPREPLY=()\n"
-        f'  if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "{" ".join(COMMANDS)} --help --version" -- "$word")); '
-        "return; fi\n"
+        f'  local commands="{" ".join(COMMANDS)} --help --version"\n'
+        '  if [ "$COMP_CWORD" -eq 1 ]; then COMPREPLY=($(compgen -W "$commands" -- "$word")); return; fi\n'
         f'  case "$command $before" in\n{choices}  esac\n'
         '  case "$command" in\n'
         f"{cases}  esac\n"
@@ -54,7 +59,7 @@ def _bash() -> str:
 
 
 def _zsh() -> str:
-    commands = "".join(f"    {_quote(f'{name}:{summary}')}\n" for name, (summary, _, _) in COMMANDS.items())
+    commands = "".join(f"    {_quote(f'{name}:{summary}')}\n" for name, (summary, _) in COMMANDS.items())
     cases = ""
     for command in COMMANDS:
         lines = ""
@@ -76,7 +81,7 @@ def _zsh() -> str:
 
 def _fish() -> str:
     lines = ["complete -c rankwise -n __fish_use_subcommand -f"]
-    for name, (summary, _, _) in COMMANDS.items():
+    for name, (summary, _) in COMMANDS.items():
         lines.append(f"complete -c rankwise -n __fish_use_subcommand -f -a {name} -d {_quote(summary)}")
         for names, values, help_text in _options(name):
             flags = " ".join(f"-l {f[2:]}" if f.startswith("--") else f"-s {f[1:]}" for f in names)

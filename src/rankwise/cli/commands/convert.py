@@ -19,7 +19,9 @@ __all__ = ["run"]
 def run(options: argparse.Namespace) -> int:
     """Read, and write what the target's name says."""
     if options.items is not None:
-        raise InvalidInputError("Preferences are not converted.", "convert the table of items, without --items.")
+        raise InvalidInputError(
+            "Preferences are not converted.", "convert the table of items, without --items."
+        )
     kind = kind_of(options.output)
     check_target(options.output, force=options.force, what="the rows")
     rows = read_rows(options.data, options, needs_labels=kind != "table")
@@ -53,7 +55,13 @@ def _write_table(rows: Rows, options: argparse.Namespace) -> None:
 
     X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and options.output.endswith(".csv") else rows.X
     save_table(
-        options.output, X, rows.y, rows.qid, feature_names=rows.names, label=options.label, qid_name=options.qid
+        options.output,
+        X,
+        rows.y,
+        rows.qid,
+        feature_names=rows.names,
+        label=options.label,
+        qid_name=options.qid,
     )
 
 

@@ -52,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
             code = main(arguments)
             if code:
                 return code
-    write("\nAll of this was made up and is gone again. `rankwise demo -o data` writes the files for you to try.")
+    write(
+        "\nAll of this was made up and is gone again. `rankwise demo -o data` writes the files for you to try."
+    )
     return 0
 
 
@@ -62,10 +64,13 @@ def make_searches(queries: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.n
     Each search has its own offsets and ranges of the columns, as features such as lengths of documents have, so that
     scaling inside queries pays.
     """
-    weights = np.random.default_rng(7).normal(size=_COLUMNS) * (np.arange(_COLUMNS) % 3 != 2)
+    world = np.random.default_rng(7)
+    weights = world.normal(size=_COLUMNS) * (np.arange(_COLUMNS) % 3 != 2)
+    # Features of real searches say much the same thing in several ways: a few directions vary, the others little.
+    mixing = np.linalg.qr(world.normal(size=(_COLUMNS, _COLUMNS)))[0] * np.geomspace(2.0, 0.1, _COLUMNS)
     rng = np.random.default_rng(seed)
-    hidden = rng.normal(size=(queries, _ROWS, _COLUMNS))
-    utility = hidden @ weights + rng.normal(scale=1.5, size=(queries, _ROWS))
+    hidden = rng.normal(size=(queries, _ROWS, _COLUMNS)) @ mixing.T
+    utility = hidden @ weights + rng.normal(scale=1.0, size=(queries, _ROWS))
     y = np.digitize(utility, np.quantile(utility, [0.5, 0.75, 0.9, 0.97])).astype(float)
     scale = rng.lognormal(sigma=0.8, size=(queries, 1, _COLUMNS))
     X = hidden * scale + rng.normal(scale=3.0, size=(queries, 1, _COLUMNS))

@@ -102,7 +102,9 @@ def _metrics(rows: Rows, options: argparse.Namespace) -> list[Metric]:
     return found
 
 
-def _compare(metrics: list[Metric], rows: Rows, scores: Scores, level: float) -> dict[str, dict[str, Comparison]]:
+def _compare(
+    metrics: list[Metric], rows: Rows, scores: Scores, level: float
+) -> dict[str, dict[str, Comparison]]:
     """Compare the first model with each of the others."""
     first, *others = scores
     return {
@@ -124,10 +126,14 @@ def _judge_pairs(
     decided = np.ones(len(share), dtype=bool) if rows.magnitude is None else rows.magnitude > 0
     winner, loser, share = winner[decided], loser[decided], share[decided]
     wrong = {
-        name: np.where(values[winner] < values[loser], 1.0, np.where(values[winner] == values[loser], 0.5, 0.0))
+        name: np.where(
+            values[winner] < values[loser], 1.0, np.where(values[winner] == values[loser], 0.5, 0.0)
+        )
         for name, values in scores.items()
     }
-    figures = {name: bootstrap_mean(values, share, level=level, unit="pairs") for name, values in wrong.items()}
+    figures = {
+        name: bootstrap_mean(values, share, level=level, unit="pairs") for name, values in wrong.items()
+    }
     first, *others = wrong
     comparisons = {}
     for other in others:
@@ -157,7 +163,9 @@ def _print(
     print_facts({"data": rows.describe(), "intervals": f"{level:.0%}, bootstrap over {some.n:,} {some.unit}"})
     write()
     if len(models) == 1:
-        lines = [[name, figure(own[models[0]].value), _brackets(own[models[0]])] for name, own in figures.items()]
+        lines = [
+            [name, figure(own[models[0]].value), _brackets(own[models[0]])] for name, own in figures.items()
+        ]
         print_table(["metric", "value", "interval"], lines)
     else:
         lines = [
@@ -165,15 +173,28 @@ def _print(
             for name, own in figures.items()
         ]
         print_table(["metric", *models], lines)
-        write(f"\n{models[0]} against the others; p of the paired randomisation test, adjusted for all comparisons (Holm):")
+        write(
+            f"\n{models[0]} against the others; p of the paired randomisation test, adjusted for their number (Holm):"
+        )
         print_table(
             ["metric", "against", "difference", "interval", "better/worse/same", "p"],
             _comparison_lines(comparisons),
-            left=2,
+            left=(0, 1),
         )
     write("\nconventions")
+    for words, names in _by_convention(conventions).items():
+        write(f"  {', '.join(names)}: {words}")
+
+
+def _by_convention(conventions: dict[str, str]) -> dict[str, list[str]]:
+    """Gather the metrics that differ in their cutoff alone."""
+    gathered: dict[str, list[str]] = {}
     for name, words in conventions.items():
-        write(f"  {name}: {words.partition(': ')[2] or words}")
+        shared = (words.partition(": ")[2] or words).replace(
+            f"the first {name.partition('@')[2]};", "the first k;"
+        )
+        gathered.setdefault(shared, []).append(name)
+    return gathered
 
 
 def _comparison_lines(comparisons: dict[str, dict[str, Comparison]]) -> list[list[str]]:
@@ -195,7 +216,11 @@ def _comparison_lines(comparisons: dict[str, dict[str, Comparison]]) -> list[lis
 def _brackets(interval: Interval, *, sign: bool = False) -> str:
     if not np.isfinite(interval.low):
         return ""
-    return f"[{interval.low:+.3f}, {interval.high:+.3f}]" if sign else f"[{interval.low:.3f}, {interval.high:.3f}]"
+    return (
+        f"[{interval.low:+.3f}, {interval.high:+.3f}]"
+        if sign
+        else f"[{interval.low:.3f}, {interval.high:.3f}]"
+    )
 
 
 def _as_json(
@@ -205,7 +230,7 @@ def _as_json(
     conventions: dict[str, str],
 ) -> dict[str, Any]:
     found = [(metric, other, one) for metric, own in comparisons.items() for other, one in own.items()]
-    adjusted = holm([one.p_value for _, _, one in found]) if found else []
+    adjusted = holm([one.p_value for _, _, one in found])
     return {
         "data": rows.describe(),
         "conventions": conventions,
@@ -227,7 +252,11 @@ def _write_per_query(metrics: list[Metric], rows: Rows, scores: Scores, target: 
     several = len(scores) > 1
     heads = [f"{name} {metric.name}" if several else metric.name for name in scores for metric in metrics]
     writer.writerow(["qid", "rows", *heads])
-    columns = [metric.prepare(rows.y, queries).per_query(scores[name]).values for name in scores for metric in metrics]
+    columns = [
+        metric.prepare(rows.y, queries).per_query(scores[name]).values
+        for name in scores
+        for metric in metrics
+    ]
     for position, identity in enumerate(queries.ids.tolist()):
         values = ["" if np.isnan(column[position]) else repr(float(column[position])) for column in columns]
         writer.writerow([identity, int(queries.sizes[position]), *values])

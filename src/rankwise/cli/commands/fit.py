@@ -17,7 +17,7 @@ from rankwise.cli.printing import figure, print_facts, print_json, print_table, 
 from rankwise.exceptions import InvalidInputError
 from rankwise.persistence import save
 
-__all__ = ["chosen_facts", "choice_json", "read_train_and_valid", "run"]
+__all__ = ["choice_json", "chosen_facts", "read_train_and_valid", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -43,7 +43,9 @@ def run(options: argparse.Namespace) -> int:
     if options.output == "-":
         return 0
     if options.json:
-        print_json({**notes, "model": options.output, "seconds": round(seconds, 3), "rankwise": rankwise.__version__})
+        print_json(
+            {**notes, "model": options.output, "seconds": round(seconds, 3), "rankwise": rankwise.__version__}
+        )
         return 0
     print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
     write(f"           {choice.metric.describe()}")
@@ -52,7 +54,10 @@ def run(options: argparse.Namespace) -> int:
     write()
     size = Path(options.output).stat().st_size
     print_facts(
-        {**chosen_facts(choice), "wrote": f"{options.output} ({size / 1000:,.0f} kB), in {seconds:.1f} s in all"}
+        {
+            **chosen_facts(choice),
+            "wrote": f"{options.output} ({size / 1000:,.0f} kB), in {seconds:.1f} s in all",
+        }
     )
     write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST")
     return 0
@@ -71,7 +76,8 @@ def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
     if train.first_column is None or train.X.shape[1] == valid.X.shape[1]:
         if train.names != valid.names:
             raise InvalidInputError(
-                f"{valid.source} has other columns than {train.source}.", "give both the same columns, in the same order."
+                f"{valid.source} has other columns than {train.source}.",
+                "give both the same columns, in the same order.",
             )
         return train, valid
     width = max(train.X.shape[1], valid.X.shape[1])  # text does not write zeros: last columns may not occur
@@ -81,11 +87,11 @@ def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
 def print_tried(choice: Choice) -> None:
     """Print what was tried, and mark the choice."""
     lines = [
-        ["* " if one is choice.best else "  ", one.describe(), figure(one.value), _regularisation(one.ranker)]
+        ["*" if one is choice.best else "", one.describe(), figure(one.value), _regularisation(one.ranker)]
         for one in choice.tried
     ]
     better = "higher" if choice.metric.greater_is_better else "lower"
-    print_table(["", "tried", f"{choice.metric.name} ({better} is better)", ""], lines, left=2)
+    print_table(["", "tried", f"{choice.metric.name} ({better} is better)", "with"], lines, left=(0, 1, 3))
 
 
 def _regularisation(ranker: Any) -> str:

@@ -24,10 +24,22 @@ def run(options: argparse.Namespace) -> int:
     rows = read_rows(options.data, options, needs_labels=False)
     summary = summarise(rows.X, rows.y, rows.queries if rows.pairs is None else None)
     if options.json:
-        print_json({"file": rows.source, **_as_json(summary), "preferences": None if rows.pairs is None else len(rows.pairs)})
+        print_json(
+            {
+                "file": rows.source,
+                **_as_json(summary),
+                "preferences": None if rows.pairs is None else len(rows.pairs),
+            }
+        )
         return 0
-    facts: dict[str, object] = {"file": rows.source, "rows": f"{summary.rows:,}", "columns": f"{summary.columns:,}"}
-    facts["filled cells"] = f"{summary.filled:.1%}" if summary.filled >= 0.001 else f"{summary.filled:.2g} of all"
+    facts: dict[str, object] = {
+        "file": rows.source,
+        "rows": f"{summary.rows:,}",
+        "columns": f"{summary.columns:,}",
+    }
+    facts["filled cells"] = (
+        f"{summary.filled:.1%}" if summary.filled >= 0.001 else f"{summary.filled:.2g} of all"
+    )
     if rows.pairs is not None:
         facts["preferences"] = f"{len(rows.pairs):,}"
     if rows.y is not None:
@@ -38,7 +50,11 @@ def run(options: argparse.Namespace) -> int:
     print_facts(facts)
     if summary.labels:
         write("\nlabels")
-        print_table(["label", "rows", ""], [[n, f"{c:,}", f"{c / summary.rows:.0%}"] for n, c in summary.labels], indent="  ")
+        print_table(
+            ["label", "rows", ""],
+            [[n, f"{c:,}", f"{c / summary.rows:.0%}"] for n, c in summary.labels],
+            indent="  ",
+        )
     write("\nproblems" if summary.problems else "\nno problems found")
     for problem in summary.problems:
         write(f"  {problem}")
@@ -77,13 +93,31 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
     }
     for name in ("n_queries_", "n_pairs_", "best_score_", "cv_"):
         if hasattr(ranker, name):
-            facts[{"n_queries_": "queries", "n_pairs_": "pairs", "best_score_": "held-out value", "cv_": "judged by"}[name]] = getattr(ranker, name)
-    facts.update({key: saved.notes[key] for key in ("train", "valid", "metric", "command") if saved.notes.get(key)})
+            facts[
+                {
+                    "n_queries_": "queries",
+                    "n_pairs_": "pairs",
+                    "best_score_": "held-out value",
+                    "cv_": "judged by",
+                }[name]
+            ] = getattr(ranker, name)
+    facts.update(
+        {key: saved.notes[key] for key in ("train", "valid", "metric", "command") if saved.notes.get(key)}
+    )
     weights = view.weights
-    names = saved.notes.get("feature_names") or [f"feature {j + (saved.notes.get('first_column') or 0)}" for j in range(saved.n_columns)]
+    names = saved.notes.get("feature_names") or [
+        f"feature {j + (saved.notes.get('first_column') or 0)}" for j in range(saved.n_columns)
+    ]
     largest = [] if weights is None else np.argsort(-np.abs(weights), kind="stable")[:10].tolist()
     if as_json:
-        print_json({**facts, "largest_weights": {names[j]: float(weights[j]) for j in largest} if weights is not None else None})
+        print_json(
+            {
+                **facts,
+                "largest_weights": {names[j]: float(weights[j]) for j in largest}
+                if weights is not None
+                else None,
+            }
+        )
         return 0
     print_facts(facts)
     if weights is not None:

@@ -29,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     check_target(options.plot, force=options.force, what="the picture")
     if options.plot is not None and Path(options.plot).suffix.lower() not in _PICTURES:
         raise InvalidInputError(
-            f"{options.plot} is no kind of picture that can be drawn.", f"end it in one of {', '.join(_PICTURES)}."
+            f"{options.plot} is no kind of picture that can be drawn.",
+            f"end it in one of {', '.join(_PICTURES)}.",
         )
     show_warnings()
     train, valid = read_train_and_valid(options)
@@ -65,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
             [alpha_name(alpha), figure(value), "*" if alpha == curve.chosen else ""]
             for alpha, value in zip(curve.alphas, curve.values, strict=True)
         ]
-        print_table(["alpha", curve.metric, ""], lines, left=0, indent="  ")
+        print_table(["alpha", curve.metric, ""], lines, left=(), indent="  ")
     if options.plot is not None:
         write(f"\nwrote {options.plot}")
     return 0
@@ -74,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
 def _print_surface(surface: SurfaceTable) -> None:
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     shades = _SHADES[encoding.startswith("utf")]
-    kept = np.unique(np.linspace(0, surface.steps.size - 1, min(_WIDEST, surface.steps.size)).round().astype(int))
+    kept = np.unique(
+        np.linspace(0, surface.steps.size - 1, min(_WIDEST, surface.steps.size)).round().astype(int)
+    )
     alpha, step, _ = surface.choices[surface.chosen]
     chosen_row = int(np.argmin(np.abs(surface.alphas - alpha)))
     chosen_column = int(np.argmin(np.abs(surface.steps[kept] - step)))
@@ -93,7 +96,9 @@ def _print_surface(surface: SurfaceTable) -> None:
         ending = surface.values[row, surface.best_of(row)]
         write(f"  {names[row]:>{width}} |{''.join(cells)}|  best {figure(float(ending))}")
     last = str(surface.steps[kept][-1])
-    write(f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is the choice")
+    write(
+        f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is the choice"
+    )
 
 
 def _draw(ranker: Any, target: str) -> None:
