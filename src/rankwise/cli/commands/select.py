@@ -35,8 +35,9 @@ def run(options: argparse.Namespace) -> int:
     show_warnings()
     train, valid = read_train_and_valid(options)
     choice = choose(train, valid, options)
-    # Only least squares has a surface; where another method was chosen, its nearest relative shows one.
-    shown = next((one for one in [choice.best, *choice.tried] if read_surface(one.ranker) is not None), None)
+    # Only least squares has a surface; where another method was chosen, the same scaling shows one.
+    related = [one for one in choice.tried if one.scaling == choice.best.scaling]
+    shown = next((one for one in [choice.best, *related] if read_surface(one.ranker) is not None), None)
     surface = None if shown is None else read_surface(shown.ranker)
     if options.plot is not None:
         _draw(None if shown is None else shown.ranker, options.plot)
