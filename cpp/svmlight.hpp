@@ -45,7 +45,7 @@ enum class Problem : int {
 struct Error {
     Problem problem = Problem::none;
     int64_t at = 0;      // first byte, counted from the start of the block
-    int64_t length = 0;  // of the offending text
+    int64_t length = 0;  // of the offending text; 0 where the whole row is at fault
 };
 
 enum class Missing : int { error, nan, zero };
@@ -148,7 +148,8 @@ private:
             has_qid = is_qid;
             first_row_at = line - block_;
         } else if (is_qid != has_qid) {
-            return is_qid ? fail(Problem::qid_unexpected, p) : fail(Problem::qid_missing, line);
+            error = {is_qid ? Problem::qid_unexpected : Problem::qid_missing, line - block_, 0};
+            return false;
         }
         if (!is_qid) return true;
         const char* const id = p + 4;

@@ -163,6 +163,7 @@ def csr_dot(
     V: _Doubles,
     out: _Doubles,
     n_threads: int,
+    window: int = 0,
 ) -> None: ...
 def csr_transposed_dot(
     values: npt.NDArray[Any],
@@ -172,6 +173,7 @@ def csr_transposed_dot(
     U: _Doubles,
     out: _Doubles,
     n_threads: int,
+    window: int = 0,
 ) -> None: ...
 def csr_fused(
     values: npt.NDArray[Any],
@@ -184,6 +186,7 @@ def csr_fused(
     V: _Doubles,
     out: _Doubles,
     n_threads: int,
+    window: int = 0,
 ) -> None: ...
 def csr_squared_norms(
     values: npt.NDArray[Any],
@@ -192,6 +195,7 @@ def csr_squared_norms(
     weight: _Doubles,
     out: _Doubles,
     n_threads: int,
+    window: int = 0,
 ) -> None: ...
 def csr_gram_diagonal(
     values: npt.NDArray[Any],
@@ -279,3 +283,7 @@ def write_svmlight(
     base: int,
     n_threads: int,
 ) -> list[npt.NDArray[np.uint8]]: ...
+
+# ---- the store (cpp/checksum.hpp)
+
+def checksum(content: npt.NDArray[np.uint8]) -> int: ...

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -27,7 +29,7 @@ def replacing(target: Path) -> Iterator[Path]:
         unfinished = folder / target.name
         try:
             yield unfinished
-            unfinished.replace(target)
+            _take_place(unfinished, target)
         except OSError as error:
             raise InvalidInputError(
                 f"{target} could not be written: {error.strerror or error}; nothing was changed.",
@@ -35,3 +37,26 @@ def replacing(target: Path) -> Iterator[Path]:
             ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _take_place(unfinished: Path, target: Path) -> None:
+    if not target.is_dir():
+        unfinished.replace(target)
+    elif not _exchange(unfinished, target):
+        old = unfinished.with_name("old")
+        target.replace(old)
+        try:
+            unfinished.replace(target)
+        except OSError:
+            old.replace(target)
+            raise
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names at once, so that there is a whole folder at every moment; False where that cannot be done."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return bool(rename(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rankwise
+from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
@@ -147,6 +148,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "dtype": (np.float64, np.float32),
             "reset": reset,
         }
+        if isinstance(X, MappedMatrix) and X.is_finite:
+            options["ensure_all_finite"] = (
+                False  # known since it was written; looking again is a pass over the disk
+            )
         if y is not None:
             options.update(multi_output=True, y_numeric=True, ensure_min_samples=2)
         try:
