@@ -60,7 +60,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         if groups is None:
             raise MissingQueriesError("QueryKFold got no query ids.", f"{_ROUTING_HINT}.")
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        queries = check_qid(groups, n_rows)
+        queries = check_qid(groups, n_rows, name="groups")
         if len(queries) < self.n_splits:
             raise InvalidInputError(
                 f"{len(queries)} queries cannot make {self.n_splits} folds.",
@@ -149,7 +149,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
                 raise InvalidInputError(
                     "by='groups' was asked, and no groups were given.", "pass groups= to split."
                 )
-            return check_qid(groups, ends.shape[0]).codes
+            return check_qid(groups, ends.shape[0], name="groups", what="group", beside="pairs").codes
         if self.by == "components":
             edges = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n_items, n_items))
             component: Positions = connected_components(edges, directed=False)[1][ends[:, 0]].astype(np.int64)
