@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import pairwise, permutations
 
@@ -290,3 +291,29 @@ def smoothed_hinge_of_pairs(scores, violated, weights, delta, margin=1.0):
     loss = np.where(t <= delta, t**2 / (2 * delta), t - delta / 2)
     value = float(np.sum(np.where(violated, weights * loss, 0.0)))
     return value, slope.sum(axis=0) - slope.sum(axis=1), margin * float(slope.sum())
+
+
+def scaled_in_queries(X, qid, method):
+    """Every column of every query on its own, value by value; NaN takes no part."""
+    X = np.asarray(X, dtype=float)
+    out = np.full(X.shape, np.nan)
+    for query in dict.fromkeys(qid):
+        rows = [row for row, other in enumerate(qid) if other == query]
+        for column in range(X.shape[1]):
+            known = [row for row in rows if not math.isnan(X[row, column])]
+            values = [float(X[row, column]) for row in known]
+            mean = math.fsum(value / len(values) for value in values)
+            for row, value in zip(known, values, strict=True):
+                if max(values) == min(values):
+                    scaled = 0.0
+                elif method == "minmax":
+                    scaled = (value / 2 - min(values) / 2) / (max(values) / 2 - min(values) / 2)
+                elif method == "standard":
+                    variance = math.fsum((other - mean) ** 2 for other in values) / len(values)
+                    scaled = (value - mean) / math.sqrt(variance)
+                else:
+                    below = sum(other < value for other in values)
+                    equal = sum(other == value for other in values)
+                    scaled = (below + (equal - 1) / 2) / (len(values) - 1)
+                out[row, column] = scaled
+    return out
