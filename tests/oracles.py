@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, permutations
@@ -336,3 +337,29 @@ def parse_svmlight(text, *, zero_based="auto", missing="error", dtype=np.float64
     rows = [[(column - base, value) for column, value in row if value is not None] for row in rows]
     n_columns = max((column - base + 1 for column in columns), default=0)
     return rows, labels, ids if ids and ids[0] is not None else None, n_columns
+
+
+def scaled_in_queries(X, qid, method):
+    """Every column of every query on its own, value by value; NaN takes no part."""
+    X = np.asarray(X, dtype=float)
+    out = np.full(X.shape, np.nan)
+    for query in dict.fromkeys(qid):
+        rows = [row for row, other in enumerate(qid) if other == query]
+        for column in range(X.shape[1]):
+            known = [row for row in rows if not math.isnan(X[row, column])]
+            values = [float(X[row, column]) for row in known]
+            mean = math.fsum(value / len(values) for value in values)
+            for row, value in zip(known, values, strict=True):
+                if max(values) == min(values):
+                    scaled = 0.0
+                elif method == "minmax":
+                    scaled = (value / 2 - min(values) / 2) / (max(values) / 2 - min(values) / 2)
+                elif method == "standard":
+                    variance = math.fsum((other - mean) ** 2 for other in values) / len(values)
+                    scaled = (value - mean) / math.sqrt(variance)
+                else:
+                    below = sum(other < value for other in values)
+                    equal = sum(other == value for other in values)
+                    scaled = (below + (equal - 1) / 2) / (len(values) - 1)
+                out[row, column] = scaled
+    return out

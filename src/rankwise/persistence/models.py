@@ -23,6 +23,7 @@ from rankwise.estimators.rank_svm_cv import RankSVMCV
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
 from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.preprocessing import QueryScaler
 
 __all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
 
@@ -31,7 +32,8 @@ RANKERS: Mapping[str, type] = {
     for kind in (KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV)
 }
 SCALERS: Mapping[str, type] = {
-    kind.__name__: kind for kind in (MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler)
+    kind.__name__: kind
+    for kind in (MaxAbsScaler, MinMaxScaler, Normalizer, QueryScaler, RobustScaler, StandardScaler)
 }
 _CLASSES = {**RANKERS, **SCALERS}
 
