@@ -6,6 +6,9 @@ import base64
 import shutil
 
 import pytest
+from selenium import webdriver
+from selenium.webdriver import ActionChains
+from selenium.webdriver.chrome.service import Service
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -23,9 +26,6 @@ class Browser:
     """Chromium, driven as a reader would."""
 
     def __init__(self, profile):
-        from selenium import webdriver
-        from selenium.webdriver.chrome.service import Service
-
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for argument in (*_QUIET, f"--user-data-dir={profile}"):
@@ -58,8 +58,6 @@ class Browser:
 
     def hover(self, element, across, down):
         """Move the pointer to a place inside an element, given as shares of its width and height."""
-        from selenium.webdriver import ActionChains
-
         self.run("arguments[0].scrollIntoView({block: 'center', behavior: 'instant'})", element)
         size = element.size
         x, y = round((across - 0.5) * size["width"]), round((down - 0.5) * size["height"])

@@ -8,11 +8,8 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
 from rankwise.cli import main
-from rankwise.cli.commands.demo import make_searches
-from rankwise.data import dump_svmlight
 
 
 def process(*arguments, cwd=None, stdin=b""):
@@ -42,27 +39,6 @@ def call_json(capsys, *arguments):
     code, out, err = call(capsys, *arguments, "--json")
     assert code == 0, err
     return json.loads(out)
-
-
-@pytest.fixture(scope="session")
-def searches(tmp_path_factory):
-    """A folder with train.txt, vali.txt, test.txt of made-up searches, and a model."""
-    folder = tmp_path_factory.mktemp("searches")
-    for seed, (name, queries) in enumerate({"train": 40, "vali": 15, "test": 20}.items()):
-        X, y, qid = make_searches(queries, seed)
-        dump_svmlight(X, y, folder / f"{name}.txt", qid=qid)
-    fit = [
-        "fit",
-        folder / "train.txt",
-        "--valid",
-        folder / "vali.txt",
-        "--method",
-        "rls",
-        "--scaling",
-        "standard",
-    ]
-    assert main([str(part) for part in [*fit, "-o", folder / "model.rw"]]) == 0
-    return folder
 
 
 def duels(folder, seed=0):

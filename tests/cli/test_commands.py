@@ -4,10 +4,11 @@ import csv
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
-from command_line import call, call_json, duels, searches  # noqa: F401
 
 import rankwise
+from command_line import call, call_json, duels
 from rankwise.data import load_svmlight
 from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
 from rankwise.persistence import read_header
@@ -18,7 +19,7 @@ def read(path):
     return X.toarray(), y, qid
 
 
-def test_fit_chooses_what_the_library_would(capsys, searches, tmp_path):  # noqa: F811
+def test_fit_chooses_what_the_library_would(capsys, searches, tmp_path):
     said = call_json(
         capsys, "fit", searches / "train.txt", "--valid", searches / "vali.txt", "-o", tmp_path / "model.rw"
     )
@@ -36,13 +37,13 @@ def test_fit_chooses_what_the_library_would(capsys, searches, tmp_path):  # noqa
     assert values["rls", "none"] == pytest.approx(model.best_score_)
 
 
-def test_folds_choose_where_no_validation_file_is_given(capsys, searches, tmp_path):  # noqa: F811
+def test_folds_choose_where_no_validation_file_is_given(capsys, searches, tmp_path):
     said = call_json(capsys, "fit", searches / "train.txt", "--method", "rls", "-o", tmp_path / "m.rw")
     assert "folds" in said["judged_by"]
 
 
 @pytest.mark.parametrize("method", ["rls", "svm", "svm-squared", "kernel"])
-def test_every_method_can_be_asked_for(capsys, searches, tmp_path, method):  # noqa: F811
+def test_every_method_can_be_asked_for(capsys, searches, tmp_path, method):
     target = tmp_path / "model.rw"
     options = ["--method", method, "--scaling", "standard", "--metric", "map", "-o", target]
     code, out, err = call(capsys, "fit", searches / "train.txt", "--valid", searches / "vali.txt", *options)
@@ -54,7 +55,7 @@ def test_every_method_can_be_asked_for(capsys, searches, tmp_path, method):  # n
     assert code == 0, err
 
 
-def test_a_given_alpha_is_the_model_of_that_alpha(capsys, searches, tmp_path):  # noqa: F811
+def test_a_given_alpha_is_the_model_of_that_alpha(capsys, searches, tmp_path):
     target = tmp_path / "model.rw"
     options = [
         "--method",
@@ -75,7 +76,7 @@ def test_a_given_alpha_is_the_model_of_that_alpha(capsys, searches, tmp_path):  
     assert found.coef_ == pytest.approx(expected.coef_, rel=1e-3, abs=1e-6)
 
 
-def test_predictions_are_the_models(capsys, searches, tmp_path):  # noqa: F811
+def test_predictions_are_the_models(capsys, searches, tmp_path):
     target = tmp_path / "scores.txt"
     assert call(capsys, "predict", searches / "model.rw", searches / "test.txt", "-o", target)[0] == 0
     X, _, qid = read(searches / "test.txt")
@@ -88,7 +89,7 @@ def test_predictions_are_the_models(capsys, searches, tmp_path):  # noqa: F811
     assert [int(line) for line in out.split()] == ranks
 
 
-def test_evaluation_is_that_of_the_metrics(capsys, searches, tmp_path):  # noqa: F811
+def test_evaluation_is_that_of_the_metrics(capsys, searches, tmp_path):
     per_query = tmp_path / "queries.csv"
     said = call_json(
         capsys,
@@ -113,7 +114,7 @@ def test_evaluation_is_that_of_the_metrics(capsys, searches, tmp_path):  # noqa:
     assert np.mean([float(line["ndcg@10"]) for line in lines]) == pytest.approx(figures["ndcg@10"]["value"])
 
 
-def test_letor_conventions_are_counted_when_asked_for(capsys, searches):  # noqa: F811
+def test_letor_conventions_are_counted_when_asked_for(capsys, searches):
     said = call_json(
         capsys, "evaluate", searches / "model.rw", searches / "test.txt", "--convention", "letor4"
     )
@@ -124,7 +125,7 @@ def test_letor_conventions_are_counted_when_asked_for(capsys, searches):  # noqa
     assert "mean_ndcg" in figures
 
 
-def test_models_are_compared_by_a_paired_test(capsys, searches, tmp_path):  # noqa: F811
+def test_models_are_compared_by_a_paired_test(capsys, searches, tmp_path):
     other = tmp_path / "other.rw"
     call(capsys, "fit", searches / "vali.txt", "--method", "svm", "--scaling", "none", "-o", other)
     arguments = [
@@ -150,7 +151,7 @@ def test_models_are_compared_by_a_paired_test(capsys, searches, tmp_path):  # no
     assert "Holm" in out
 
 
-def test_a_report_names_the_columns_as_the_file_does(capsys, searches, tmp_path):  # noqa: F811
+def test_a_report_names_the_columns_as_the_file_does(capsys, searches, tmp_path):
     target = tmp_path / "report.html"
     code, out, _ = call(capsys, "report", searches / "model.rw", searches / "test.txt", "-o", target)
     assert code == 0
@@ -161,7 +162,7 @@ def test_a_report_names_the_columns_as_the_file_does(capsys, searches, tmp_path)
     assert "rankwise fit" in page  # how the model was made
 
 
-def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):  # noqa: F811
+def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):
     arguments = ["select", searches / "train.txt", "--method", "rls", "--scaling", "standard"]
     code, out, _ = call(capsys, *arguments, "--plot", tmp_path / "surface.png")
     assert code == 0
@@ -193,7 +194,7 @@ def test_inspecting_data_counts_what_is_there(capsys, tmp_path):
     assert "1 of 2 queries have no two rows with different labels" in out
 
 
-def test_inspecting_a_model_tells_how_it_was_made(capsys, searches):  # noqa: F811
+def test_inspecting_a_model_tells_how_it_was_made(capsys, searches):
     code, out, _ = call(capsys, "inspect", searches / "model.rw")
     assert code == 0
     for word in ("StandardScaler, RankRLSCV", "train.txt", "ndcg@10", "feature"):
@@ -201,7 +202,7 @@ def test_inspecting_a_model_tells_how_it_was_made(capsys, searches):  # noqa: F8
     assert call_json(capsys, "inspect", searches / "model.rw")["columns"] == 12
 
 
-def test_exported_weights_score_as_the_model_does(capsys, searches, tmp_path):  # noqa: F811
+def test_exported_weights_score_as_the_model_does(capsys, searches, tmp_path):
     code, out, _ = call(capsys, "export", searches / "model.rw")
     assert code == 0
     document = json.loads(out)
@@ -216,7 +217,7 @@ def test_exported_weights_score_as_the_model_does(capsys, searches, tmp_path):  
 
 
 @pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".parquet", ".csv", ".feather", ".store"])
-def test_converting_there_and_back_changes_nothing(capsys, searches, tmp_path, ending):  # noqa: F811
+def test_converting_there_and_back_changes_nothing(capsys, searches, tmp_path, ending):
     there, back = tmp_path / f"rows{ending}", tmp_path / "back.txt"
     for source, target in ((searches / "test.txt", there), (there, back)):
         code, _, err = call(capsys, "convert", source, "-o", target)
@@ -230,9 +231,7 @@ def test_converting_there_and_back_changes_nothing(capsys, searches, tmp_path, e
         )
 
 
-def test_tables_are_matched_by_name(capsys, searches, tmp_path):  # noqa: F811
-    import pandas as pd
-
+def test_tables_are_matched_by_name(capsys, searches, tmp_path):
     X, y, qid = read(searches / "train.txt")
     names = [f"f{j}" for j in range(12)]
     frame = pd.DataFrame(X, columns=names).assign(grade=y, search=qid)
@@ -285,7 +284,7 @@ def test_preferences_from_fit_to_report(capsys, tmp_path):
     assert "pairwise_error" in err
 
 
-def test_last_columns_that_do_not_occur_are_zero(capsys, searches, tmp_path):  # noqa: F811
+def test_last_columns_that_do_not_occur_are_zero(capsys, searches, tmp_path):
     short = tmp_path / "short.txt"
     short.write_text("1 qid:1 1:0.5 2:1\n0 qid:1 1:0.1 3:2\n")
     code, out, err = call(capsys, "predict", searches / "model.rw", short)
@@ -300,7 +299,7 @@ def test_last_columns_that_do_not_occur_are_zero(capsys, searches, tmp_path):  #
     assert "trained on 12" in err
 
 
-def test_nothing_is_overwritten_without_force(capsys, searches, tmp_path):  # noqa: F811
+def test_nothing_is_overwritten_without_force(capsys, searches, tmp_path):
     target = tmp_path / "scores.txt"
     target.write_text("precious")
     arguments = ["predict", searches / "model.rw", searches / "test.txt", "-o", target]
@@ -312,7 +311,7 @@ def test_nothing_is_overwritten_without_force(capsys, searches, tmp_path):  # no
     assert target.read_text() != "precious"
 
 
-def test_missing_values_are_read_as_told(capsys, tmp_path, searches):  # noqa: F811
+def test_missing_values_are_read_as_told(capsys, tmp_path, searches):
     data = tmp_path / "null.txt"
     data.write_text("1 qid:1 1:NULL 12:1\n0 qid:1 1:2 2:0.1\n")
     code, _, err = call(capsys, "inspect", data)
@@ -324,7 +323,7 @@ def test_missing_values_are_read_as_told(capsys, tmp_path, searches):  # noqa: F
     assert call(capsys, "predict", searches / "model.rw", data, "--missing", "zero")[0] == 0
 
 
-def test_several_files_are_one(capsys, searches):  # noqa: F811
+def test_several_files_are_one(capsys, searches):
     code, out, _ = call(capsys, "inspect", searches / "test.txt", searches / "vali.txt")
     assert code == 0
     assert "700" in out

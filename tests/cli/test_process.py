@@ -6,11 +6,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
-from command_line import process, searches  # noqa: F401
 
+from command_line import process
 from rankwise.cli.parser import COMMANDS, build_parser
+from rankwise.data import dump_svmlight
 
 
 def test_help_answers_without_importing_anything_heavy():
@@ -84,7 +87,7 @@ def test_missing_files(tmp_path):
     assert "nothing.rw" in failing("evaluate", "nothing.rw", "nothing.txt")
 
 
-def test_files_that_are_not_what_they_should_be(searches, tmp_path):  # noqa: F811
+def test_files_that_are_not_what_they_should_be(searches, tmp_path):
     empty, folder, garbage = tmp_path / "empty.txt", tmp_path / "folder", tmp_path / "garbage.rw"
     empty.touch()
     folder.mkdir()
@@ -97,7 +100,7 @@ def test_files_that_are_not_what_they_should_be(searches, tmp_path):  # noqa: F8
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
-def test_permission_denied(searches, tmp_path):  # noqa: F811
+def test_permission_denied(searches, tmp_path):
     secret = tmp_path / "secret.txt"
     secret.write_text("1 qid:1 1:1\n")
     secret.chmod(0)
@@ -108,7 +111,7 @@ def test_permission_denied(searches, tmp_path):  # noqa: F811
     )
 
 
-def test_where_nothing_can_be_written(searches):  # noqa: F811
+def test_where_nothing_can_be_written(searches):
     failing("predict", searches / "model.rw", searches / "test.txt", "-o", "/proc/scores.txt")
     assert "no folder" in failing(
         "predict", searches / "model.rw", searches / "test.txt", "-o", "missing/scores.txt"
@@ -132,7 +135,7 @@ def test_control_characters_of_a_file_do_not_reach_the_terminal(tmp_path):
     assert "\x1b" not in failing("inspect", data)
 
 
-def test_standard_input_and_output_make_a_pipeline(searches):  # noqa: F811
+def test_standard_input_and_output_make_a_pipeline(searches):
     train = (searches / "train.txt").read_bytes()
     model = process("fit", "-", "--method", "rls", "--scaling", "none", "-o", "-", stdin=train)
     assert model.returncode == 0
@@ -143,7 +146,7 @@ def test_standard_input_and_output_make_a_pipeline(searches):  # noqa: F811
     assert "twice" in failing("predict", "-", "-")
 
 
-def test_a_reader_who_leaves_early_is_no_error(searches):  # noqa: F811
+def test_a_reader_who_leaves_early_is_no_error(searches):
     test = searches / "test.txt"
     command = [sys.executable, "-m", "rankwise", "predict", str(searches / "model.rw"), *[str(test)] * 50]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
@@ -153,15 +156,7 @@ def test_a_reader_who_leaves_early_is_no_error(searches):  # noqa: F811
         assert running.wait(60) in {0, 141}
 
 
-def interrupt_when(condition, running):
-    deadline = time.monotonic() + 60
-    while not condition() and time.monotonic() < deadline:
-        assert running.poll() is None, running.stderr.read()
-        time.sleep(0.01)
-    running.send_signal(signal.SIGINT)
-
-
-def test_ctrl_c_leaves_nothing_behind(searches, tmp_path):  # noqa: F811
+def test_ctrl_c_leaves_nothing_behind(searches, tmp_path):
     """Interrupted while it waits for input, after everything was imported."""
     os.mkfifo(tmp_path / "pipe.txt")
     folder = tmp_path / "out"
@@ -190,10 +185,6 @@ def test_ctrl_c_leaves_nothing_behind(searches, tmp_path):  # noqa: F811
 
 def test_ctrl_c_during_a_search_is_not_swallowed(tmp_path):
     """Estimators keep what they found when they are interrupted; the command must not save that."""
-    import numpy as np
-
-    from rankwise.data import dump_svmlight
-
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 60))
     y = rng.integers(0, 5, size=20_000)
@@ -216,7 +207,7 @@ def test_ctrl_c_during_a_search_is_not_swallowed(tmp_path):
 
 
 def test_python_dash_m_and_the_command_are_the_same():
-    script = shutil.which("rankwise", path=os.path.dirname(sys.executable))
+    script = shutil.which("rankwise", path=str(Path(sys.executable).parent))
     if script is None:
         pytest.skip("the package is not installed with its commands")
     assert (

@@ -126,7 +126,7 @@ def test_the_best_column_and_its_sign_are_found():
 def test_opened_queries_are_the_best_and_the_worst():
     X, y, qid = searches(queries=40)
     report = Report(RankRLS().fit(X, y, qid=qid), X, y, qid, metrics=["ndcg@10"])
-    values = report.evidence.per_query.values
+    values = report.evidence.per_query.values  # noqa: PD011
     worst = [query.value for query in report.opened if query.kind == "worst"]
     best = [query.value for query in report.opened if query.kind == "best"]
     assert worst == sorted(values)[: len(worst)]
@@ -141,7 +141,7 @@ def test_the_parts_of_a_score_add_up():
     for query in report.opened:
         for row in query.rows:
             assert row.parts.sum() == pytest.approx(scores[row.row])
-            assert row.values == pytest.approx(X[row.row, query.columns])
+            assert row.values == pytest.approx(X[row.row, query.columns])  # noqa: PD011
 
 
 def test_good_rows_that_stand_low_are_shown():

@@ -4,10 +4,11 @@ import re
 
 import numpy as np
 import pytest
-from browser import NEEDS_BROWSER, Browser
+from selenium.webdriver.support.ui import Select
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from browser import NEEDS_BROWSER, Browser
 from rankwise import RankRLSCV
 from rankwise.report import Report
 
@@ -45,7 +46,7 @@ def page(tmp_path_factory, fitted):
 def test_it_opens_without_a_complaint_and_runs_nothing_from_the_data(browser, page):
     browser.open(page)
     assert browser.messages() == []
-    assert "taken" != browser.driver.title
+    assert browser.driver.title != "taken"
     assert not browser.all("img")
     assert browser.find("h1").text.startswith("</script><script>")
 
@@ -94,8 +95,6 @@ def test_a_query_opens_and_shows_its_rows_best_first(browser, page, fitted):
 
 
 def test_the_reader_picks_a_pair_and_the_parts_add_up(browser, page, fitted):
-    from selenium.webdriver.support.ui import Select
-
     model, X, _, _, _ = fitted
     browser.open(page)
     Select(browser.find("#pick-query")).select_by_index(2)
@@ -156,8 +155,8 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser, page):
     browser.open(page, width=360)
     assert browser.run("return document.documentElement.scrollWidth") <= 360
     sizes = browser.run(
-        "return [...document.querySelectorAll('main *')].filter(e => e.children.length === 0 && e.textContent.trim() && "
-        "e.offsetParent).map(e => parseFloat(getComputedStyle(e).fontSize))"
+        "return [...document.querySelectorAll('main *')].filter(e => e.children.length === 0 && "
+        "e.textContent.trim() && e.offsetParent).map(e => parseFloat(getComputedStyle(e).fontSize))"
     )
     assert min(sizes) >= 12
     inside = "const a = arguments[0].getBoundingClientRect(); return a.left >= 0 && a.right <= 360"
@@ -179,7 +178,8 @@ def test_everything_has_a_name_for_those_who_cannot_see_it(browser, page):
     browser.open(page)
     unnamed = browser.run(
         "return [...document.querySelectorAll('svg:not([aria-hidden]), [role], button, select')].filter(e => "
-        "!(e.getAttribute('aria-label') || e.closest('label') || e.textContent.trim())).map(e => e.outerHTML.slice(0, 80))"
+        "!(e.getAttribute('aria-label') || e.closest('label') || e.textContent.trim()))"
+        ".map(e => e.outerHTML.slice(0, 80))"
     )
     assert unnamed == []
     identities = browser.run("return [...document.querySelectorAll('[id]')].map(e => e.id)")

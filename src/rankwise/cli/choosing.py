@@ -20,6 +20,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from rankwise.cli.inputs import Rows
+from rankwise.data.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
@@ -157,6 +158,8 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
                 "use --scaling standard.",
             )
         return [options.scaling]
+    if isinstance(train.X, MappedMatrix):
+        return ["none"]  # a store that does not fit in memory is read where it lies
     plain = ["none", "max-abs" if scipy.sparse.issparse(train.X) else "standard"]
     if train.qid is None or scipy.sparse.issparse(train.X) or _size(train.X) > _MUCH:
         return plain

@@ -14,11 +14,13 @@ import numpy.typing as npt
 import scipy.sparse
 
 from rankwise.cli.printing import remark
+from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
 from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
+from rankwise.memory import available_memory
 
 __all__ = ["Rows", "SavedModel", "fit_columns", "kind_of", "read_model", "read_rows", "widen"]
 
@@ -26,6 +28,7 @@ _TABLES = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".tsv")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 # Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
 _DENSE = 0.5
+_BYTES_A_VALUE = 12  # of a sparse matrix
 
 
 @dataclass(frozen=True)
@@ -204,16 +207,24 @@ def _read_preferences(paths: list[str], source: str, options: argparse.Namespace
 
 
 def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
+    from rankwise.data.store import open_store  # noqa: PLC0415
 
-    raise NotImplementedError
+    if len(paths) > 1:
+        raise InvalidInputError(
+            "Several stores were named.", "convert them to one: rankwise convert A B -o C.store."
+        )
+    store = open_store(paths[0], n_threads=options.threads)
+    X: Any = store.X
+    if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
+        X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+    return Rows(source, X, store.y, store.qid, [f"feature {number + 1}" for number in range(X.shape[1])], 1)
 
 
 def _compact(X: Any) -> Any:
     """Turn a sparse matrix that is mostly filled into an array; models do not depend on the storage."""
-    n_cells = X.shape[0] * X.shape[1]
-    if scipy.sparse.issparse(X) and X.nnz >= _DENSE * n_cells:
-        return X.toarray()
-    return X
+    if not scipy.sparse.issparse(X) or isinstance(X, MappedMatrix):
+        return X
+    return X.toarray() if X.nnz >= _DENSE * X.shape[0] * X.shape[1] else X
 
 
 def read_model(path: str) -> SavedModel:

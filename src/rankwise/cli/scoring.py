@@ -7,15 +7,14 @@ import numpy.typing as npt
 
 from rankwise.cli.inputs import Rows, SavedModel
 from rankwise.exceptions import InvalidInputError
-from rankwise.report.model_view import ModelView
+from rankwise.model_selection import predict_scores
 
 __all__ = ["score"]
 
 
 def score(saved: SavedModel, rows: Rows) -> npt.NDArray[np.float64]:
     """Return one score a row; a model that scales inside queries needs their ids."""
-    view = ModelView.of(saved.model)
-    scores = np.asarray(view.ranker.predict(view.prepare(rows.X, rows.qid)), dtype=np.float64)
+    scores = np.asarray(predict_scores(saved.model, rows.X, rows.qid), dtype=np.float64)
     if scores.ndim != 1:
         raise InvalidInputError(
             f"{saved.path} has {scores.shape[1]} outputs.", "save one output a model, and name that file."

@@ -119,7 +119,8 @@ class TextReader:
             lines_before = self.rows.lines
             with open_source(source) as stream:
                 blocks = whole_lines(stream, source.name, PARSED_AT_ONCE * self.n_threads)
-                ahead = source.is_file and self.n_threads > 1
+                # A thread that waits for a pipe could not be interrupted.
+                ahead = source.is_regular and self.n_threads > 1
                 for buffer, size in read_ahead(blocks) if ahead else blocks:
                     self._append(buffer, size, source, lines_before)
                     yield

@@ -37,6 +37,11 @@ class Source:
         """Whether it is a file on disk, opened and closed here."""
         return isinstance(self.place, str)
 
+    @property
+    def is_regular(self) -> bool:
+        """Whether reading it never waits for somebody to write, as it does from a pipe."""
+        return isinstance(self.place, str) and os.path.isfile(self.place)  # noqa: PTH113
+
 
 def list_sources(paths: Any) -> list[Source]:
     """Return the sources that a path, an open binary stream, ``"-"`` or a sequence of those means."""

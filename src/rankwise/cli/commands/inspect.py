@@ -14,8 +14,6 @@ from rankwise.data.summary import DataSummary, summarise
 
 __all__ = ["run"]
 
-_MODEL_BYTES = 16
-
 
 def run(options: argparse.Namespace) -> int:
     """Tell models from data, and look."""
