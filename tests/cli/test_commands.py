@@ -109,7 +109,7 @@ def test_evaluation_is_that_of_the_metrics(capsys, searches, tmp_path):
     for name, found in figures.items():
         expected = bootstrap_interval(name, y, scores, qid, level=0.9)
         assert (found["value"], found["low"], found["high"]) == (expected.value, expected.low, expected.high)
-    lines = list(csv.DictReader(per_query.open()))
+    lines = list(csv.DictReader(per_query.read_text().splitlines()))
     assert len(lines) == 20
     assert np.mean([float(line["ndcg@10"]) for line in lines]) == pytest.approx(figures["ndcg@10"]["value"])
 

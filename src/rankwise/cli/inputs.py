@@ -1,10 +1,8 @@
-"""Files that are read: rows of text, tables, stores and preferences, told apart by their names; and models."""
+"""Files that are read: rows of text, tables, stores and preferences, told apart by their names."""
 
 from __future__ import annotations
 
 import argparse
-import io
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankwise.cli.printing import remark
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
@@ -21,8 +18,16 @@ from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import available_memory
+from rankwise.progress import ProgressLine
 
-__all__ = ["Rows", "SavedModel", "fit_columns", "kind_of", "read_model", "read_rows", "widen"]
+__all__ = [
+    "Rows",
+    "kind_of",
+    "pays_as_array",
+    "read_rows",
+    "stored",
+    "widen",
+]
 
 _TABLES = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".tsv")
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
@@ -77,27 +82,6 @@ class Rows:
         return f"{self.source}: {', '.join(words)}"
 
 
-@dataclass(frozen=True)
-class SavedModel:
-    """A model that was read, and what its file says beside it."""
-
-    path: str
-    model: Any
-    notes: dict[str, Any]
-
-    @property
-    def n_columns(self) -> int:
-        """How many columns the model takes."""
-        steps = getattr(self.model, "steps", None)
-        first = self.model if steps is None else steps[0][1]
-        return int(first.n_features_in_)
-
-    def names(self, rows: Rows) -> list[str]:
-        """Return the names of the columns, as training had them or as the data have them."""
-        own = self.notes.get("feature_names")
-        return [str(name) for name in own] if own else rows.names
-
-
 def kind_of(path: str, given: str = "auto") -> str:
     """Tell text, tables and stores apart by their name."""
     if given != "auto":
@@ -134,14 +118,12 @@ def read_rows(
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     source = "standard input" if paths == ["-"] else source
     if options.items is not None:
-        rows = _read_preferences(paths, source, options)
-    elif kinds == {"table"}:
-        rows = _read_table(paths, source, options, needs_labels=needs_labels)
-    elif kinds == {"store"}:
-        rows = _read_store(paths, source, options)
-    else:
-        rows = _read_text(paths, source, options, first_column)
-    return replace(rows, X=_compact(rows.X))
+        return _read_preferences(paths, source, options)
+    if kinds == {"table"}:
+        return _read_table(paths, source, options, needs_labels=needs_labels)
+    if kinds == {"store"}:
+        return _read_store(paths, source, options)
+    return _read_text(paths, source, options, first_column)
 
 
 def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
@@ -152,8 +134,9 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
         missing=options.missing,
         n_threads=options.threads,
     )
-    for _ in reader.parse():
-        pass
+    with ProgressLine(f"reading {source}") as progress:
+        for _ in reader.parse():
+            progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
     if reader.rows.rows == 0:
         raise no_rows(reader)
     block = reader.take()
@@ -220,57 +203,18 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
     return Rows(source, X, store.y, store.qid, [f"feature {number + 1}" for number in range(X.shape[1])], 1)
 
 
-def _compact(X: Any) -> Any:
-    """Turn a sparse matrix that is mostly filled into an array; models do not depend on the storage."""
+def pays_as_array(X: Any) -> bool:
+    """Tell whether an array takes less memory than a sparse matrix, and is faster; models are the same."""
     if not scipy.sparse.issparse(X) or isinstance(X, MappedMatrix):
-        return X
-    return X.toarray() if X.nnz >= _DENSE * X.shape[0] * X.shape[1] else X
+        return not scipy.sparse.issparse(X)
+    return bool(X.nnz >= _DENSE * X.shape[0] * X.shape[1])
 
 
-def read_model(path: str) -> SavedModel:
-    """Read a model and what its file says beside it."""
-    from rankwise.persistence import load, read_header  # noqa: PLC0415 - imports every estimator
-
-    if path == "-":
-        content = sys.stdin.buffer.read()
-        return SavedModel(
-            "standard input", load(io.BytesIO(content)), read_header(io.BytesIO(content))["notes"]
-        )
-    if Path(path).is_dir():
-        raise InvalidInputError(
-            f"{path} is a folder, not a model file.", "name the file that `rankwise fit -o` wrote."
-        )
-    return SavedModel(path, load(path), read_header(path)["notes"])
-
-
-def fit_columns(rows: Rows, saved: SavedModel) -> Rows:
-    """Bring the columns of the data into the order and number that the model knows."""
-    wanted, given = saved.n_columns, int(rows.X.shape[1])
-    names = saved.notes.get("feature_names")
-    if names and rows.first_column is None and set(names) <= set(rows.names):
-        order = [rows.names.index(name) for name in names]
-        return replace(rows, X=rows.X[:, order], names=list(names))
-    if names and rows.first_column is None:
-        missing = [name for name in names if name not in set(rows.names)]
-        raise InvalidInputError(
-            f"{rows.source} lacks {len(missing)} of the model's {wanted} columns, such as {missing[0]!r}.",
-            "predict on tables that have the columns of the training table, under the same names.",
-        )
-    if given > wanted:
-        raise InvalidInputError(
-            f"{rows.source} has {given} columns, but the model {saved.path} was trained on {wanted}.",
-            "use data with the columns of the training data; `rankwise inspect` shows what a file or a model has.",
-        )
-    if given < wanted:
-        if rows.first_column is None:
-            raise InvalidInputError(
-                f"{rows.source} has {given} columns, but the model {saved.path} was trained on {wanted}.",
-                "use data with the columns of the training data; `rankwise inspect` shows what a file or a model has.",
-            )
-        # Text does not write zeros, so its last columns may not occur; worth a word, for it may be the wrong file.
-        remark(f"{rows.source} has {given} columns and the model {wanted}; the others are taken as 0.")
-        return widen(rows, wanted)
-    return rows
+def stored(rows: Rows, *, is_dense: bool) -> Rows:
+    """Return the rows in an array or a sparse matrix; what a model was trained on, it is used on."""
+    if is_dense == (not scipy.sparse.issparse(rows.X)):
+        return rows
+    return replace(rows, X=rows.X.toarray() if is_dense else scipy.sparse.csr_matrix(rows.X))
 
 
 def widen(rows: Rows, width: int) -> Rows:
@@ -278,7 +222,7 @@ def widen(rows: Rows, width: int) -> Rows:
     given, first = int(rows.X.shape[1]), rows.first_column or 0
     if given == width:
         return rows
-    X = scipy.sparse.csr_matrix(rows.X, copy=True)
-    X.resize((X.shape[0], width))
+    narrow = rows.X if scipy.sparse.issparse(rows.X) else scipy.sparse.csr_matrix(rows.X)
+    X = scipy.sparse.csr_matrix((narrow.data, narrow.indices, narrow.indptr), shape=(narrow.shape[0], width))
     names = [*rows.names, *(f"feature {number + first}" for number in range(given, width))]
-    return replace(rows, X=_compact(X), names=names)
+    return replace(rows, X=X, names=names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
@@ -130,6 +131,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             parser.error(f"{word} is not an option{_suggest(word, known)}")
     options = parser.parse_args(rest)
     options.command = command
+    options.line = shlex.join(["rankwise", *arguments])
     return options
 
 

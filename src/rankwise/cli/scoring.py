@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.cli.inputs import Rows, SavedModel
+from rankwise.cli.inputs import Rows
+from rankwise.cli.models import SavedModel
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import predict_scores
 

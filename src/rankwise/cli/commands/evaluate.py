@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.cli.inputs import Rows, fit_columns, read_model, read_rows
+from rankwise.cli.inputs import Rows, read_rows
+from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import check_target, output_stream
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.cli.scoring import score

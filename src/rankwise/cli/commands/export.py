@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import rankwise
-from rankwise.cli.inputs import read_model
+from rankwise.cli.models import read_model
 from rankwise.cli.outputs import check_target, output_stream
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.model_view import Doubles, ModelView

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
+import scipy.sparse
+
 import rankwise
 from rankwise.cli.choosing import Choice, choose
-from rankwise.cli.inputs import Rows, read_rows, widen
+from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
 from rankwise.cli.outputs import check_target, output_stream
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.exceptions import InvalidInputError
@@ -30,11 +31,12 @@ def run(options: argparse.Namespace) -> int:
     train, valid = read_train_and_valid(options)
     choice = choose(train, valid, options)
     notes = {
-        "command": shlex.join(["rankwise", *sys.argv[1:]]),
+        "command": options.line,
         "train": train.describe(),
         "valid": None if valid is None else valid.describe(),
         "feature_names": train.names if train.first_column is None else None,
         "first_column": train.first_column,
+        "is_dense": not scipy.sparse.issparse(train.X),
         **choice_json(choice),
     }
     with output_stream(options.output) as stream:
@@ -66,10 +68,12 @@ def run(options: argparse.Namespace) -> int:
 def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:
     """Read the files that `fit` and `select` name; both get the same columns."""
     train = read_rows(options.data, options)
+    is_dense = pays_as_array(train.X)
     if options.valid is None:
-        return train, None
+        return stored(train, is_dense=is_dense), None
     valid = read_rows(options.valid, options, first_column=train.first_column)
-    return _same_columns(train, valid)
+    train, valid = _same_columns(train, valid)
+    return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)
 
 
 def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:

@@ -75,7 +75,7 @@ def _as_json(summary: DataSummary) -> dict[str, Any]:
 
 
 def _inspect_model(path: str, *, as_json: bool) -> int:
-    from rankwise.cli.inputs import read_model  # noqa: PLC0415
+    from rankwise.cli.models import read_model  # noqa: PLC0415
     from rankwise.persistence import read_header  # noqa: PLC0415
     from rankwise.report.model_view import ModelView  # noqa: PLC0415
 

@@ -6,7 +6,8 @@ import argparse
 
 import numpy as np
 
-from rankwise.cli.inputs import fit_columns, read_model, read_rows
+from rankwise.cli.inputs import read_rows
+from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import check_target, output_stream
 from rankwise.cli.printing import show_warnings
 from rankwise.cli.scoring import score

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import shlex
-import sys
 from pathlib import Path
 
-from rankwise.cli.inputs import fit_columns, read_model, read_rows
+from rankwise.cli.inputs import read_rows
+from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import check_target, output_stream
 from rankwise.cli.printing import print_facts, show_warnings
 from rankwise.report import Report
@@ -21,20 +20,22 @@ def run(options: argparse.Namespace) -> int:
     show_warnings()
     saved = read_model(options.model)
     rows = fit_columns(read_rows(options.data, options, first_column=saved.notes.get("first_column")), saved)
-    commands = [saved.notes.get("command"), shlex.join(["rankwise", *sys.argv[1:]])]
+    commands = [saved.notes.get("command"), options.line]
     settings = {
         key: saved.notes[name]
         for key, name in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric"))
         if saved.notes.get(name)
     }
     metrics = None if options.metrics is None else [name.strip() for name in options.metrics.split(",")]
+    # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
+    decided = slice(None) if rows.magnitude is None else rows.magnitude > 0
     report = Report(
         saved.model,
         rows.X,
         rows.y,
         rows.qid,
-        pairs=rows.pairs,
-        weight=rows.weight,
+        pairs=None if rows.pairs is None else rows.pairs[decided],
+        weight=None if rows.weight is None else rows.weight[decided],
         metrics=metrics,
         feature_names=saved.names(rows),
         title=options.title or f"{Path(options.model).name} on {Path(options.data[0]).name}",
