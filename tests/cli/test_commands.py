@@ -9,9 +9,11 @@ import pytest
 
 import rankwise
 from command_line import call, call_json, duels
+from rankwise.cli.commands import inspect as inspect_command
 from rankwise.data import load_svmlight
 from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
 from rankwise.persistence import read_header
+from rankwise.persistence.container import MAGIC
 
 
 def read(path):
@@ -25,7 +27,11 @@ def test_fit_chooses_what_the_library_would(capsys, searches, tmp_path):
     )
     assert said["metric"] == "ndcg@10"
     values = {(one["method"], one["scaling"]): one["value"] for one in said["tried"]}
-    assert {method for method, _ in values} == {"rls", "svm", "svm-squared"}
+    methods = [one["method"] for one in said["tried"]]
+    assert methods[:5] == ["rls", "rls", "rls", "rls", "svm-squared"]
+    # The plain hinge is tried where the squared one is the best so far.
+    squared_is_best = said["tried"][4]["value"] > max(one["value"] for one in said["tried"][:4])
+    assert methods[5:] == (["svm"] if squared_is_best else [])
     assert {scaling for _, scaling in values} >= {"none", "standard", "query-minmax", "query-standard"}
     chosen = [one for one in said["tried"] if one["chosen"]]
     assert len(chosen) == 1
@@ -192,6 +198,10 @@ def test_inspecting_data_counts_what_is_there(capsys, tmp_path):
     code, out, _ = call(capsys, "inspect", data)
     assert code == 0
     assert "1 of 2 queries have no two rows with different labels" in out
+
+
+def test_a_model_file_begins_as_inspect_expects():
+    assert MAGIC == inspect_command._MODEL
 
 
 def test_inspecting_a_model_tells_how_it_was_made(capsys, searches):

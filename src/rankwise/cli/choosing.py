@@ -1,7 +1,7 @@
 """Choosing everything: a scaling, a method and its regularisation, judged by held-out queries.
 
-First the scalings are compared by RankRLS, which searches all its alphas and iterations in one run; then the other
-methods try the best scaling. Of equally good candidates the simpler one stays.
+First the scalings are compared by RankRLS, which searches all its alphas and iterations in one run; then RankSVM tries
+the best scaling, with squared hinge and, if that helps, with hinge. Of equally good candidates the simpler one stays.
 """
 
 from __future__ import annotations
@@ -111,8 +111,12 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         first = _METHODS_OF_SCALING[options.method]
         for scaling in _scalings(train, options):
             attempt(scaling, first)
-        for method in _other_methods(train, options):
-            attempt(_best(tried, metric).scaling, method)
+        if _may_try_margins(train, options):
+            scaling = _best(tried, metric).scaling
+            attempt(scaling, "svm-squared")
+            # The plain hinge costs several times as much; it is worth trying where margins help at all.
+            if _best(tried, metric).method == "svm-squared":
+                attempt(scaling, "svm")
     best = _best(tried, metric)
     judged_by = f"{valid.source}" if valid is not None else str(getattr(best.ranker, "cv_", "held-out rows"))
     return Choice(tried, best, metric, judged_by)
@@ -166,10 +170,8 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     return [*plain, "query-minmax", "query-standard"]
 
 
-def _other_methods(train: Rows, options: argparse.Namespace) -> list[str]:
-    if options.method != "auto" or train.pairs is not None or options.alpha or _size(train.X) > _MUCH:
-        return []
-    return ["svm", "svm-squared"]
+def _may_try_margins(train: Rows, options: argparse.Namespace) -> bool:
+    return options.method == "auto" and train.pairs is None and not options.alpha and _size(train.X) <= _MUCH
 
 
 def _scaler(name: str, X: Any) -> Any:

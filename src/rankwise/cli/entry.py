@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
 from rankwise.cli.printing import complain
 from rankwise.exceptions import InvalidInputError, RankwiseError
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     try:
         options = parse(sys.argv[1:] if argv is None else list(argv))
-        _check_sources(options)
+        _check_files(options)
         code: int = import_module(f"rankwise.cli.commands.{options.command}").run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
@@ -60,8 +61,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _check_sources(options: argparse.Namespace) -> None:
-    """Say at once, before anything is imported, that a file to read is not there."""
+def _check_files(options: argparse.Namespace) -> None:
+    """Say at once, before anything is imported, that a file is not there, or is there already."""
     named: list[str] = []
     for option in ("model", "data", "valid", "against", "items"):
         value = getattr(options, option, None)
@@ -71,6 +72,8 @@ def _check_sources(options: argparse.Namespace) -> None:
     for path in named:
         if path != "-" and not glob.has_magic(path):
             Path(path).stat()
+    for option in () if options.command in {"convert", "demo"} else ("output", "plot", "per_query"):
+        check_target(getattr(options, option, None), force=getattr(options, "force", False))
 
 
 def _remedy(error: OSError) -> str:

@@ -15,13 +15,13 @@ from rankwise.replacing import replacing
 __all__ = ["check_target", "output_stream"]
 
 
-def check_target(target: str | None, *, force: bool, what: str, is_store: bool = False) -> None:
+def check_target(target: str | None, *, force: bool, is_store: bool = False) -> None:
     """Refuse a target before any work is done: one that is there already, or whose folder is not."""
     if target is None or target == "-":
         return
     path = Path(target)
     if path.is_dir() and not is_store:
-        raise InvalidInputError(f"{target} is a folder.", f"name a file for {what}.")
+        raise InvalidInputError(f"{target} is a folder.", "name a file.")
     if path.exists() and not force:
         raise InvalidInputError(
             f"{target} is already there, and was left as it is.",

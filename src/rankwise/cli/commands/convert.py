@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
             "Preferences are not converted.", "convert the table of items, without --items."
         )
     target = kind_of(options.output)
-    check_target(options.output, force=options.force, what="the rows", is_store=target == "store")
+    check_target(options.output, force=options.force, is_store=target == "store")
     source = kind_of(options.data[0], options.format)
     if target == "store" and source == "text":
         # Block by block: neither need fit in memory.

@@ -28,7 +28,7 @@ def run(options: argparse.Namespace) -> int:
             raise InvalidInputError(f"{folder} is a file.", "name a folder for the data.")
         for name in _PARTS:
             if folder.is_dir():
-                check_target(str(folder / name), force=options.force, what="the data")
+                check_target(str(folder / name), force=options.force)
         folder.mkdir(parents=True, exist_ok=True)
         _write_parts(folder)
         print_facts({"wrote": ", ".join(str(folder / name) for name in _PARTS)})

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.models import fit_columns, read_model
-from rankwise.cli.outputs import check_target, output_stream
+from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.cli.scoring import score
 from rankwise.data.summary import is_graded
@@ -44,7 +44,6 @@ _WITH_CONVENTION = ("ndcg", "map", "precision", "mean_ndcg")
 
 def run(options: argparse.Namespace) -> int:
     """Judge one model, or several on the same rows."""
-    check_target(options.per_query, force=options.force, what="the figures of the queries")
     show_warnings()
     if not 0 < options.level < 1:
         raise InvalidInputError(f"--level {options.level} is not between 0 and 1.", "use 0.95.")

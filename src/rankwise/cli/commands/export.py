@@ -11,7 +11,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 
 import rankwise
 from rankwise.cli.models import read_model
-from rankwise.cli.outputs import check_target, output_stream
+from rankwise.cli.outputs import output_stream
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.model_view import Doubles, ModelView
 
@@ -20,7 +20,6 @@ __all__ = ["fold", "run"]
 
 def run(options: argparse.Namespace) -> int:
     """Write the weights, with the scaling folded in."""
-    check_target(options.output, force=options.force, what="the weights")
     saved = read_model(options.model)
     view = ModelView.of(saved.model)
     if view.weights is None:

@@ -13,7 +13,7 @@ import scipy.sparse
 import rankwise
 from rankwise.cli.choosing import Choice, choose
 from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
-from rankwise.cli.outputs import check_target, output_stream
+from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.exceptions import InvalidInputError
 from rankwise.persistence import save
@@ -25,7 +25,6 @@ def run(options: argparse.Namespace) -> int:
     """Fit and save."""
     if options.output is None:
         raise InvalidInputError("Nothing says where the model goes.", "add -o model.rw.")
-    check_target(options.output, force=options.force, what="the model")
     show_warnings()
     start = time.perf_counter()
     train, valid = read_train_and_valid(options)

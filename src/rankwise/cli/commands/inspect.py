@@ -14,6 +14,9 @@ from rankwise.data.summary import DataSummary, summarise
 
 __all__ = ["run"]
 
+# How a model file begins; written down here because looking at data should not import every estimator.
+_MODEL = b"RANKWISE"
+
 
 def run(options: argparse.Namespace) -> int:
     """Tell models from data, and look."""
@@ -60,12 +63,10 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _is_model(path: str) -> bool:
-    from rankwise.persistence.container import MAGIC  # noqa: PLC0415
-
     if path == "-" or not Path(path).is_file():
         return False
     with Path(path).open("rb") as stream:
-        return stream.read(len(MAGIC)) == MAGIC
+        return stream.read(len(_MODEL)) == _MODEL
 
 
 def _as_json(summary: DataSummary) -> dict[str, Any]:

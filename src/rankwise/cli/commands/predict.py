@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.models import fit_columns, read_model
-from rankwise.cli.outputs import check_target, output_stream
+from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import show_warnings
 from rankwise.cli.scoring import score
 
@@ -19,7 +19,6 @@ _LINES_AT_ONCE = 65536
 
 def run(options: argparse.Namespace) -> int:
     """Score rows and write the scores."""
-    check_target(options.output, force=options.force, what="the scores")
     show_warnings()
     saved = read_model(options.model)
     rows = read_rows(options.data, options, needs_labels=False, first_column=saved.notes.get("first_column"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.models import fit_columns, read_model
-from rankwise.cli.outputs import check_target, output_stream
+from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, show_warnings
 from rankwise.report import Report
 
@@ -16,7 +16,6 @@ __all__ = ["run"]
 
 def run(options: argparse.Namespace) -> int:
     """Judge the model and write the page."""
-    check_target(options.output, force=options.force, what="the page")
     show_warnings()
     saved = read_model(options.model)
     rows = fit_columns(read_rows(options.data, options, first_column=saved.notes.get("first_column")), saved)

@@ -11,7 +11,6 @@ import numpy as np
 
 from rankwise.cli.choosing import choose
 from rankwise.cli.commands.fit import choice_json, chosen_facts, print_tried, read_train_and_valid
-from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.charts import alpha_name
@@ -26,7 +25,6 @@ _PICTURES = (".png", ".svg", ".pdf")
 
 def run(options: argparse.Namespace) -> int:
     """Choose, and show from what."""
-    check_target(options.plot, force=options.force, what="the picture")
     if options.plot is not None and Path(options.plot).suffix.lower() not in _PICTURES:
         raise InvalidInputError(
             f"{options.plot} is no kind of picture that can be drawn.",
