@@ -343,7 +343,7 @@ private:
         int64_t n_rows = rows(), n_entries = values.size();
         for (int t = 0; t < n_parts; ++t) {
             const Part<Value>& part = parts_[static_cast<std::size_t>(t)];
-            if (part.rows > 0) {
+            if (part.first_row_at >= 0) {
                 if (has_rows_ && part.has_qid != has_qid_)
                     return {has_qid_ ? Problem::qid_missing : Problem::qid_unexpected, part.first_row_at, 0};
                 has_rows_ = true;

@@ -7,11 +7,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
 from rankwise import _core
 from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.data.mapped import MappedMatrix, gather_rows
 from rankwise.design import fused, gram
+from rankwise.design.operator import OperatorDesign
 from rankwise.design.protocol import Floats, RowIndex, accepted_dtype
 from rankwise.design.row_order import in_row_order
 
@@ -139,10 +141,12 @@ class CsrDesign:
         _core.csr_squared_norms(*self.arrays, weights, out, self._threads(), self.window)
         return out
 
-    def rows(self, index: RowIndex) -> CsrDesign:
-        """Return the design of a subset of rows."""
+    def rows(self, index: RowIndex) -> CsrDesign | OperatorDesign:
+        """Return the design of a subset of rows; of a matrix on disk, many rows stay there."""
         chosen = np.asarray(index)
         rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        if self.window and int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
+            return OperatorDesign(self._selection(rows), self.n_threads)
         return CsrDesign(self._take(rows), self.n_threads)
 
     def matrix(self) -> Any:
@@ -155,6 +159,25 @@ class CsrDesign:
             return self.matrix()[rows]
         # SciPy would first bring all column numbers to the type of the row pointers.
         return sp.csr_matrix(gather_rows(self.arrays, rows), shape=(rows.size, self.shape[1]))
+
+    def _selection(self, rows: npt.NDArray[np.int64]) -> LinearOperator:
+        """Return products with some rows, which are read a block at a time."""
+        step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
+        parts = [slice(first, first + step) for first in range(0, rows.size, step)]
+
+        def dot(v: Floats) -> Floats:
+            return np.concatenate(
+                [CsrDesign(self._take(rows[part]), self._threads()).dot(v) for part in parts]
+            )
+
+        def tdot(u: Floats) -> Floats:
+            total = np.zeros((self.shape[1], *u.shape[1:]))
+            for part in parts:
+                total += CsrDesign(self._take(rows[part]), self._threads()).tdot(u[part])
+            return total
+
+        shape = (rows.size, self.shape[1])
+        return LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
 
     def row_lengths(self) -> npt.NDArray[Any]:
         """Return the number of stored values of each row."""
