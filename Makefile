@@ -40,6 +40,7 @@ $(OLDEST)/.installed: constraints-oldest.txt $(NATIVE) build/modules.txt
 
 demo: $(VENV)/.runtime
 	$(BIN)/python examples/demo.py
+	$(BIN)/python -m rankwise demo
 
 test: lint
 	$(BIN)/python -m pytest -m "not long"

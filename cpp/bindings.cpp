@@ -8,4 +8,6 @@ NB_MODULE(_core, m) {
     bind_order_statistics(m);
     bind_preferences(m);
     bind_products(m);
+    bind_store(m);
+    bind_svmlight(m);
 }

@@ -8,3 +8,5 @@ void bind_metrics(nanobind::module_& m);
 void bind_order_statistics(nanobind::module_& m);
 void bind_preferences(nanobind::module_& m);
 void bind_products(nanobind::module_& m);
+void bind_store(nanobind::module_& m);
+void bind_svmlight(nanobind::module_& m);

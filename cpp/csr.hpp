@@ -12,6 +12,7 @@
 
 #include "buffer.hpp"
 #include "parallel.hpp"
+#include "read_ahead.hpp"
 
 namespace rankwise {
 
@@ -24,6 +25,7 @@ struct Csr {
     const Value* values;
     const Column* ids;
     const Offset* start;
+    int64_t window = 0;  // non-zeros to ask for ahead where the arrays are mapped from disk
 };
 
 // Columns may be renamed: column j of the caller is called rank[j] inside; null where the names are the caller's.
@@ -60,6 +62,16 @@ std::vector<int64_t> split_rows(const Offset* start, int64_t rows, int n_threads
         cuts[static_cast<std::size_t>(t)] = low;
     }
     return cuts;
+}
+
+// Calls work(i) for the rows [first, last), which are asked for ahead of time.
+template <typename Matrix, typename Work>
+inline void walk_rows(const Matrix& X, int64_t first, int64_t last, Work&& work) {
+    ReadAhead<Matrix> ahead(X, static_cast<int64_t>(X.start[first]), static_cast<int64_t>(X.start[last]));
+    for (int64_t i = first; i < last; ++i) {
+        ahead.reach(static_cast<int64_t>(X.start[i]));
+        work(i);
+    }
 }
 
 // out[c] = x_i . v_c for K packed vectors.
@@ -191,10 +203,10 @@ void dot(const Matrix& X, Rank rank, const double* V, int64_t k, double* F, int 
         if (rank || K != 1 || k != 1) v = (packed = pack<K>(V, X.columns, k, first, width, rank)).get();
         run_threads(n_threads, [&](int t) {
             double f[K];
-            for (int64_t i = cuts[t]; i < cuts[t + 1]; ++i) {
+            walk_rows(X, cuts[t], cuts[t + 1], [&](int64_t i) {
                 row_dot<K>(X, i, v, f);
                 for (int64_t c = 0; c < width; ++c) F[i * k + first + c] = f[c];
-            }
+            });
         });
     });
 }
@@ -209,10 +221,10 @@ void transposed_dot(const Matrix& X, Rank rank, const double* U, int64_t k, doub
         run_threads(n_threads, [&](int t) {
             double* mine = g.open(t);
             double u[K] = {};
-            for (int64_t i = cuts[t]; i < cuts[t + 1]; ++i) {
+            walk_rows(X, cuts[t], cuts[t + 1], [&](int64_t i) {
                 for (int64_t c = 0; c < width; ++c) u[c] = U[i * k + first + c];
                 row_scatter<K>(X, i, u, mine);
-            }
+            });
         });
         unpack_sum<K>(g, G, X.columns, k, first, width, rank, n_threads);
     });
@@ -245,7 +257,7 @@ void squared_norms(const Matrix& X, const double* weight, double* out, int n_thr
     run_threads(n_threads, [&](int t) {
         double* mine = g.open(t);
         RowSquares squares(X.columns);
-        for (int64_t i = cuts[t]; i < cuts[t + 1]; ++i) squares.add(X, i, weight[i], mine);
+        walk_rows(X, cuts[t], cuts[t + 1], [&](int64_t i) { squares.add(X, i, weight[i], mine); });
     });
     unpack_sum<1>(g, out, X.columns, 1, 0, 1, nullptr, n_threads);
 }

@@ -64,9 +64,15 @@ private:
         double* g = g_.open(t);
         double* S = S_.open(t);
         std::vector<double> f, segment_sum, segment_shift;
-        for (int64_t chunk = first_chunk(t); chunk < first_chunk(t + 1); ++chunk) {
+        const int64_t* order = panel_.blocks.order;
+        const int64_t first = first_chunk(t), last = first_chunk(t + 1);
+        if (first == last) return;
+        // A matrix on disk is walked in the order of its rows, but for those of a query.
+        ReadAhead<Matrix> ahead(X_, static_cast<int64_t>(X_.start[order[plan_.chunk_start[first]]]),
+                                static_cast<int64_t>(X_.start[order[plan_.chunk_start[last] - 1] + 1]));
+        for (int64_t chunk = first; chunk < last; ++chunk) {
             const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
-            const int64_t* order = panel_.blocks.order;
+            ahead.reach(static_cast<int64_t>(X_.start[order[from]]));
             f.resize(std::max(f.size(), static_cast<std::size_t>((to - from) * K)));
             for (int64_t p = from; p < to; ++p) row_dot<K>(X_, order[p], v_, f.data() + (p - from) * K);
             if (plan_.chunk_large[chunk] >= 0)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import pairwise, permutations
 
 import numpy as np
@@ -290,3 +292,74 @@ def smoothed_hinge_of_pairs(scores, violated, weights, delta, margin=1.0):
     loss = np.where(t <= delta, t**2 / (2 * delta), t - delta / 2)
     value = float(np.sum(np.where(violated, weights * loss, 0.0)))
     return value, slope.sum(axis=0) - slope.sum(axis=1), margin * float(slope.sum())
+
+
+# --- svmlight text: a line at a time, numbers as exact fractions ---------------------------------------------
+
+
+def nearest_float32(text):
+    """The float32 nearest to a decimal number, ties to even; float() alone would round twice."""
+    exact = Fraction(text)
+    with np.errstate(over="ignore"):
+        guess = np.float32(float(exact))
+    around = [np.nextafter(guess, np.float32(-np.inf)), guess, np.nextafter(guess, np.float32(np.inf))]
+    finite = [value for value in around if np.isfinite(value)]
+    return min(
+        finite, key=lambda value: (abs(Fraction(float(value)) - exact), int(value.view(np.uint32)) & 1)
+    )
+
+
+def parse_svmlight(text, *, zero_based="auto", missing="error", dtype=np.float64):
+    """Read text that is well formed: rows as lists of (column, value), labels, ids as text or None."""
+    rows, labels, ids = [], [], []
+    for line in text.decode("utf-8", "surrogateescape").split("\n"):
+        label, *tokens = line.partition("#")[0].split() or [None]
+        if label is None:
+            continue
+        labels.append(float(label))
+        ids.append(tokens.pop(0)[4:] if tokens and tokens[0].startswith("qid:") else None)
+        row = []
+        for token in tokens:
+            column, _, value = token.partition(":")
+            if value.lower().lstrip("-+") in {"nan", "null"}:
+                assert missing != "error"
+                row.append((int(column), np.nan if missing == "nan" else None))
+            elif dtype == np.float32:
+                sign = -1 if value.startswith("-") else 1
+                row.append((int(column), np.copysign(nearest_float32(value), np.float32(sign))))
+            else:
+                row.append((int(column), float(value)))
+        rows.append(sorted(row))
+    columns = [column for row in rows for column, _ in row]
+    if zero_based == "auto":
+        zero_based = 0 in columns
+    base = 0 if zero_based else 1
+    rows = [[(column - base, value) for column, value in row if value is not None] for row in rows]
+    n_columns = max((column - base + 1 for column in columns), default=0)
+    return rows, labels, ids if ids and ids[0] is not None else None, n_columns
+
+
+def scaled_in_queries(X, qid, method):
+    """Every column of every query on its own, value by value; NaN takes no part."""
+    X = np.asarray(X, dtype=float)
+    out = np.full(X.shape, np.nan)
+    for query in dict.fromkeys(qid):
+        rows = [row for row, other in enumerate(qid) if other == query]
+        for column in range(X.shape[1]):
+            known = [row for row in rows if not math.isnan(X[row, column])]
+            values = [float(X[row, column]) for row in known]
+            mean = math.fsum(value / len(values) for value in values)
+            for row, value in zip(known, values, strict=True):
+                if max(values) == min(values):
+                    scaled = 0.0
+                elif method == "minmax":
+                    scaled = (value / 2 - min(values) / 2) / (max(values) / 2 - min(values) / 2)
+                elif method == "standard":
+                    variance = math.fsum((other - mean) ** 2 for other in values) / len(values)
+                    scaled = (value - mean) / math.sqrt(variance)
+                else:
+                    below = sum(other < value for other in values)
+                    equal = sum(other == value for other in values)
+                    scaled = (below + (equal - 1) / 2) / (len(values) - 1)
+                out[row, column] = scaled
+    return out

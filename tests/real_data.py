@@ -27,10 +27,10 @@ def housing():
     return table[:, :-1], table[:, -1]
 
 
-def ohsumed():
+def ohsumed(variant="QueryLevelNorm"):
     """Features, labels and query ids of all five parts."""
     rows = []
-    for part in sorted(Path(ROOT, "OHSUMED", "QueryLevelNorm").glob("S*.txt.gz")):
+    for part in sorted(Path(ROOT, "OHSUMED", variant).glob("S*.txt.gz")):
         with gzip.open(part, "rt") as text:
             rows += [re.split(r"[\s:]+", line.partition("#")[0].strip()) for line in text]
     y = np.array([row[0] for row in rows], float)

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.model_selection import PreferenceKFold
+from rankwise.model_selection import PreferenceKFold, QueryKFold
 
 
 def draw(seed, rows=40, n_pairs=300):
@@ -100,3 +100,15 @@ def test_refusals_say_what_is_wrong_and_what_to_do(options, pairs, error, messag
     with pytest.raises(error, match=message) as caught:
         list(PreferenceKFold(**options).split(pairs))
     assert "Hint: " in str(caught.value)
+
+
+def test_errors_speak_of_the_argument_that_was_passed():
+    pairs, _ = draw(1)
+    with pytest.raises(
+        InvalidInputError, match=r"groups has 3 entries, but pairs has \d+ rows.*gives the group"
+    ):
+        list(PreferenceKFold(2, by="groups").split(pairs, groups=[1, 2, 3]))
+    with pytest.raises(InvalidInputError, match="groups is missing"):
+        list(PreferenceKFold(2, by="groups").split(pairs, groups=[None] * len(pairs)))
+    with pytest.raises(InvalidInputError, match="groups has 2 entries, but X has 3 rows"):
+        list(QueryKFold(2).split([[1], [2], [3]], groups=[1, 2]))

@@ -1,6 +1,9 @@
 """What the README shows must run as it stands."""
 
 import re
+import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 README = Path(__file__).parents[1] / "README.md"
@@ -13,3 +16,23 @@ def test_the_examples_run():
     for block in blocks:
         exec(compile(block, str(README), "exec"), namespace)
     assert namespace["model"].alpha_ > 0
+
+
+def test_a_newcomers_first_commands_work_as_they_stand(tmp_path):
+    (block,) = re.findall(r"```console\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+    commands = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+    assert len(commands) == 6
+    for command in commands:
+        program, *arguments = shlex.split(command)
+        assert program == "rankwise"
+        done = subprocess.run(
+            [sys.executable, "-m", program, *arguments],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+    assert len((tmp_path / "scores.txt").read_text().split()) == 1200
+    assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")

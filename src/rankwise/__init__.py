@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rankwise.estimators.rank_rls_cv import RankRLSCV
     from rankwise.estimators.rank_svm import RankSVM
     from rankwise.estimators.rank_svm_cv import RankSVMCV
+    from rankwise.persistence import load, save
 
 __all__ = [
     "KernelRankRLS",
@@ -24,6 +25,8 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "__version__",
+    "load",
+    "save",
 ]
 
 __version__ = "0.1.0.dev0"
@@ -36,6 +39,8 @@ _HOMES = {
     "RankRLSCV": "rankwise.estimators.rank_rls_cv",
     "RankSVM": "rankwise.estimators.rank_svm",
     "RankSVMCV": "rankwise.estimators.rank_svm_cv",
+    "load": "rankwise.persistence",
+    "save": "rankwise.persistence",
 }
 
 

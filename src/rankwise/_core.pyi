@@ -163,6 +163,7 @@ def csr_dot(
     V: _Doubles,
     out: _Doubles,
     n_threads: int,
+    window: int = 0,
 ) -> None: ...
 def csr_transposed_dot(
     values: npt.NDArray[Any],
@@ -172,6 +173,7 @@ def csr_transposed_dot(
     U: _Doubles,
     out: _Doubles,
     n_threads: int,
+    window: int = 0,
 ) -> None: ...
 def csr_fused(
     values: npt.NDArray[Any],
@@ -184,6 +186,7 @@ def csr_fused(
     V: _Doubles,
     out: _Doubles,
     n_threads: int,
+    window: int = 0,
 ) -> None: ...
 def csr_squared_norms(
     values: npt.NDArray[Any],
@@ -192,6 +195,7 @@ def csr_squared_norms(
     weight: _Doubles,
     out: _Doubles,
     n_threads: int,
+    window: int = 0,
 ) -> None: ...
 def csr_gram_diagonal(
     values: npt.NDArray[Any],
@@ -263,3 +267,50 @@ def level_pair_scores(
     scores: _Doubles,
     n_threads: int,
 ) -> None: ...
+
+# ---- svmlight/LETOR text (cpp/svmlight.hpp, cpp/svmlight_writer.hpp)
+
+TEXT_PADDING: int
+
+class _TextRows:
+    rows: int
+    entries: int
+    has_qid: bool
+    last_run: int
+    smallest: int
+    largest: int
+    lines: int
+    def __init__(self) -> None: ...
+    def append(
+        self,
+        block: npt.NDArray[np.uint8],
+        size: int,
+        base: int,
+        base_is_sure: bool,
+        last_column: int,
+        missing: int,
+        n_threads: int,
+    ) -> tuple[int, int, int] | None: ...
+    def shift_columns(self, by: int, /) -> None: ...
+    def take(
+        self, n_rows: int
+    ) -> tuple[npt.NDArray[Any], _Levels, _Integers, _Doubles, _Integers, bytes, _Integers]: ...
+
+class TextRows32(_TextRows): ...
+class TextRows64(_TextRows): ...
+
+def write_svmlight(
+    values: npt.NDArray[Any],
+    columns: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    labels: _Doubles,
+    run_start: _Integers,
+    run_text: bytes,
+    run_text_end: _Integers,
+    base: int,
+    n_threads: int,
+) -> list[npt.NDArray[np.uint8]]: ...
+
+# ---- the store (cpp/checksum.hpp)
+
+def checksum(content: npt.NDArray[np.uint8]) -> int: ...

@@ -7,6 +7,7 @@ __all__ = [
     "MemoryLimitError",
     "MissingPackageError",
     "MissingQueriesError",
+    "ModelFileError",
     "NoPairsError",
     "RankwiseError",
     "UnsuitableSolverError",
@@ -56,3 +57,7 @@ class MemoryLimitError(RankwiseError, MemoryError):
 
 class MissingPackageError(RankwiseError, ImportError):
     """An optional package is needed for this, and not installed."""
+
+
+class ModelFileError(RankwiseError, ValueError):
+    """A model that cannot be written to a file, or a file that holds no model that can be read."""

@@ -21,7 +21,14 @@ from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import Metric, get_metric
 
-__all__ = ["PreferenceKFold", "QueryKFold", "RankingScorer", "cross_validate_ranker", "make_ranking_scorer"]
+__all__ = [
+    "PreferenceKFold",
+    "QueryKFold",
+    "RankingScorer",
+    "cross_validate_ranker",
+    "make_ranking_scorer",
+    "predict_scores",
+]
 
 Positions = npt.NDArray[np.int64]
 
@@ -60,7 +67,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         if groups is None:
             raise MissingQueriesError("QueryKFold got no query ids.", f"{_ROUTING_HINT}.")
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
-        queries = check_qid(groups, n_rows)
+        queries = check_qid(groups, n_rows, name="groups")
         if len(queries) < self.n_splits:
             raise InvalidInputError(
                 f"{len(queries)} queries cannot make {self.n_splits} folds.",
@@ -149,7 +156,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
                 raise InvalidInputError(
                     "by='groups' was asked, and no groups were given.", "pass groups= to split."
                 )
-            return check_qid(groups, ends.shape[0]).codes
+            return check_qid(groups, ends.shape[0], name="groups", what="group", beside="pairs").codes
         if self.by == "components":
             edges = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n_items, n_items))
             component: Positions = connected_components(edges, directed=False)[1][ends[:, 0]].astype(np.int64)
@@ -217,7 +224,7 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
             )
         metric: Metric = get_metric(self.metric)
         extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-        value = float(metric(y, estimator.predict(X), qid, **extra))
+        value = float(metric(y, predict_scores(estimator, X, qid), qid, **extra))
         return value if metric.greater_is_better else -value
 
 
@@ -238,6 +245,24 @@ def make_ranking_scorer(metric: str | Metric, *, global_ranking: bool = False) -
     """
     get_metric(metric)
     return RankingScorer(metric, global_ranking=global_ranking)
+
+
+def predict_scores(estimator: Any, X: Any, qid: Any = None) -> Any:
+    """Return the scores of rows by a ranker or a pipeline; steps that ask for `qid`, such as `QueryScaler`, get it.
+
+    scikit-learn's global configuration is left as it is.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+    X : array-like, sparse matrix or data frame of shape (rows, features)
+    qid : array-like of shape (rows,), optional
+    """
+    with sklearn.config_context(enable_metadata_routing=True):
+        wanted = qid is not None and hasattr(estimator, "get_metadata_routing")
+        if wanted and estimator.get_metadata_routing().consumes("predict", ["qid"]):
+            return estimator.predict(X, qid=qid)
+        return estimator.predict(X)
 
 
 def cross_validate_ranker(

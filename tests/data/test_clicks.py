@@ -68,7 +68,7 @@ BAD = [
     ({"position": ["top", 2, 1]}, "position must be numbers"),
     ({"clicked": [0, 2, 1]}, "clicked must be True or False"),
     ({"clicked": [0, 1]}, "clicked has 2 entries, but position has 3"),
-    ({"session": [1, 1]}, "qid has 2 entries"),
+    ({"session": [1, 1]}, "session has 2 entries, but position has"),
     ({"propensity": -1.0}, "is not an exponent"),
     ({"propensity": 1.0, "position": [0, 1, 0]}, "counted from 1"),
     ({"propensity": [0.5, 0.0, 1.0]}, "one probability above 0"),

@@ -127,9 +127,9 @@ def test_preferences_take_weights():
     ("pairs", "message"),
     [
         ([], "empty"),
-        ([(0, 3)], "from 0 to 3"),
-        ([(-1, 0)], "from -1"),
-        ([(1, 1)], "against itself"),
+        ([(0, 3)], "Pair 0 is .0, 3., but rows are numbered from 0 to 2"),
+        ([(-1, 0)], "Pair 0 is .-1, 0."),
+        ([(1, 1)], "Pair 0 prefers row 1 to itself"),
         ([(0.5, 1.0)], "integers"),
         ([0, 1], "shape"),
     ],

@@ -73,7 +73,7 @@ def pairs_from_clicks(
     """
     check_choice("against", against, ("above", "above_and_next", "all"))
     places = _check_column("position", position)
-    sessions = check_qid(session, places.size)
+    sessions = check_qid(session, places.size, name="session", what="session", beside="position")
     clicks = _check_clicks(clicked, places.size)
     entry_weight = _inverse_propensity(propensity, places, max_weight)
 

@@ -47,7 +47,7 @@ def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = No
 
     Pairs that come twice or contradict each other are legal: the first is weight, the second noise.
     """
-    edges = np.asarray(pairs)
+    edges = np.asarray(pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs)
     if edges.size == 0:
         raise NoPairsError(
             "The list of pairs is empty.", "pass at least one pair (winner, loser) of row numbers."

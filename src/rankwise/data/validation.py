@@ -110,36 +110,42 @@ def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDAr
     return np.ascontiguousarray(numbers)
 
 
-def check_qid(qid: Any, n_rows: int) -> Queries:
-    """Encode query ids; ``None`` means that all rows form one query."""
+def check_qid(qid: Any, n_rows: int, *, name: str = "qid", what: str = "query", beside: str = "X") -> Queries:
+    """Encode query ids; ``None`` means that all rows form one query.
+
+    Parameters
+    ----------
+    name, what, beside : str
+        For errors: the argument, what its ids stand for, and the argument that has as many rows.
+    """
     if qid is None:
         return one_query(n_rows)
     if not hasattr(qid, "__iter__"):
-        raise InvalidInputError(f"qid={qid!r} is a single value.", "pass one query id a row.")
+        raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id a row.")
     ids = _as_column(qid)
     if ids.ndim != 1:
         raise InvalidInputError(
-            f"qid must have one dimension, got an array of shape {ids.shape}.",
-            "pass one query id a row, for example df['query'].to_numpy().",
+            f"{name} must have one dimension, got an array of shape {ids.shape}.",
+            f"pass one {what} id a row, for example df['query'].to_numpy().",
         )
     if ids.shape[0] != n_rows:
         raise InvalidInputError(
-            f"qid has {ids.shape[0]} entries, but X has {n_rows} rows.",
-            "qid gives the query of each row (not the sizes of the groups), in the order of the rows.",
+            f"{name} has {ids.shape[0]} entries, but {beside} has {n_rows} rows.",
+            f"{name} gives the {what} of each row (not the sizes of the groups), in the order of the rows.",
         )
     missing = _missing(ids)
     if missing.any():
         raise InvalidInputError(
-            f"qid is missing (NaN or None) in {int(missing.sum())} of {n_rows} rows, first in row "
+            f"{name} is missing (NaN or None) in {int(missing.sum())} of {n_rows} rows, first in row "
             f"{int(np.argmax(missing))}.",
-            "give those rows a query id of their own, or drop them.",
+            f"give those rows a {what} id of their own, or drop them.",
         )
     try:
         return encode_queries(ids)
     except TypeError as error:
         raise InvalidInputError(
-            f"qid holds entries that cannot be compared or hashed ({error}).",
-            "use integers, strings or tuples as query ids.",
+            f"{name} holds entries that cannot be compared or hashed ({error}).",
+            f"use integers, strings or tuples as {what} ids.",
         ) from error
 
 

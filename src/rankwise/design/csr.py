@@ -7,11 +7,15 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
 from rankwise import _core
 from rankwise.blocks import Folds, QueryBlocks, as_table
+from rankwise.data.mapped import MappedMatrix, gather_rows
 from rankwise.design import fused, gram
+from rankwise.design.operator import OperatorDesign
 from rankwise.design.protocol import Floats, RowIndex, accepted_dtype
+from rankwise.design.row_order import in_row_order
 
 __all__ = ["CsrDesign"]
 
@@ -27,7 +31,11 @@ SPARSE_BLOCK = 1 << 20
 
 
 class CsrDesign:
-    """A SciPy CSR matrix as a design; columns need not be sorted, and may occur twice in a row."""
+    """A SciPy CSR matrix as a design; columns need not be sorted, and may occur twice in a row.
+
+    One that is mapped from a store is walked in the order of its rows and asked for ahead of time; nothing that
+    grows with its non-zeros is held in memory.
+    """
 
     kind = "csr"
 
@@ -44,13 +52,15 @@ class CsrDesign:
         self.dtype: np.dtype[Any] = values.dtype
         self.nnz = int(start[-1])
         self.reads = 0
+        # Non-zeros that products ask the disk for ahead; 0 in memory.
+        self.window = X.read_ahead if isinstance(X, MappedMatrix) else 0
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
         self.reads += 1
         table = as_table(v)
         out = np.empty((self.shape[0], table.shape[1]))
-        _core.csr_dot(*self.prepared, table, out, self._threads())
+        _core.csr_dot(*self.prepared, table, out, self._threads(), self.window)
         return out.reshape(self.shape[0], *v.shape[1:])
 
     def tdot(self, u: Floats) -> Floats:
@@ -58,7 +68,7 @@ class CsrDesign:
         self.reads += 1
         table = as_table(u)
         out = np.empty((self.shape[1], table.shape[1]))
-        _core.csr_transposed_dot(*self.prepared, table, out, self._threads())
+        _core.csr_transposed_dot(*self.prepared, table, out, self._threads(), self.window)
         return out.reshape(self.shape[1], *u.shape[1:])
 
     def gram_product(
@@ -96,6 +106,8 @@ class CsrDesign:
         """Return ``diag(X' L X)``."""
         self.reads += 1
         out = np.empty(self.shape[1])
+        if self.window:
+            blocks, _ = in_row_order(blocks)
         _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads())
         return out
 
@@ -104,12 +116,13 @@ class CsrDesign:
     ) -> Floats:
         """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column."""
         self.reads += 1
-        X = self.matrix()
         out = np.zeros(self.shape[1])
         step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
         for first in range(0, one.size, step):
             pairs = slice(first, first + step)
-            difference = X[one[pairs]].astype(np.float64) - X[other[pairs]].astype(np.float64)
+            difference = self._take(one[pairs]).astype(np.float64) - self._take(other[pairs]).astype(
+                np.float64
+            )
             weights = np.repeat(weight[pairs], np.diff(difference.indptr))
             out += np.bincount(
                 difference.indices, weights=weights * difference.data**2, minlength=self.shape[1]
@@ -125,16 +138,46 @@ class CsrDesign:
         self.reads += 1
         weights = np.ones(self.shape[0]) if weights is None else as_table(weights).ravel()
         out = np.empty(self.shape[1])
-        _core.csr_squared_norms(*self.arrays, weights, out, self._threads())
+        _core.csr_squared_norms(*self.arrays, weights, out, self._threads(), self.window)
         return out
 
-    def rows(self, index: RowIndex) -> CsrDesign:
-        """Return the design of a subset of rows."""
-        return CsrDesign(self.matrix()[index], self.n_threads)
+    def rows(self, index: RowIndex) -> CsrDesign | OperatorDesign:
+        """Return the design of a subset of rows; of a matrix on disk, many rows stay there."""
+        chosen = np.asarray(index)
+        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        if self.window and int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
+            return OperatorDesign(self._selection(rows), self.n_threads)
+        return CsrDesign(self._take(rows), self.n_threads)
 
     def matrix(self) -> Any:
         """Return the SciPy matrix; nothing is copied."""
         return sp.csr_matrix(self.arrays, shape=self.shape, copy=False)
+
+    def _take(self, rows: npt.NDArray[np.int64]) -> Any:
+        """Return some rows as a SciPy matrix in memory."""
+        if not self.window:
+            return self.matrix()[rows]
+        # SciPy would first bring all column numbers to the type of the row pointers.
+        return sp.csr_matrix(gather_rows(self.arrays, rows), shape=(rows.size, self.shape[1]))
+
+    def _selection(self, rows: npt.NDArray[np.int64]) -> LinearOperator:
+        """Return products with some rows, which are read a block at a time."""
+        step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
+        parts = [slice(first, first + step) for first in range(0, rows.size, step)]
+
+        def dot(v: Floats) -> Floats:
+            return np.concatenate(
+                [CsrDesign(self._take(rows[part]), self._threads()).dot(v) for part in parts]
+            )
+
+        def tdot(u: Floats) -> Floats:
+            total = np.zeros((self.shape[1], *u.shape[1:]))
+            for part in parts:
+                total += CsrDesign(self._take(rows[part]), self._threads()).tdot(u[part])
+            return total
+
+        shape = (rows.size, self.shape[1])
+        return LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
 
     def row_lengths(self) -> npt.NDArray[Any]:
         """Return the number of stored values of each row."""
@@ -147,13 +190,12 @@ class CsrDesign:
     def relabelling_pays(self) -> bool:
         """Whether many products would be faster with renamed columns."""
         # Not for ids that are mapped from disk: the copy would be in memory.
-        return self.nnz >= MANY_NONZEROS and not isinstance(self.arrays[1], np.memmap)
+        is_mapped = self.window > 0 or isinstance(self.arrays[1], np.memmap)
+        return self.nnz >= MANY_NONZEROS and not is_mapped
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
-        matrix = self.matrix()
-
         def fetch(first: int, last: int) -> Floats:
-            rows = matrix[blocks.order[first:last]]
+            rows = self._take(blocks.order[first:last])
             return np.asarray(rows.astype(np.float64).toarray(order="C"))
 
         return gram.CentredBlocks(fetch, blocks, self.shape[1], self.n_threads)
@@ -163,12 +205,11 @@ class CsrDesign:
         G = np.zeros((self.shape[1], self.shape[1]))
         degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
         weight = np.ones(blocks.order.size) if blocks.row_weight is None else blocks.row_weight
-        X = self.matrix()
         step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
         sums, segments = [], []
         for first in range(0, blocks.order.size, step):
             last = min(first + step, blocks.order.size)
-            rows = X[blocks.order[first:last]].astype(np.float64)
+            rows = self._take(blocks.order[first:last]).astype(np.float64)
             _add_squares(G, rows, (weight * degree)[first:last])
             low = int(np.searchsorted(blocks.segment_start, first, side="right")) - 1
             high = int(np.searchsorted(blocks.segment_start, last, side="left"))

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.blocks import Folds, QueryBlocks, as_table
+from rankwise.design.row_order import in_row_order, is_scattered
 
 if TYPE_CHECKING:
     from rankwise.design.csr import CsrDesign
@@ -63,7 +64,9 @@ class FusedProduct:
         table = as_table(v)
         out = np.empty_like(table)
         folds = None if self.folds is None else self.folds.compiled(held_out)
-        _core.csr_fused(*design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads)
+        _core.csr_fused(
+            *design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads, design.window
+        )
         return out.reshape(v.shape)
 
     def _segment_sums(self, blocks: QueryBlocks, chunks: Chunks) -> Floats:
@@ -83,9 +86,17 @@ class FusedProduct:
 def prepare(
     design: CsrDesign, blocks: QueryBlocks, folds: Folds | None, n_threads: int
 ) -> FusedProduct | None:
-    """Return the fused product, or None where a single query would keep the other threads waiting."""
+    """Return the fused product, or None.
+
+    None where a single query would keep the other threads waiting, and where chunks would be read from all over a
+    matrix on disk: two products in the order of its rows are faster then.
+    """
+    if design.window:
+        blocks, folds = in_row_order(blocks, folds)
     chunks = cut(blocks, design.row_lengths()[blocks.order], design.shape[1], n_threads)
-    return None if chunks is None else FusedProduct(design, blocks, folds, chunks, n_threads)
+    if chunks is None or (design.window and is_scattered(blocks.order, chunks.start)):
+        return None
+    return FusedProduct(design, blocks, folds, chunks, n_threads)
 
 
 def chunk_size(columns: int) -> int:

@@ -13,6 +13,8 @@ import scipy.stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+import rankwise
+from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
@@ -101,6 +103,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ]
         return float(np.mean(per_output))
 
+    def save(self, file: Any, *, notes: Mapping[str, Any] | None = None) -> None:
+        """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
+
+        Parameters
+        ----------
+        file : path or binary stream
+        notes : mapping, optional
+            Anything JSON can say, kept in the header beside the model.
+        """
+        # Files know every estimator, so they stand in a room above; the facade is the door to it.
+        rankwise.save(self, file, notes=notes)
+
     def _check_fit_input(
         self, X: Any, y: Any, qid: Any, sample_weight: Any
     ) -> tuple[Any, Floats, Queries, Floats | None]:
@@ -134,6 +148,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "dtype": (np.float64, np.float32),
             "reset": reset,
         }
+        if isinstance(X, MappedMatrix) and X.is_finite:
+            options["ensure_all_finite"] = (
+                False  # known since it was written; looking again is a pass over the disk
+            )
         if y is not None:
             options.update(multi_output=True, y_numeric=True, ensure_min_samples=2)
         try:

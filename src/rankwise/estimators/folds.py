@@ -56,7 +56,11 @@ def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[Lef
     cv = as_splitter(cv)
     if _is_splitter(cv):
         return _pairs_of_splitter(cv, data, groups), f"the test sets of {cv}"
-    unit = _same_rows(data) if groups is None else check_qid(groups, len(data.preferences)).codes
+    unit = (
+        _same_rows(data)
+        if groups is None
+        else check_qid(groups, len(data.preferences), name="groups", what="group", beside="pairs").codes
+    )
     what = "pairs" if groups is None else "groups"
     n_folds = _count(cv, int(unit.max()) + 1, what)
     return LeftOutPairs.from_folds(_deal(data, unit, n_folds, seed)), f"{n_folds} folds of {what}"
@@ -67,7 +71,7 @@ def groups_of_pairs(cv: str, data: PairData, groups: Any) -> tuple[Ints, str]:
     if cv == "leave-pair-out":
         group, what = _same_rows(data), "leave-pair-out over {} couples of rows"
     elif groups is not None:
-        group = check_qid(groups, len(data.preferences)).codes
+        group = check_qid(groups, len(data.preferences), name="groups", what="group", beside="pairs").codes
         what = "leave-query-out over {} groups of pairs"
     else:
         winner, loser = data.preferences.winner, data.preferences.loser

@@ -66,7 +66,7 @@ class KernelRanker(LinearRanker):
             check_precomputed(X)
         self.basis_ = choose_basis(self.basis, self.kernel_, X, self.random_state)
         rows = slice(None) if self.basis_ is None else self.basis_
-        self.X_fit_ = None if self.kernel_.is_precomputed else X[rows]
+        self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(X[rows])
         return KernelProblem(self.kernel_, X, self.basis_, MemoryBudget(self.memory_limit), design.n_threads)
 
     def _make_kernel(self, gamma: Any, X: Any, row_weight: Floats | None) -> Kernel:
@@ -91,3 +91,10 @@ class KernelRanker(LinearRanker):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
+
+
+def _contiguous(rows: Any) -> Any:
+    """Return rows that lie in memory as a file can hold them, so that a copy predicts the same bits."""
+    if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous and not rows.flags.f_contiguous:
+        return np.ascontiguousarray(rows)
+    return rows

@@ -6,8 +6,6 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
-import numpy as np
-
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.design import Design, as_design
 from rankwise.estimators.base import Ranker
@@ -43,9 +41,7 @@ class PreferenceRanker(Ranker):
         """
         scores = self.predict(X)
         _require_one_output(scores)
-        checked = check_pairs(pairs, scores.shape[0], weight=weight)
-        edges = np.column_stack([checked.winner, checked.loser])
-        return 1.0 - preference_error(scores, edges, checked.weight)
+        return 1.0 - preference_error(scores, pairs, weight)
 
     def predict_pairs(self, X_a: Any, X_b: Any) -> Floats:
         """Return how much each row of `X_a` is preferred to the same row of `X_b`.

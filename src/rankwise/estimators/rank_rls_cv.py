@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from numbers import Integral
 from typing import Any
 
@@ -137,6 +138,8 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
     >>> bool(model.best_score_ < 0.3)
     True
     """
+
+    _lanes: Sequence[Any] = ()  # the Krylov spaces of a fit; copies and files do not carry them
 
     def __init__(
         self,

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.data.validation import check_numbers, check_weights
-from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.data.preferences import check_pairs
+from rankwise.data.validation import check_numbers
 from rankwise.metrics.metric import Doubles
 from rankwise.metrics.pairwise import check_tie_cost
 
@@ -41,30 +41,10 @@ def preference_error(scores: Any, pairs: Any, weight: Any = None, *, ties: float
     """
     check_tie_cost(ties)
     column = check_numbers("scores", scores)
-    edges = np.asarray(pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs)
-    if edges.size == 0:
-        raise NoPairsError("the list of preferences is empty.", "pass at least one pair (winner, loser).")
-    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
-        raise InvalidInputError(
-            f"pairs must be integers of shape (preferences, 2), got {edges.dtype} of shape {edges.shape}.",
-            "pass the row numbers of winner and loser, for example np.column_stack([winners, losers]).",
-        )
-    if edges.min() < 0 or edges.max() >= column.shape[0]:
-        raise InvalidInputError(
-            f"pairs name rows from {edges.min()} to {edges.max()}, but scores have {column.shape[0]} rows.",
-            "rows are numbered from 0; map your own ids to row numbers first.",
-        )
-    itself = edges[:, 0] == edges[:, 1]
-    if itself.any():
-        raise InvalidInputError(
-            f"preference {int(np.argmax(itself))} sets row {edges[np.argmax(itself), 0]} against itself.",
-            "drop such pairs.",
-        )
-    winner, loser = column[edges[:, 0]], column[edges[:, 1]]
-    weights = check_weights(weight, edges.shape[0])
-    if weights is None:
-        weights = np.ones(edges.shape[0])
-    return contradicted(winner - loser, weights, float(ties)) / float(weights.sum())
+    checked = check_pairs(pairs, column.shape[0], weight=weight)
+    difference = column[checked.winner] - column[checked.loser]
+    weights = np.ones(len(checked)) if checked.weight is None else checked.weight
+    return contradicted(difference, weights, float(ties)) / float(weights.sum())
 
 
 def contradicted(difference: Doubles, weight: Doubles, tie_cost: float) -> float:

@@ -1,0 +1,87 @@
+// Rows as svmlight/LETOR text; numbers are the shortest decimals that read back to the same bits.
+#pragma once
+
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "csr.hpp"
+#include "growing.hpp"
+#include "parallel.hpp"
+
+namespace rankwise::text {
+
+// Row i belongs to the run r with run_start[r] <= i < run_start[r + 1]; without runs no qid is written.
+struct Ids {
+    int64_t runs;
+    const int64_t* run_start;
+    const int64_t* text_end;
+    const char* text;
+};
+
+namespace detail {
+
+constexpr int64_t longest_number = 32;
+constexpr int64_t longest_entry = 2 * longest_number;
+
+// The longest run of digits that a double holds exactly.
+template <typename Value>
+constexpr double exact_integers = 9007199254740992.0;
+template <>
+constexpr double exact_integers<float> = 16777216.0;
+
+template <typename Value>
+char* write_number(char* p, Value value) {
+    if (std::isnan(value)) return static_cast<char*>(std::memcpy(p, "NaN", 3)) + 3;
+    const auto whole = std::fabs(value) < exact_integers<Value> ? static_cast<int64_t>(value) : 0;
+    // Not for 0, whose sign an integer would lose.
+    if (whole != 0 && static_cast<Value>(whole) == value) return std::to_chars(p, p + longest_number, whole).ptr;
+    return std::to_chars(p, p + longest_number, value).ptr;
+}
+
+template <typename Matrix>
+void write_rows(const Matrix& X, const double* labels, const Ids& ids, int64_t base, int64_t from, int64_t to,
+                Growing<char>& out) {
+    int64_t run = ids.runs == 0 ? 0 : std::upper_bound(ids.run_start, ids.run_start + ids.runs, from) - ids.run_start - 1;
+    int64_t used = 0;
+    for (int64_t i = from; i < to; ++i) {
+        if (run + 1 < ids.runs && ids.run_start[run + 1] <= i) ++run;
+        const int64_t text_from = ids.runs == 0 || run == 0 ? 0 : ids.text_end[run - 1];
+        const int64_t id_length = ids.runs == 0 ? 0 : ids.text_end[run] - text_from;
+        out.resize(used + longest_entry + id_length + static_cast<int64_t>(X.start[i + 1] - X.start[i]) * longest_entry);
+        char* p = write_number(out.data() + used, labels[i]);
+        if (ids.runs > 0) {
+            std::memcpy(p, " qid:", 5);
+            std::memcpy(p + 5, ids.text + text_from, static_cast<std::size_t>(id_length));
+            p += 5 + id_length;
+        }
+        for (auto e = X.start[i]; e < X.start[i + 1]; ++e) {
+            *p++ = ' ';
+            p = std::to_chars(p, p + longest_number, static_cast<int64_t>(X.ids[e]) + base).ptr;
+            *p++ = ':';
+            p = write_number(p, X.values[e]);
+        }
+        *p++ = '\n';
+        used = p - out.data();
+    }
+    out.resize(used);
+}
+
+}  // namespace detail
+
+// The text of all rows, in one piece a thread.
+template <typename Matrix>
+std::vector<Growing<char>> write_rows(const Matrix& X, const double* labels, const Ids& ids, int64_t base, int n_threads) {
+    const auto cuts = split_rows(X.start, X.rows, n_threads);
+    std::vector<Growing<char>> pieces(static_cast<std::size_t>(n_threads));
+    run_threads(n_threads, [&](int t) {
+        const auto i = static_cast<std::size_t>(t);
+        detail::write_rows(X, labels, ids, base, cuts[i], cuts[i + 1], pieces[i]);
+    });
+    return pieces;
+}
+
+}  // namespace rankwise::text

@@ -1,0 +1,217 @@
+"""The arguments of every command."""
+
+from __future__ import annotations
+
+import argparse
+
+__all__ = ["ADD_ARGUMENTS", "SHELLS"]
+
+SCALINGS = ("auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank")
+METHODS = ("auto", "rls", "svm", "svm-squared", "kernel")
+SHELLS = ("bash", "zsh", "fish")
+
+
+def _reading(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("reading")
+    group.add_argument(
+        "--format", choices=("auto", "text", "table", "store"), default="auto",
+        help="svmlight/LETOR text, a table (Parquet, Arrow, Feather, CSV) or a store; by default told by the name",
+    )  # fmt: skip
+    group.add_argument(
+        "--label", default="label", metavar="COLUMN", help="tables: the column of labels (label)"
+    )
+    group.add_argument("--qid", default="qid", metavar="COLUMN", help="tables: the column of query ids (qid)")
+    group.add_argument(
+        "--features", metavar="A,B,...", help="tables: the columns to learn from; by default all numbers"
+    )
+    group.add_argument(
+        "--missing", choices=("error", "nan", "zero"), default="error",
+        help="what NULL and NaN mean: an error, missing, or 0",
+    )  # fmt: skip
+    group.add_argument(
+        "--items",
+        metavar="FILE",
+        help="a table of items; the data are then preferences: columns winner and loser",
+    )
+    group.add_argument("--item-id", default="id", metavar="COLUMN", help="the column of ids in --items (id)")
+    group.add_argument("--threads", type=_positive, metavar="N", help="threads to use; by default all")
+
+
+def _choosing(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("choosing (everything is chosen by itself, unless you say)")
+    group.add_argument(
+        "--valid",
+        action="append",
+        metavar="FILE",
+        help="rows that judge; without, folds of the training data",
+    )
+    group.add_argument(
+        "--metric", metavar="NAME", help="what to judge by, such as ndcg@10, map or pairwise_error"
+    )
+    group.add_argument(
+        "--method",
+        choices=METHODS,
+        default="auto",
+        help="least squares, hinge, squared hinge, or an RBF kernel",
+    )
+    group.add_argument(
+        "--scaling",
+        choices=SCALINGS,
+        default="auto",
+        help="how columns are scaled, all together or inside each query",
+    )
+    group.add_argument(
+        "--alpha", type=_number, action="append", metavar="A", help="regularisation; repeat it for a grid"
+    )
+    group.add_argument("--seed", type=int, default=0, metavar="N", help="seeds folds (0)")
+
+
+def _writing(parser: argparse.ArgumentParser, help_text: str, default: str | None = None) -> None:
+    parser.add_argument(
+        "-o", "--output", metavar="FILE", default=default, help=f"{help_text}; - is standard output"
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="replace a file that is already there")
+
+
+def _json(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+
+
+def _model_and_data(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model file that `rankwise fit` wrote")
+    parser.add_argument(
+        "data", metavar="DATA", nargs="+", help="files of rows, read one after the other; - is standard input"
+    )
+
+
+def _fit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="TRAIN", nargs="+", help="training files; - is standard input")
+    _writing(parser, "the model file")
+    _json(parser)
+    _choosing(parser)
+    _reading(parser)
+
+
+def _select(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="TRAIN", nargs="+", help="training files; - is standard input")
+    parser.add_argument(
+        "--plot", metavar="FILE", help="draw the surface into a .png, .svg or .pdf (needs matplotlib)"
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="replace a file that is already there")
+    _json(parser)
+    _choosing(parser)
+    _reading(parser)
+
+
+def _predict(parser: argparse.ArgumentParser) -> None:
+    _model_and_data(parser)
+    _writing(parser, "one score a line", default="-")
+    parser.add_argument(
+        "--ranks", action="store_true", help="write ranks inside each query instead: 1 is best"
+    )
+    _reading(parser)
+
+
+def _evaluate(parser: argparse.ArgumentParser) -> None:
+    _model_and_data(parser)
+    parser.add_argument(
+        "--against", action="append", metavar="MODEL", help="compare with another model; may be repeated"
+    )
+    parser.add_argument(
+        "--metrics", metavar="A,B,...", help="such as ndcg@10,map; by default all that fit the labels"
+    )
+    parser.add_argument(
+        "--convention", choices=("letor3", "letor4"), help="count as the scripts of the LETOR benchmarks do"
+    )
+    parser.add_argument(
+        "--per-query", metavar="FILE", help="write every query's figures as CSV; - is standard output"
+    )
+    parser.add_argument(
+        "--level", type=_number, default=0.95, metavar="P", help="confidence of the intervals (0.95)"
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="replace a file that is already there")
+    _json(parser)
+    _reading(parser)
+
+
+def _report(parser: argparse.ArgumentParser) -> None:
+    _model_and_data(parser)
+    _writing(parser, "the page (report.html)", default="report.html")
+    parser.add_argument(
+        "--metrics", metavar="A,B,...", help="such as ndcg@10,map; the page leads with the first"
+    )
+    parser.add_argument("--title", metavar="TEXT")
+    _reading(parser)
+
+
+def _export(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("model", metavar="MODEL", help="a model file that `rankwise fit` wrote")
+    parser.add_argument("--to", choices=("json",), default="json", help="json: the weights of a linear model")
+    _writing(parser, "where to write", default="-")
+
+
+def _convert(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "data", metavar="SOURCE", nargs="+", help="files to read, one after the other; - is standard input"
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="TARGET",
+        required=True,
+        help="its ending says what to write; - is text on standard output",
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="replace what is already there")
+    parser.add_argument("--regroup", action="store_true", help="stores: bring rows of a query together that do not stand so")
+    _reading(parser)
+
+
+def _inspect(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("data", metavar="FILE", nargs="+", help="a model file, or files of rows")
+    _json(parser)
+    _reading(parser)
+
+
+def _demo(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-o",
+        "--output",
+        metavar="FOLDER",
+        help="write made-up searches as train.txt, vali.txt and test.txt, and stop",
+    )
+    parser.add_argument("-f", "--force", action="store_true", help="replace files that are already there")
+
+
+def _completion(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("shell", choices=SHELLS)
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive whole number")
+    return value
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a number") from None
+
+
+ADD_ARGUMENTS = {
+    "fit": _fit,
+    "select": _select,
+    "predict": _predict,
+    "evaluate": _evaluate,
+    "report": _report,
+    "export": _export,
+    "convert": _convert,
+    "inspect": _inspect,
+    "demo": _demo,
+    "completion": _completion,
+}

@@ -1,0 +1,88 @@
+"""``rankwise convert``: text, tables and stores into each other, without loss."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Literal
+
+import scipy.sparse
+
+from rankwise.cli.inputs import Rows, kind_of, read_rows
+from rankwise.cli.outputs import check_target
+from rankwise.cli.printing import print_facts
+from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data.svmlight_writer import TextWriter, open_text
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Read, and write what the target's name says."""
+    if options.items is not None:
+        raise InvalidInputError(
+            "Preferences are not converted.", "convert the table of items, without --items."
+        )
+    target = kind_of(options.output)
+    check_target(options.output, force=options.force, is_store=target == "store")
+    source = kind_of(options.data[0], options.format)
+    if target == "store" and source == "text":
+        # Block by block: neither need fit in memory.
+        write_store(
+            options.output,
+            options.data,
+            regroup=options.regroup,
+            missing=options.missing,
+            n_threads=options.threads,
+        )
+        read = ", ".join(options.data)
+    elif target == "text" and source == "store" and len(options.data) == 1:
+        store = open_store(options.data[0], n_threads=options.threads)
+        with open_text(options.output) as stream:
+            writer = TextWriter(
+                stream, zero_based=False, missing=_written(options), n_threads=options.threads
+            )
+            for X, y, qid in store.blocks():
+                writer.write(X, y, qid)
+        read = repr(store).strip("<>")
+    else:
+        rows = read_rows(options.data, options, needs_labels=target != "table")
+        _write(rows, target, options)
+        read = rows.describe()
+    if options.output != "-":
+        print_facts({"read": read, "wrote": f"{options.output} ({_size(options.output):,.1f} MB)"})
+    return 0
+
+
+def _written(options: argparse.Namespace) -> Literal["error", "nan"]:
+    return "error" if options.missing == "error" else "nan"
+
+
+def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
+    if target == "table":
+        from rankwise.data.table_writer import save_table  # noqa: PLC0415 - needs an optional package
+
+        is_flat = options.output.endswith(".csv")  # which has no lists, so no sparse rows
+        X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat else rows.X
+        names, label, qid = rows.names, options.label, options.qid
+        save_table(options.output, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
+    elif target == "store":
+        block = (rows.X, rows.y) if rows.qid is None else (rows.X, rows.y, rows.qid)
+        write_store(options.output, [block], regroup=options.regroup, n_threads=options.threads)
+    else:
+        dump_svmlight(
+            rows.X,
+            rows.y,
+            options.output,
+            qid=rows.qid,
+            zero_based=rows.first_column == 0,
+            missing=_written(options),
+            n_threads=options.threads,
+        )
+
+
+def _size(target: str) -> float:
+    path = Path(target)
+    files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
+    return sum(file.stat().st_size for file in files) / 1e6

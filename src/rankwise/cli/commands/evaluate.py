@@ -1,0 +1,264 @@
+"""``rankwise evaluate``: every metric with its interval and its convention; several models side by side."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.cli.inputs import Rows, read_rows
+from rankwise.cli.models import fit_columns, read_model
+from rankwise.cli.outputs import output_stream
+from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
+from rankwise.cli.scoring import score
+from rankwise.data.summary import is_graded
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import (
+    Comparison,
+    Interval,
+    Metric,
+    bootstrap_interval,
+    bootstrap_mean,
+    compare_rankings,
+    get_metric,
+    holm,
+    paired_test,
+)
+
+__all__ = ["run"]
+
+Scores = dict[str, npt.NDArray[np.float64]]
+
+_GRADED = (
+    "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg", "map", "mrr", "precision@1", "precision@5", "precision@10",
+    "err", "pairwise_error", "concordance", "kendall_tau",
+)  # fmt: skip
+_ANY = ("pairwise_error", "concordance", "kendall_tau")
+_WITH_CONVENTION = ("ndcg", "map", "precision", "mean_ndcg")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge one model, or several on the same rows."""
+    show_warnings()
+    if not 0 < options.level < 1:
+        raise InvalidInputError(f"--level {options.level} is not between 0 and 1.", "use 0.95.")
+    saved = [read_model(path) for path in [options.model, *(options.against or [])]]
+    rows = read_rows(options.data, options, first_column=saved[0].notes.get("first_column"))
+    names = _labels_of([one.path for one in saved])
+    scores = {name: score(one, fit_columns(rows, one)) for name, one in zip(names, saved, strict=True)}
+    if rows.pairs is not None:
+        figures, comparisons, conventions = _judge_pairs(rows, scores, options.level)
+    else:
+        metrics = _metrics(rows, options)
+        conventions = {metric.name: metric.describe() for metric in metrics}
+        figures = {
+            metric.name: {
+                name: bootstrap_interval(metric, rows.y, values, rows.queries, level=options.level)
+                for name, values in scores.items()
+            }
+            for metric in metrics
+        }
+        comparisons = _compare(metrics, rows, scores, options.level)
+        if options.per_query is not None:
+            _write_per_query(metrics, rows, scores, options.per_query)
+    to_error = options.per_query == "-"
+    if options.json:
+        if not to_error:
+            print_json(_as_json(rows, figures, comparisons, conventions))
+        return 0
+    if not to_error:
+        _print(rows, figures, comparisons, conventions, options.level)
+        if options.per_query is not None:
+            write(f"\nwrote {options.per_query}")
+    return 0
+
+
+def _labels_of(paths: list[str]) -> list[str]:
+    names: list[str] = []
+    for path in paths:
+        names.append(path if path not in names else f"{path} ({names.count(path) + 1})")
+    return names
+
+
+def _metrics(rows: Rows, options: argparse.Namespace) -> list[Metric]:
+    assert rows.y is not None
+    graded = is_graded(rows.y)
+    names = _GRADED if graded else _ANY
+    if options.metrics is not None:
+        names = tuple(name.strip() for name in options.metrics.split(","))
+    elif options.convention == "letor4":
+        names = (*names, "mean_ndcg")
+    found = []
+    for name in names:
+        metric = get_metric(name)
+        if options.convention is not None and metric.base_name in _WITH_CONVENTION:
+            metric = get_metric(name, convention=options.convention)
+        found.append(metric)
+    return found
+
+
+def _compare(
+    metrics: list[Metric], rows: Rows, scores: Scores, level: float
+) -> dict[str, dict[str, Comparison]]:
+    """Compare the first model with each of the others."""
+    first, *others = scores
+    return {
+        metric.name: {
+            other: compare_rankings(metric, rows.y, scores[first], scores[other], rows.queries, level=level)
+            for other in others
+        }
+        for metric in metrics
+    }
+
+
+def _judge_pairs(
+    rows: Rows, scores: Scores, level: float
+) -> tuple[dict[str, dict[str, Interval]], dict[str, dict[str, Comparison]], dict[str, str]]:
+    assert rows.pairs is not None
+    winner, loser = rows.pairs[:, 0], rows.pairs[:, 1]
+    share = np.ones(len(rows.pairs)) if rows.weight is None else rows.weight
+    # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
+    decided = np.ones(len(share), dtype=bool) if rows.magnitude is None else rows.magnitude > 0
+    winner, loser, share = winner[decided], loser[decided], share[decided]
+    wrong = {
+        name: np.where(
+            values[winner] < values[loser], 1.0, np.where(values[winner] == values[loser], 0.5, 0.0)
+        )
+        for name, values in scores.items()
+    }
+    figures = {
+        name: bootstrap_mean(values, share, level=level, unit="pairs") for name, values in wrong.items()
+    }
+    first, *others = wrong
+    comparisons = {}
+    for other in others:
+        difference = wrong[first] - wrong[other]
+        wins, losses = int((difference < 0).sum()), int((difference > 0).sum())
+        comparisons[other] = Comparison(
+            bootstrap_mean(difference, share, level=level, unit="pairs"),
+            paired_test(share * difference),
+            wins,
+            losses,
+            difference.size - wins - losses,
+            "pairwise_error",
+        )
+    words = "share of the listed preferences that the scores contradict; tied scores count one half"
+    return {"pairwise_error": figures}, {"pairwise_error": comparisons}, {"pairwise_error": words}
+
+
+def _print(
+    rows: Rows,
+    figures: dict[str, dict[str, Interval]],
+    comparisons: dict[str, dict[str, Comparison]],
+    conventions: dict[str, str],
+    level: float,
+) -> None:
+    models = list(next(iter(figures.values())))
+    some = next(iter(figures.values()))[models[0]]
+    print_facts({"data": rows.describe(), "intervals": f"{level:.0%}, bootstrap over {some.n:,} {some.unit}"})
+    write()
+    if len(models) == 1:
+        lines = [
+            [name, figure(own[models[0]].value), _brackets(own[models[0]])] for name, own in figures.items()
+        ]
+        print_table(["metric", "value", "interval"], lines)
+    else:
+        lines = [
+            [name, *(f"{figure(own[model].value)} {_brackets(own[model])}" for model in models)]
+            for name, own in figures.items()
+        ]
+        print_table(["metric", *models], lines)
+        write(
+            f"\n{models[0]} against the others; p of the paired randomisation test, adjusted for their number (Holm):"
+        )
+        print_table(
+            ["metric", "against", "difference", "interval", "better/worse/same", "p"],
+            _comparison_lines(comparisons),
+            left=(0, 1),
+        )
+    write("\nconventions")
+    for words, names in _by_convention(conventions).items():
+        write(f"  {', '.join(names)}: {words}")
+
+
+def _by_convention(conventions: dict[str, str]) -> dict[str, list[str]]:
+    """Gather the metrics that differ in their cutoff alone."""
+    gathered: dict[str, list[str]] = {}
+    for name, words in conventions.items():
+        shared = (words.partition(": ")[2] or words).replace(
+            f"the first {name.partition('@')[2]};", "the first k;"
+        )
+        gathered.setdefault(shared, []).append(name)
+    return gathered
+
+
+def _comparison_lines(comparisons: dict[str, dict[str, Comparison]]) -> list[list[str]]:
+    found = [(metric, other, one) for metric, own in comparisons.items() for other, one in own.items()]
+    adjusted = holm([one.p_value for _, _, one in found])
+    return [
+        [
+            metric,
+            other,
+            f"{one.difference.value:+.4f}",
+            _brackets(one.difference, sign=True),
+            f"{one.wins}/{one.losses}/{one.ties}" if one.wins + one.losses + one.ties else "-",
+            "< 0.001" if p < 0.001 else f"{p:.3f}",
+        ]
+        for (metric, other, one), p in zip(found, adjusted, strict=True)
+    ]
+
+
+def _brackets(interval: Interval, *, sign: bool = False) -> str:
+    if not np.isfinite(interval.low):
+        return ""
+    return (
+        f"[{interval.low:+.3f}, {interval.high:+.3f}]"
+        if sign
+        else f"[{interval.low:.3f}, {interval.high:.3f}]"
+    )
+
+
+def _as_json(
+    rows: Rows,
+    figures: dict[str, dict[str, Interval]],
+    comparisons: dict[str, dict[str, Comparison]],
+    conventions: dict[str, str],
+) -> dict[str, Any]:
+    found = [(metric, other, one) for metric, own in comparisons.items() for other, one in own.items()]
+    adjusted = holm([one.p_value for _, _, one in found])
+    return {
+        "data": rows.describe(),
+        "conventions": conventions,
+        "models": {
+            model: {metric: asdict(own[model]) for metric, own in figures.items()}
+            for model in next(iter(figures.values()))
+        },
+        "comparisons": [
+            {**asdict(one), "against": other, "p_adjusted": float(p)}
+            for (_, other, one), p in zip(found, adjusted, strict=True)
+        ],
+    }
+
+
+def _write_per_query(metrics: list[Metric], rows: Rows, scores: Scores, target: str) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    queries = rows.queries
+    several = len(scores) > 1
+    heads = [f"{name} {metric.name}" if several else metric.name for name in scores for metric in metrics]
+    writer.writerow(["qid", "rows", *heads])
+    columns = [
+        metric.prepare(rows.y, queries).per_query(scores[name]).values
+        for name in scores
+        for metric in metrics
+    ]
+    for position, identity in enumerate(queries.ids.tolist()):
+        values = ["" if np.isnan(column[position]) else repr(float(column[position])) for column in columns]
+        writer.writerow([identity, int(queries.sizes[position]), *values])
+    with output_stream(target) as stream:
+        stream.write(text.getvalue().encode())

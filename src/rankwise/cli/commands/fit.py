@@ -1,0 +1,128 @@
+"""``rankwise fit``: choose everything that was not said, train, save, and say what was chosen."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import time
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse
+
+import rankwise
+from rankwise.cli.choosing import Choice, choose
+from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
+from rankwise.cli.outputs import output_stream
+from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
+from rankwise.exceptions import InvalidInputError
+from rankwise.persistence import save
+
+__all__ = ["choice_json", "chosen_facts", "read_train_and_valid", "run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit and save."""
+    if options.output is None:
+        raise InvalidInputError("Nothing says where the model goes.", "add -o model.rw.")
+    show_warnings()
+    start = time.perf_counter()
+    train, valid = read_train_and_valid(options)
+    choice = choose(train, valid, options)
+    notes = {
+        "command": options.line,
+        "train": train.describe(),
+        "valid": None if valid is None else valid.describe(),
+        "feature_names": train.names if train.first_column is None else None,
+        "first_column": train.first_column,
+        "is_dense": not scipy.sparse.issparse(train.X),
+        **choice_json(choice),
+    }
+    with output_stream(options.output) as stream:
+        save(choice.best.model, stream, notes=notes)
+    seconds = time.perf_counter() - start
+    if options.output == "-":
+        return 0
+    if options.json:
+        print_json(
+            {**notes, "model": options.output, "seconds": round(seconds, 3), "rankwise": rankwise.__version__}
+        )
+        return 0
+    print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
+    write(f"           {choice.metric.describe()}")
+    write()
+    print_tried(choice)
+    write()
+    size = Path(options.output).stat().st_size
+    print_facts(
+        {
+            **chosen_facts(choice),
+            "wrote": f"{options.output} ({size / 1000:,.0f} kB), in {seconds:.1f} s in all",
+        }
+    )
+    write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST")
+    return 0
+
+
+def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:
+    """Read the files that `fit` and `select` name; both get the same columns."""
+    train = read_rows(options.data, options)
+    is_dense = pays_as_array(train.X)
+    if options.valid is None:
+        return stored(train, is_dense=is_dense), None
+    valid = read_rows(options.valid, options, first_column=train.first_column)
+    train, valid = _same_columns(train, valid)
+    return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)
+
+
+def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
+    if train.first_column is None or train.X.shape[1] == valid.X.shape[1]:
+        if train.names != valid.names:
+            raise InvalidInputError(
+                f"{valid.source} has other columns than {train.source}.",
+                "give both the same columns, in the same order.",
+            )
+        return train, valid
+    width = max(train.X.shape[1], valid.X.shape[1])  # text does not write zeros: last columns may not occur
+    return widen(train, width), widen(valid, width)
+
+
+def print_tried(choice: Choice) -> None:
+    """Print what was tried, and mark the choice."""
+    lines = [
+        ["*" if one is choice.best else "", one.describe(), figure(one.value), _regularisation(one.ranker)]
+        for one in choice.tried
+    ]
+    better = "higher" if choice.metric.greater_is_better else "lower"
+    print_table(["", "tried", f"{choice.metric.name} ({better} is better)", "with"], lines, left=(0, 1, 3))
+
+
+def _regularisation(ranker: Any) -> str:
+    steps = getattr(ranker, "best_iteration_", None)
+    return f"alpha {ranker.alpha_:.4g}" + ("" if steps is None else f", {steps} iterations")
+
+
+def chosen_facts(choice: Choice) -> dict[str, str]:
+    """Name the choice for a reader."""
+    best = choice.best
+    return {"chose": f"{best.describe()}, {_regularisation(best.ranker)}"}
+
+
+def choice_json(choice: Choice) -> dict[str, Any]:
+    """Name the choice for a machine."""
+    return {
+        "metric": choice.metric.name,
+        "convention": choice.metric.describe(),
+        "judged_by": choice.judged_by,
+        "tried": [
+            {
+                "method": one.method,
+                "scaling": one.scaling,
+                "alpha": float(one.ranker.alpha_),
+                "iterations": getattr(one.ranker, "best_iteration_", None),
+                "value": one.value,
+                "chosen": one is choice.best,
+            }
+            for one in choice.tried
+        ],
+    }

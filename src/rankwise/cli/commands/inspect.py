@@ -1,0 +1,125 @@
+"""``rankwise inspect``: what a data file or a model file holds."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwise.cli.inputs import read_rows
+from rankwise.cli.printing import print_facts, print_json, print_table, write
+from rankwise.data.summary import DataSummary, summarise
+
+__all__ = ["run"]
+
+# How a model file begins; written down here because looking at data should not import every estimator.
+_MODEL = b"RANKWISE"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Tell models from data, and look."""
+    if len(options.data) == 1 and _is_model(options.data[0]):
+        return _inspect_model(options.data[0], as_json=options.json)
+    rows = read_rows(options.data, options, needs_labels=False)
+    summary = summarise(rows.X, rows.y, rows.queries if rows.pairs is None else None)
+    if options.json:
+        print_json(
+            {
+                "file": rows.source,
+                **_as_json(summary),
+                "preferences": None if rows.pairs is None else len(rows.pairs),
+            }
+        )
+        return 0
+    facts: dict[str, object] = {
+        "file": rows.source,
+        "rows": f"{summary.rows:,}",
+        "columns": f"{summary.columns:,}",
+    }
+    facts["filled cells"] = (
+        f"{summary.filled:.1%}" if summary.filled >= 0.001 else f"{summary.filled:.2g} of all"
+    )
+    if rows.pairs is not None:
+        facts["preferences"] = f"{len(rows.pairs):,}"
+    if rows.y is not None:
+        low, middle, high = summary.sizes
+        facts["queries"] = f"{summary.queries:,}" if rows.qid is not None else "none: one ranking"
+        facts["rows a query"] = f"{low:,} to {high:,}, median {middle:g}"
+        facts["ordered pairs"] = f"{summary.pairs:,}"
+    print_facts(facts)
+    if summary.labels:
+        write("\nlabels")
+        print_table(
+            ["label", "rows", ""],
+            [[n, f"{c:,}", f"{c / summary.rows:.0%}"] for n, c in summary.labels],
+            indent="  ",
+        )
+    write("\nproblems" if summary.problems else "\nno problems found")
+    for problem in summary.problems:
+        write(f"  {problem}")
+    return 0
+
+
+def _is_model(path: str) -> bool:
+    if path == "-" or not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as stream:
+        return stream.read(len(_MODEL)) == _MODEL
+
+
+def _as_json(summary: DataSummary) -> dict[str, Any]:
+    found = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+    found["labels"] = [{"label": name, "rows": count} for name, count in summary.labels]
+    return found
+
+
+def _inspect_model(path: str, *, as_json: bool) -> int:
+    from rankwise.cli.models import read_model  # noqa: PLC0415
+    from rankwise.persistence import read_header  # noqa: PLC0415
+    from rankwise.report.model_view import ModelView  # noqa: PLC0415
+
+    header, saved = read_header(path), read_model(path)
+    view = ModelView.of(saved.model)
+    ranker = view.ranker
+    facts: dict[str, Any] = {
+        "file": path,
+        "model": view.describe(),
+        "columns": saved.n_columns,
+        "rankwise": header["rankwise"],
+        "alpha": getattr(ranker, "alpha_", getattr(ranker, "alpha", None)),
+    }
+    for name in ("n_queries_", "n_pairs_", "best_score_", "cv_"):
+        if hasattr(ranker, name):
+            facts[
+                {
+                    "n_queries_": "queries",
+                    "n_pairs_": "pairs",
+                    "best_score_": "held-out value",
+                    "cv_": "judged by",
+                }[name]
+            ] = getattr(ranker, name)
+    facts.update(
+        {key: saved.notes[key] for key in ("train", "valid", "metric", "command") if saved.notes.get(key)}
+    )
+    weights = view.weights
+    names = saved.notes.get("feature_names") or [
+        f"feature {j + (saved.notes.get('first_column') or 0)}" for j in range(saved.n_columns)
+    ]
+    largest = [] if weights is None else np.argsort(-np.abs(weights), kind="stable")[:10].tolist()
+    if as_json:
+        print_json(
+            {
+                **facts,
+                "largest_weights": {names[j]: float(weights[j]) for j in largest}
+                if weights is not None
+                else None,
+            }
+        )
+        return 0
+    print_facts(facts)
+    if weights is not None:
+        write(f"\nlargest of {weights.size:,} weights" + (", after scaling" if view.steps else ""))
+        print_table(["column", "weight"], [[names[j], f"{weights[j]:+.4g}"] for j in largest], indent="  ")
+    return 0

@@ -1,0 +1,49 @@
+"""``rankwise report``: one HTML page about a model."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from rankwise.cli.inputs import read_rows
+from rankwise.cli.models import fit_columns, read_model
+from rankwise.cli.outputs import output_stream
+from rankwise.cli.printing import print_facts, show_warnings
+from rankwise.report import Report
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Judge the model and write the page."""
+    show_warnings()
+    saved = read_model(options.model)
+    rows = fit_columns(read_rows(options.data, options, first_column=saved.notes.get("first_column")), saved)
+    commands = [saved.notes.get("command"), options.line]
+    settings = {
+        key: saved.notes[name]
+        for key, name in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric"))
+        if saved.notes.get(name)
+    }
+    metrics = None if options.metrics is None else [name.strip() for name in options.metrics.split(",")]
+    # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
+    decided = slice(None) if rows.magnitude is None else rows.magnitude > 0
+    report = Report(
+        saved.model,
+        rows.X,
+        rows.y,
+        rows.qid,
+        pairs=None if rows.pairs is None else rows.pairs[decided],
+        weight=None if rows.weight is None else rows.weight[decided],
+        metrics=metrics,
+        feature_names=saved.names(rows),
+        title=options.title or f"{Path(options.model).name} on {Path(options.data[0]).name}",
+        command="\n".join(command for command in commands if command),
+        settings=settings,
+    )
+    page = report.html().encode()
+    with output_stream(options.output) as stream:
+        stream.write(page)
+    if options.output != "-":
+        print_facts({"wrote": f"{options.output} ({len(page) / 1000:,.0f} kB): open it in a browser"})
+    return 0

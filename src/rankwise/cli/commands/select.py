@@ -1,0 +1,116 @@
+"""``rankwise select``: what there is to choose from, and the surface of alphas and iterations."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwise.cli.choosing import choose
+from rankwise.cli.commands.fit import choice_json, chosen_facts, print_tried, read_train_and_valid
+from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
+from rankwise.exceptions import InvalidInputError
+from rankwise.report.charts import alpha_name
+from rankwise.report.selection import SurfaceTable, read_curve, read_surface
+
+__all__ = ["run"]
+
+_SHADES = {True: " ░▒▓█", False: " .:*#"}
+_WIDEST = 64
+_PICTURES = (".png", ".svg", ".pdf")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Choose, and show from what."""
+    if options.plot is not None and Path(options.plot).suffix.lower() not in _PICTURES:
+        raise InvalidInputError(
+            f"{options.plot} is no kind of picture that can be drawn.",
+            f"end it in one of {', '.join(_PICTURES)}.",
+        )
+    show_warnings()
+    train, valid = read_train_and_valid(options)
+    choice = choose(train, valid, options)
+    # Only least squares has a surface; where another method was chosen, the same scaling shows one.
+    related = [one for one in choice.tried if one.scaling == choice.best.scaling]
+    shown = next((one for one in [choice.best, *related] if read_surface(one.ranker) is not None), None)
+    surface = None if shown is None else read_surface(shown.ranker)
+    if options.plot is not None:
+        _draw(None if shown is None else shown.ranker, options.plot)
+    if options.json:
+        data: dict[str, Any] = {"train": train.describe(), **choice_json(choice)}
+        if surface is not None:
+            data["surface"] = {
+                "alphas": surface.alphas,
+                "iterations": surface.steps,
+                "values": surface.values,
+                "choices": surface.choices,
+            }
+        print_json(data)
+        return 0
+    print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
+    write(f"           {choice.metric.describe()}\n")
+    print_tried(choice)
+    write()
+    print_facts(chosen_facts(choice))
+    if surface is not None and shown is not None:
+        write(f"\n{surface.metric} of {shown.describe()}: every alpha, every iteration")
+        _print_surface(surface)
+    curve = read_curve(choice.best.ranker)
+    if curve is not None and shown is not choice.best:
+        write(f"\n{curve.metric} of {choice.best.describe()}")
+        lines = [
+            [alpha_name(alpha), figure(value), "*" if alpha == curve.chosen else ""]
+            for alpha, value in zip(curve.alphas, curve.values, strict=True)
+        ]
+        print_table(["alpha", curve.metric, ""], lines, left=(), indent="  ")
+    if options.plot is not None:
+        write(f"\nwrote {options.plot}")
+    return 0
+
+
+def _print_surface(surface: SurfaceTable) -> None:
+    encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
+    shades = _SHADES[encoding.startswith("utf")]
+    kept = np.unique(
+        np.linspace(0, surface.steps.size - 1, min(_WIDEST, surface.steps.size)).round().astype(int)
+    )
+    alpha, step, _ = surface.choices[surface.chosen]
+    chosen_row = int(np.argmin(np.abs(surface.alphas - alpha)))
+    chosen_column = int(np.argmin(np.abs(surface.steps[kept] - step)))
+    values = surface.values[:, kept]
+    best, worst = np.nanmin(values), np.nanmax(values)
+    if surface.greater_is_better:
+        best, worst = worst, best
+    distance = np.sqrt(np.clip((values - best) / ((worst - best) or 1.0), 0, 1))
+    level = np.nan_to_num((1 - distance) * (len(shades) - 1), nan=0.0).round().astype(int)
+    names = [alpha_name(value) for value in surface.alphas]
+    width = max(map(len, names))
+    for row in range(surface.alphas.size - 1, -1, -1):
+        cells = [shades[i] for i in level[row]]
+        if row == chosen_row:
+            cells[chosen_column] = "X"
+        ending = surface.values[row, surface.best_of(row)]
+        write(f"  {names[row]:>{width}} |{''.join(cells)}|  best {figure(float(ending))}")
+    last = str(surface.steps[kept][-1])
+    write(
+        f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is the choice"
+    )
+
+
+def _draw(ranker: Any, target: str) -> None:
+    if ranker is None:
+        raise InvalidInputError(
+            "The methods that were tried have no surface to draw.", "add --method rls, or leave --plot out."
+        )
+    import matplotlib as mpl  # noqa: PLC0415 - an optional package
+
+    mpl.use("Agg")
+    from rankwise.displays import SurfaceDisplay  # noqa: PLC0415
+    from rankwise.replacing import replacing  # noqa: PLC0415
+
+    display = SurfaceDisplay.from_estimator(ranker)
+    with replacing(target) as stream:
+        display.figure_.savefig(stream, format=Path(target).suffix[1:].lower(), dpi=150)

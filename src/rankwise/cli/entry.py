@@ -1,0 +1,86 @@
+"""From the arguments to an exit code: 0 fine, 1 the work failed, 2 usage, 130 interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import glob
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+
+from rankwise.cli.outputs import check_target
+from rankwise.cli.parser import parse
+from rankwise.cli.printing import complain
+from rankwise.exceptions import InvalidInputError, RankwiseError
+
+__all__ = ["main"]
+
+_FAILED, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    argv : sequence of str, optional
+        The arguments after the program's name; by default those of the process.
+
+    Returns
+    -------
+    int
+        The exit code.
+    """
+    try:
+        options = parse(sys.argv[1:] if argv is None else list(argv))
+        _check_files(options)
+        code: int = import_module(f"rankwise.cli.commands.{options.command}").run(options)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        complain("interrupted; no file was changed.")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; what Python flushes at the end must not complain either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _PIPE_CLOSED
+    except RankwiseError as error:
+        complain(error.problem, error.hint)
+        return _FAILED
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        complain(f"{where}{error.strerror or error}.", _remedy(error))
+        return _FAILED
+    except MemoryError:
+        complain(
+            "the data do not fit in memory.",
+            "use fewer rows, or convert them to a store: rankwise convert --help.",
+        )
+        return _FAILED
+    return code
+
+
+def _check_files(options: argparse.Namespace) -> None:
+    """Say at once, before anything is imported, that a file is not there, or is there already."""
+    named: list[str] = []
+    for option in ("model", "data", "valid", "against", "items"):
+        value = getattr(options, option, None)
+        named += [] if value is None else [value] if isinstance(value, str) else value
+    if named.count("-") > 1:
+        raise InvalidInputError("Standard input is named twice.", "read one of the two from a file.")
+    for path in named:
+        if path != "-" and not glob.has_magic(path):
+            Path(path).stat()
+    for option in () if options.command in {"convert", "demo"} else ("output", "plot", "per_query"):
+        check_target(getattr(options, option, None), force=getattr(options, "force", False))
+
+
+def _remedy(error: OSError) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "check the path."
+    if isinstance(error, PermissionError):
+        return "check that you may read it, and write where the output goes."
+    if isinstance(error, IsADirectoryError):
+        return "name a file, not a folder."
+    return "check the path and the disk."

@@ -1,0 +1,228 @@
+"""Files that are read: rows of text, tables, stores and preferences, told apart by their names."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from rankwise.data.mapped import MappedMatrix
+from rankwise.data.queries import Queries
+from rankwise.data.query_text import decode_ids
+from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
+from rankwise.data.validation import check_qid
+from rankwise.exceptions import InvalidInputError
+from rankwise.memory import available_memory
+from rankwise.progress import ProgressLine
+
+__all__ = [
+    "Rows",
+    "kind_of",
+    "pays_as_array",
+    "read_rows",
+    "stored",
+    "widen",
+]
+
+_TABLES = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".tsv")
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
+# Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
+_DENSE = 0.5
+_BYTES_A_VALUE = 12  # of a sparse matrix
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What was read.
+
+    Attributes
+    ----------
+    source : str
+        The files, for messages.
+    X : ndarray or CSR matrix
+    y : (rows,) float64 or None
+        None where there are preferences, or a table has no labels.
+    qid : (rows,) ids or None
+    names : list of str
+        A name a column.
+    first_column : int or None
+        For text: what its first column is called, 0 or 1.
+    pairs : (pairs, 2) int64 or None
+    magnitude, weight : (pairs,) float64 or None
+    """
+
+    source: str
+    X: Any
+    y: npt.NDArray[np.float64] | None
+    qid: npt.NDArray[Any] | None
+    names: list[str]
+    first_column: int | None = None
+    pairs: npt.NDArray[np.int64] | None = None
+    magnitude: npt.NDArray[np.float64] | None = None
+    weight: npt.NDArray[np.float64] | None = None
+
+    @property
+    def queries(self) -> Queries:
+        """The rows grouped by query."""
+        return check_qid(self.qid, int(self.X.shape[0]))
+
+    def describe(self) -> str:
+        """Say how much was read, in a line."""
+        words = [f"{self.X.shape[0]:,} rows", f"{self.X.shape[1]:,} columns"]
+        if self.pairs is not None:
+            words[0] = f"{self.X.shape[0]:,} items"
+            words.insert(0, f"{len(self.pairs):,} preferences")
+        elif self.qid is not None:
+            words.insert(1, f"{len(self.queries):,} queries")
+        return f"{self.source}: {', '.join(words)}"
+
+
+def kind_of(path: str, given: str = "auto") -> str:
+    """Tell text, tables and stores apart by their name."""
+    if given != "auto":
+        return given
+    name = path.lower()
+    for ending in _PACKED:
+        name = name.removesuffix(ending)
+    if name.endswith(_TABLES):
+        return "table"
+    return "store" if path != "-" and (Path(path).is_dir() or name.endswith(".store")) else "text"
+
+
+def read_rows(
+    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: Any = None
+) -> Rows:
+    """Read files of one kind, one after the other.
+
+    Parameters
+    ----------
+    paths : list of str
+    options : Namespace
+        What the group "reading" of the arguments holds.
+    needs_labels : bool
+        Whether a table without labels is an error.
+    first_column : {0, 1}, optional
+        For text: what its first column is called, where a model knows it.
+    """
+    kinds = {kind_of(path, options.format) for path in paths}
+    if len(kinds) > 1:
+        raise InvalidInputError(
+            f"The files are of several kinds: {', '.join(sorted(kinds))}.",
+            "convert them to one: rankwise convert --help.",
+        )
+    source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    source = "standard input" if paths == ["-"] else source
+    if options.items is not None:
+        return _read_preferences(paths, source, options)
+    if kinds == {"table"}:
+        return _read_table(paths, source, options, needs_labels=needs_labels)
+    if kinds == {"store"}:
+        return _read_store(paths, source, options)
+    return _read_text(paths, source, options, first_column)
+
+
+def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+    base: ZeroBased = "auto" if first_column is None else first_column == 0
+    reader = TextReader(
+        paths if len(paths) > 1 else paths[0],
+        zero_based=base,
+        missing=options.missing,
+        n_threads=options.threads,
+    )
+    with ProgressLine(f"reading {source}") as progress:
+        for _ in reader.parse():
+            progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
+    if reader.rows.rows == 0:
+        raise no_rows(reader)
+    block = reader.take()
+    qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
+    X = block.matrix(reader.n_columns)
+    names = [f"feature {number + reader.base}" for number in range(X.shape[1])]
+    return Rows(source, X, block.labels, qid, names, reader.base)
+
+
+def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
+    from rankwise.data.arrow_files import open_sources  # noqa: PLC0415 - needs an optional package
+    from rankwise.data.tables import load_table  # noqa: PLC0415
+
+    place = paths if len(paths) > 1 else paths[0]
+    columns = set(open_sources(place)[0].schema.names)
+    label = options.label if needs_labels or options.label in columns else None
+    # A table without the usual column of ids is one ranking; a column that was asked for must be there.
+    qid = options.qid if options.qid in columns or options.qid != "qid" else None
+    features = None if options.features is None else [name.strip() for name in options.features.split(",")]
+    missing = "error" if options.missing == "error" else "nan"
+    table = load_table(place, label=label, qid=qid, features=features, missing=missing)
+    X = (
+        np.nan_to_num(table.X, nan=0.0)
+        if options.missing == "zero" and not scipy.sparse.issparse(table.X)
+        else table.X
+    )
+    return Rows(source, X, table.y, table.qid, table.feature_names)
+
+
+def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
+    from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415 - needs an optional package
+
+    features = None if options.features is None else [name.strip() for name in options.features.split(",")]
+    found = load_preferences(
+        paths if len(paths) > 1 else paths[0],
+        options.items,
+        item_id=options.item_id,
+        features=features,
+        missing="error" if options.missing == "error" else "nan",
+    )
+    return Rows(
+        source,
+        found.X,
+        None,
+        None,
+        found.feature_names,
+        pairs=found.pairs,
+        magnitude=found.magnitude,
+        weight=found.weight,
+    )
+
+
+def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
+    from rankwise.data.store import open_store  # noqa: PLC0415
+
+    if len(paths) > 1:
+        raise InvalidInputError(
+            "Several stores were named.", "convert them to one: rankwise convert A B -o C.store."
+        )
+    store = open_store(paths[0], n_threads=options.threads)
+    X: Any = store.X
+    if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
+        X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+    return Rows(source, X, store.y, store.qid, [f"feature {number + 1}" for number in range(X.shape[1])], 1)
+
+
+def pays_as_array(X: Any) -> bool:
+    """Tell whether an array takes less memory than a sparse matrix, and is faster; models are the same."""
+    if not scipy.sparse.issparse(X) or isinstance(X, MappedMatrix):
+        return not scipy.sparse.issparse(X)
+    return bool(X.nnz >= _DENSE * X.shape[0] * X.shape[1])
+
+
+def stored(rows: Rows, *, is_dense: bool) -> Rows:
+    """Return the rows in an array or a sparse matrix; what a model was trained on, it is used on."""
+    if is_dense == (not scipy.sparse.issparse(rows.X)):
+        return rows
+    return replace(rows, X=rows.X.toarray() if is_dense else scipy.sparse.csr_matrix(rows.X))
+
+
+def widen(rows: Rows, width: int) -> Rows:
+    """Add columns of zeros to text, which does not write them."""
+    given, first = int(rows.X.shape[1]), rows.first_column or 0
+    if given == width:
+        return rows
+    narrow = rows.X if scipy.sparse.issparse(rows.X) else scipy.sparse.csr_matrix(rows.X)
+    X = scipy.sparse.csr_matrix((narrow.data, narrow.indices, narrow.indptr), shape=(narrow.shape[0], width))
+    names = [*rows.names, *(f"feature {number + first}" for number in range(given, width))]
+    return replace(rows, X=X, names=names)

@@ -1,0 +1,93 @@
+"""Models that are read, and data brought into the shape that they know."""
+
+from __future__ import annotations
+
+import io
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
+from rankwise.cli.printing import remark
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["SavedModel", "fit_columns", "read_model"]
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A model that was read, and what its file says beside it."""
+
+    path: str
+    model: Any
+    notes: dict[str, Any]
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns the model takes."""
+        steps = getattr(self.model, "steps", None)
+        first = self.model if steps is None else steps[0][1]
+        return int(first.n_features_in_)
+
+    def is_dense(self, X: Any) -> bool:
+        """Tell whether the model takes arrays; one that was not saved by `fit` says so by what centres its columns."""
+        steps = [step for _, step in getattr(self.model, "steps", [])]
+        if any(getattr(step, "with_mean", False) or getattr(step, "with_centering", False) for step in steps):
+            return True
+        return bool(self.notes.get("is_dense", pays_as_array(X)))
+
+    def names(self, rows: Rows) -> list[str]:
+        """Return the names of the columns, as training had them or as the data have them."""
+        own = self.notes.get("feature_names")
+        return [str(name) for name in own] if own else rows.names
+
+
+def read_model(path: str) -> SavedModel:
+    """Read a model and what its file says beside it."""
+    from rankwise.persistence import load, read_header  # noqa: PLC0415 - imports every estimator
+
+    if path == "-":
+        content = sys.stdin.buffer.read()
+        return SavedModel(
+            "standard input", load(io.BytesIO(content)), read_header(io.BytesIO(content))["notes"]
+        )
+    if Path(path).is_dir():
+        raise InvalidInputError(
+            f"{path} is a folder, not a model file.", "name the file that `rankwise fit -o` wrote."
+        )
+    return SavedModel(path, load(path), read_header(path)["notes"])
+
+
+def fit_columns(rows: Rows, saved: SavedModel) -> Rows:
+    """Bring the columns of the data into the order, number and storage that the model knows."""
+    return stored(_in_order(rows, saved), is_dense=saved.is_dense(rows.X))
+
+
+def _in_order(rows: Rows, saved: SavedModel) -> Rows:
+    wanted, given = saved.n_columns, int(rows.X.shape[1])
+    names = saved.notes.get("feature_names")
+    if names and rows.first_column is None and set(names) <= set(rows.names):
+        order = [rows.names.index(name) for name in names]
+        return replace(rows, X=rows.X[:, order], names=list(names))
+    if names and rows.first_column is None:
+        missing = [name for name in names if name not in set(rows.names)]
+        raise InvalidInputError(
+            f"{rows.source} lacks {len(missing)} of the model's {wanted} columns, such as {missing[0]!r}.",
+            "predict on tables that have the columns of the training table, under the same names.",
+        )
+    if given > wanted:
+        raise InvalidInputError(
+            f"{rows.source} has {given} columns, but the model {saved.path} was trained on {wanted}.",
+            "use data with the columns of the training data; `rankwise inspect` shows what a file or a model has.",
+        )
+    if given < wanted:
+        if rows.first_column is None:
+            raise InvalidInputError(
+                f"{rows.source} has {given} columns, but the model {saved.path} was trained on {wanted}.",
+                "use data with the columns of the training data; `rankwise inspect` shows what a file or a model has.",
+            )
+        # Text does not write zeros, so its last columns may not occur; worth a word, for it may be the wrong file.
+        remark(f"{rows.source} has {given} columns and the model {wanted}; the others are taken as 0.")
+        return widen(rows, wanted)
+    return rows

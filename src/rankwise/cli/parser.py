@@ -1,0 +1,149 @@
+"""The arguments of every command, their help with examples, and what a typo probably meant."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import rankwise
+from rankwise.cli.arguments import ADD_ARGUMENTS
+
+__all__ = ["COMMANDS", "build_parser", "parse"]
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are short and suggest what was probably meant."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Say what is wrong with the arguments, and exit with 2."""
+        sys.stderr.write(f"rankwise: error: {message}\nHint: see `{self.prog} --help`.\n")
+        sys.exit(2)
+
+
+def _suggest(word: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - needed only for a typo
+
+    close = get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+# Name: what it does in a line, and examples.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "fit": (
+        "choose and train a model, and save it",
+        (
+            "  rankwise fit train.txt --valid vali.txt -o model.rw\n"
+            "  rankwise fit part1.txt.gz part2.txt.gz --metric map -o model.rw\n"
+            "  rankwise fit train.parquet --label grade --qid search -o model.rw\n"
+            "  rankwise fit duels.csv --items items.csv -o model.rw"
+        ),
+    ),
+    "select": (
+        "show what fit would choose from: scalings, methods, and the surface of alphas and iterations",
+        (
+            "  rankwise select train.txt --valid vali.txt\n"
+            "  rankwise select train.txt --method rls --scaling standard --plot surface.png"
+        ),
+    ),
+    "predict": (
+        "score rows: one score a line",
+        (
+            "  rankwise predict model.rw test.txt -o scores.txt\n"
+            "  zcat test.txt.gz | rankwise predict model.rw - > scores.txt"
+        ),
+    ),
+    "evaluate": (
+        "judge a model by every metric, with intervals; compare models",
+        (
+            "  rankwise evaluate model.rw test.txt\n"
+            "  rankwise evaluate model.rw test.txt --against old.rw --metrics ndcg@10,map\n"
+            "  rankwise evaluate model.rw test.txt --per-query queries.csv --json"
+        ),
+    ),
+    "report": (
+        "write one HTML page about a model",
+        "  rankwise report model.rw test.txt -o report.html",
+    ),
+    "export": (
+        "write a model for other programs",
+        "  rankwise export model.rw -o weights.json",
+    ),
+    "convert": (
+        "turn text, tables and stores into each other",
+        ("  rankwise convert train.txt -o train.parquet\n  rankwise convert train.parquet -o train.txt.gz"),
+    ),
+    "inspect": (
+        "look at a data file or a model: rows, queries, labels, pairs, problems",
+        "  rankwise inspect train.txt\n  rankwise inspect model.rw",
+    ),
+    "demo": (
+        "see everything work on made-up searches",
+        "  rankwise demo\n  rankwise demo -o data",
+    ),
+    "completion": (
+        "print a script that completes commands and options in your shell",
+        (
+            '  eval "$(rankwise completion bash)"       # in ~/.bashrc\n'
+            "  rankwise completion zsh > ~/.zfunc/_rankwise\n"
+            "  rankwise completion fish > ~/.config/fish/completions/rankwise.fish"
+        ),
+    ),
+}
+
+
+def build_parser(command: str) -> argparse.ArgumentParser:
+    """Build the parser of one command."""
+    summary, examples = COMMANDS[command]
+    parser = _Parser(
+        prog=f"rankwise {command}",
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=f"examples:\n{examples}",
+    )
+    ADD_ARGUMENTS[command](parser)
+    return parser
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """Turn arguments into options; a mistake exits with 2, and help with 0."""
+    if not arguments or arguments[0] in {"-h", "--help", "help"}:
+        sys.stdout.write(_overview())
+        sys.stdout.flush()
+        sys.exit(0 if arguments else 2)
+    if arguments[0] == "--version":
+        sys.stdout.write(f"rankwise {rankwise.__version__}\n")
+        sys.exit(0)
+    command, rest = arguments[0], arguments[1:]
+    if command not in COMMANDS:
+        kind = "an option" if command.startswith("-") else "a command"
+        _Parser(prog="rankwise").error(f"{command} is not {kind}{_suggest(command, list(COMMANDS))}")
+    parser = build_parser(command)
+    known = [name for action in parser._actions for name in action.option_strings]  # noqa: SLF001 - the only way
+    for argument in rest:
+        word = argument.partition("=")[0]
+        # Before anything else that may be wrong: a typo explains the rest.
+        if word.startswith("--") and word not in {"--", *known}:
+            parser.error(f"{word} is not an option{_suggest(word, known)}")
+    options = parser.parse_args(rest)
+    options.command = command
+    options.line = shlex.join(["rankwise", *arguments])
+    return options
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name.ljust(width)}  {summary}" for name, (summary, _) in COMMANDS.items()]
+    return (
+        "usage: rankwise COMMAND ...\n\nLearn to rank: from files to a chosen, evaluated, saved model.\n\n"
+        "commands:\n" + "\n".join(lines) + "\n\nexamples:\n"
+        "  rankwise demo -o data                                        # made-up searches to try this on\n"
+        "  rankwise fit data/train.txt --valid data/vali.txt -o model.rw\n"
+        "  rankwise evaluate model.rw data/test.txt\n"
+        "  rankwise report model.rw data/test.txt -o report.html\n\n"
+        "`rankwise COMMAND --help` shows options and examples; `rankwise --version` the version.\n"
+    )

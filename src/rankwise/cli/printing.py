@@ -1,0 +1,108 @@
+"""What a person reads: tables, remarks and complaints; and JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import unicodedata
+import warnings
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+__all__ = [
+    "complain",
+    "figure",
+    "print_facts",
+    "print_json",
+    "print_table",
+    "remark",
+    "show_warnings",
+    "write",
+]
+
+
+def write(text: str = "", *, to_error: bool = False) -> None:
+    """Print a line; characters that the terminal cannot show become question marks."""
+    stream = sys.stderr if to_error else sys.stdout
+    encoding = stream.encoding or "utf-8"
+    stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+
+
+def complain(problem: str, hint: str | None = None) -> None:
+    """Say on standard error what went wrong, and what to do about it."""
+    write(f"rankwise: error: {visible(problem)}", to_error=True)
+    if hint:
+        write(f"Hint: {visible(hint)}", to_error=True)
+
+
+def remark(text: str) -> None:
+    """Say something on standard error that is no result."""
+    write(f"rankwise: {visible(text)}", to_error=True)
+
+
+def show_warnings() -> None:
+    """Print the library's warnings as remarks, each once."""
+    seen = set()
+
+    def show(message: Any, *details: Any, **more: Any) -> None:
+        text = str(message)
+        if text not in seen:
+            seen.add(text)
+            remark(f"warning: {text}")
+
+    warnings.simplefilter("ignore", DeprecationWarning)
+    warnings.showwarning = show
+
+
+def visible(text: object) -> str:
+    """Make control characters of names visible, so that a file cannot command the terminal."""
+    return "".join(
+        character
+        if character == "\n" or unicodedata.category(character)[0] != "C"
+        else "\N{REPLACEMENT CHARACTER}"
+        for character in str(text)
+    )
+
+
+def figure(value: float | None, digits: int = 4) -> str:
+    """Write a figure of a metric."""
+    return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def print_table(
+    headers: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,), indent: str = ""
+) -> None:
+    """Print aligned columns; those in `left` to the left, the others to the right."""
+    cells = [[visible(cell) for cell in row] for row in ([headers, *rows] if any(headers) else rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    for row in cells:
+        line = "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        write(indent + line.rstrip())
+
+
+def print_facts(facts: Mapping[str, object], *, to_error: bool = False) -> None:
+    """Print names and what they are, one a line."""
+    width = max(len(key) for key in facts)
+    for key, value in facts.items():
+        write(f"{key.ljust(width)}  {visible(value)}", to_error=to_error)
+
+
+def print_json(data: Any) -> None:
+    """Print data for machines; what is not a finite number becomes null."""
+    write(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(data: Any) -> Any:
+    if isinstance(data, Mapping):
+        return {str(key): _finite(value) for key, value in data.items()}
+    if isinstance(data, (list, tuple)):
+        return [_finite(value) for value in data]
+    if hasattr(data, "tolist"):
+        return _finite(data.tolist())
+    if isinstance(data, float) and not math.isfinite(data):
+        return None
+    return data

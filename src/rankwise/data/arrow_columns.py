@@ -1,0 +1,198 @@
+"""Columns of Arrow batches become numbers and ids, or an error that shows what stands where."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.data.arrow_files import TableSource, import_pyarrow
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["check_columns", "ids_of", "is_embedding", "is_number", "numbers_of", "rows_of", "text_of_numbers"]
+
+Floats = npt.NDArray[np.float64]
+
+_SHOWN_COLUMNS = 12
+
+
+def check_columns(source: TableSource, wanted: Sequence[str], role: str) -> None:
+    """Raise unless a table has each of some columns, once."""
+    names = source.schema.names
+    for name in wanted:
+        if not isinstance(name, str):
+            raise InvalidInputError(f"{role}={name!r} is no column name.", "pass the name as a string.")
+        count = names.count(name)
+        if count == 1:
+            continue
+        if count > 1:
+            raise InvalidInputError(
+                f"{source.name} has {count} columns named {name!r}.", "give each column a name of its own."
+            )
+        close = get_close_matches(name, names, n=1)
+        more = f", … ({len(names)} in all)" if len(names) > _SHOWN_COLUMNS else ""
+        raise InvalidInputError(
+            f"{source.name} has no column {name!r}, which was named as {role}.",
+            (f"did you mean {close[0]!r}? " if close else "")
+            + f"its columns are {', '.join(map(repr, names[:_SHOWN_COLUMNS]))}{more}.",
+        )
+
+
+def is_number(kind: Any) -> bool:
+    """Tell whether a column of this type holds numbers; missing values alone count as numbers."""
+    types = import_pyarrow().types
+    return bool(
+        types.is_integer(kind)
+        or types.is_floating(kind)
+        or types.is_boolean(kind)
+        or types.is_decimal(kind)
+        or types.is_null(kind)
+        or (types.is_dictionary(kind) and is_number(kind.value_type))
+    )
+
+
+def is_embedding(kind: Any) -> bool:
+    """Tell whether each entry of a column of this type is a list of numbers."""
+    types = import_pyarrow().types
+    if hasattr(kind, "storage_type"):
+        kind = kind.storage_type
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(is_list and is_number(kind.value_type))
+
+
+def text_of_numbers(source: TableSource, name: str) -> str | None:
+    """Return an entry that is no number of a column of text whose first entries mostly are; None if it is just text."""
+    pa = import_pyarrow()
+    kind = source.schema.field(name).type
+    if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return None
+    entries = []
+    for batch in source.batches([name], 1000):
+        entries = [entry for entry in batch.column(0).to_pylist() if entry]
+        break
+    are_numbers = sum(_is_number_text(entry) for entry in entries)
+    if not entries or are_numbers < len(entries) / 2:
+        return None
+    row = 0
+    for batch in source.batches([name], 1 << 16):
+        for at, entry in enumerate(batch.column(0).to_pylist()):
+            if entry is not None and not _is_number_text(entry):
+                return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)}"
+        row += batch.num_rows
+    return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])}"
+
+
+def numbers_of(
+    source: TableSource, name: str, column: Any, first_row: int, *, missing: str, hint: str
+) -> Floats:
+    """Return one column of a batch as float64; `first_row` is where the batch starts in its table."""
+    pa = import_pyarrow()
+    if not is_number(column.type):
+        raise _not_numbers(source, name, column, first_row, hint)
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.uint8())
+    values: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    _check_finite(source, name, values, first_row, missing=missing)
+    return values
+
+
+def rows_of(
+    source: TableSource, name: str, column: Any, first_row: int, *, width: int | None, missing: str
+) -> Floats:
+    """Return a column of lists as a matrix; `width` is what lists before had."""
+    pa = import_pyarrow()
+    if not is_embedding(column.type):
+        raise InvalidInputError(
+            f"{source.name}, column {name!r} holds {column.type}, which is no list of numbers.",
+            "name it in features if it holds one number a row; an embedding is a column of lists.",
+        )
+    if isinstance(column, pa.ExtensionArray):
+        column = column.storage
+    if column.null_count:
+        row = first_row + int(np.argmax(np.asarray(column.is_null())))
+        raise InvalidInputError(
+            f"{source.name}, column {name!r}, {source.place(row)}: the list is missing.",
+            "drop those rows, or give them a list of zeros.",
+        )
+    lengths = np.asarray(pa.compute.list_value_length(column), dtype=np.int64)
+    width = int(lengths[0]) if width is None and lengths.size else (width or 0)
+    if (lengths != width).any():
+        at = int(np.argmax(lengths != width))
+        raise InvalidInputError(
+            f"{source.name}, column {name!r}, {source.place(first_row + at)}: a list of {lengths[at]} numbers, where "
+            f"those before have {width}.",
+            "make all lists of the column the same length.",
+        )
+    flat = column.flatten()
+    values: Floats = flat.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    matrix = values.reshape(-1, width)
+    _check_finite(source, name, matrix, first_row, missing=missing)
+    return matrix
+
+
+def ids_of(source: TableSource, name: str, column: Any, first_row: int, role: str) -> npt.NDArray[Any]:
+    """Return a column of ids: integers, floats, text, dates, whatever it holds, without missing ones."""
+    pa = import_pyarrow()
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    if pa.types.is_nested(column.type):
+        raise InvalidInputError(
+            f"{source.name}, column {name!r} holds {column.type}, which cannot be {role}.",
+            "use a column of numbers or text.",
+        )
+    missing = np.asarray(column.is_null(nan_is_null=True))
+    if source.first_line is not None and pa.types.is_string(column.type):
+        missing = missing | np.asarray(pa.compute.equal(column, ""))  # a text file writes nothing for nothing
+    if missing.any():
+        row = first_row + int(np.argmax(missing))
+        raise InvalidInputError(
+            f"{source.name}, column {name!r}, {source.place(row)}: {role} is missing.",
+            "give those rows an id, or drop them.",
+        )
+    return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def _not_numbers(source: TableSource, name: str, column: Any, first_row: int, hint: str) -> InvalidInputError:
+    entries = column.to_pylist()
+    wrong = [at for at, entry in enumerate(entries) if entry is not None and not _is_number_text(entry)]
+    at = wrong[0] if wrong else 0
+    entry = entries[at] if entries else ""
+    return InvalidInputError(
+        f"{source.name}, column {name!r}, {source.place(first_row + at)}: {_show(entry)} is no number (the column "
+        f"holds {column.type}).",
+        hint,
+    )
+
+
+def _check_finite(source: TableSource, name: str, values: Floats, first_row: int, *, missing: str) -> None:
+    bad = np.isinf(values) if missing == "nan" else ~np.isfinite(values)
+    if not bad.any():
+        return
+    at = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    value = float(values[at])
+    raise InvalidInputError(
+        f"{source.name}, column {name!r}, {source.place(first_row + int(at[0]))}: "
+        + ("a missing value." if np.isnan(value) else f"{value} is not finite."),
+        "drop those rows or fill them in; features may be missing with missing='nan', and are then imputed by a "
+        "step of your pipeline."
+        if np.isnan(value)
+        else "replace it by a large number, or drop the row.",
+    )
+
+
+def _is_number_text(entry: object) -> bool:
+    try:
+        float(entry)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _show(entry: object) -> str:
+    text = repr(entry)
+    return text if len(text) <= 60 else text[:57] + "..."

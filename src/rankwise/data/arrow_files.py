@@ -1,0 +1,207 @@
+"""Tables as streams of Arrow batches, whatever they are stored as: Parquet, Arrow IPC, Feather, CSV, data frames.
+
+pyarrow is imported when a table is opened.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankwise.exceptions import InvalidInputError, MissingPackageError
+
+__all__ = ["TableSource", "import_pyarrow", "open_sources"]
+
+_SUFFIXES = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
+_COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+_DELIMITERS = (",", "\t", ";", "|")
+_NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")  # in columns of numbers
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """One table, opened.
+
+    Attributes
+    ----------
+    name : str
+        The file's name, for errors.
+    schema : pyarrow.Schema
+    n_rows : int or None
+        None where only reading tells.
+    batches : callable
+        Takes a list of column names and a number of rows, and yields record batches of those columns.
+    first_line : int or None
+        The line of a text file that row 0 stands in; None for files without lines.
+    """
+
+    name: str
+    schema: Any
+    n_rows: int | None
+    batches: Callable[[Sequence[str], int], Iterator[Any]]
+    first_line: int | None = None
+
+    def place(self, row: int) -> str:
+        """Say where a row is."""
+        line = "" if self.first_line is None else f" (line {row + self.first_line})"
+        return f"row {row}{line}"
+
+
+def import_pyarrow() -> Any:
+    """Import pyarrow, or say how to get it."""
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - only when a table is read or written
+        import pyarrow.compute  # noqa: PLC0415 - the same
+    except ImportError as error:
+        raise MissingPackageError(
+            "Tables are read and written by pyarrow, which is not installed.",
+            "pip install 'rankwise[tables]'.",
+        ) from error
+    return pa
+
+
+def open_sources(source: Any, text_columns: Sequence[str] = ()) -> list[TableSource]:
+    """Open everything a caller may mean by a table.
+
+    Parameters
+    ----------
+    source : path, glob, folder, data frame, Arrow table, or list of those
+    text_columns : list of str
+        Columns that are text in files that do not say what they hold, so that ids stay as they are written.
+    """
+    pa = import_pyarrow()
+    if isinstance(source, (list, tuple)):
+        if not source:
+            raise InvalidInputError("The list of tables is empty.", "pass at least one file.")
+        return [opened for one in source for opened in open_sources(one, text_columns)]
+    if isinstance(source, (str, os.PathLike)):
+        return [_open_file(pa, path, text_columns) for path in _expand(source)]
+    return [_of_frame(pa, source)]
+
+
+def _expand(source: str | os.PathLike[str]) -> list[Path]:
+    path = Path(source)
+    if path.is_dir():
+        found = sorted(child for child in path.iterdir() if _plain_suffix(child) in _SUFFIXES)
+        wanted = "a folder without tables"
+    elif path.exists() or not glob.has_magic(str(source)):
+        return [path]
+    else:
+        found = sorted(Path(match) for match in glob.glob(str(source), recursive=True))  # noqa: PTH207 - any pattern
+        wanted = "a pattern that matches no file"
+    if not found:
+        raise InvalidInputError(
+            f"{os.fspath(source)!r} is {wanted}.", f"tables end in {', '.join(_SUFFIXES)}; check the path."
+        )
+    return found
+
+
+def _plain_suffix(path: Path) -> str:
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    while suffixes and suffixes[-1] in _COMPRESSIONS:
+        suffixes.pop()
+    return suffixes[-1] if suffixes else ""
+
+
+def _open_file(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
+    with path.open("rb") as stream:
+        magic = stream.read(6)
+    try:
+        if magic[:4] == b"PAR1":
+            return _of_parquet(path)
+        if magic in {b"ARROW1", b"FEA1\0\0"} or magic[:4] == b"FEA1":
+            return _of_ipc(pa, path, magic)
+        if _plain_suffix(path) == ".arrows" or magic[:4] == b"\xff\xff\xff\xff":
+            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+                return _of_table(path.name, reader.read_all())
+        if _plain_suffix(path) in {".csv", ".tsv", ".txt"}:
+            return _of_csv(pa, path, text_columns)
+    except pa.ArrowException as error:
+        raise InvalidInputError(
+            f"{path} cannot be read: {_one_line(error)}.",
+            "check that the file is whole and of the kind it says.",
+        ) from error
+    raise InvalidInputError(
+        f"{path} is no table that is known here.",
+        f"tables end in {', '.join(_SUFFIXES)}; others must be converted.",
+    )
+
+
+def _of_parquet(path: Path) -> TableSource:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - only when a Parquet file is read
+
+    with pq.ParquetFile(path) as file:
+        schema, n_rows = file.schema_arrow, file.metadata.num_rows
+
+    def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        with pq.ParquetFile(path) as file:
+            yield from file.iter_batches(batch_size=n_rows, columns=list(columns))
+
+    return TableSource(path.name, schema, n_rows, batches)
+
+
+def _of_ipc(pa: Any, path: Path, magic: bytes) -> TableSource:
+    if magic != b"ARROW1":  # the first version of Feather
+        import pyarrow.feather  # noqa: PLC0415 - only when such a file is read
+
+        return _of_table(path.name, pyarrow.feather.read_table(path))
+    with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+        schema = reader.schema
+        n_rows = sum(reader.get_batch(at).num_rows for at in range(reader.num_record_batches))
+
+    def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+            for at in range(reader.num_record_batches):
+                batch = reader.get_batch(at).select(list(columns))
+                for first in range(0, batch.num_rows, n_rows):
+                    yield batch.slice(first, n_rows)
+
+    return TableSource(path.name, schema, n_rows, batches)
+
+
+def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
+    import pyarrow.csv  # noqa: PLC0415 - only when such a file is read
+
+    with pa.input_stream(str(path)) as stream:
+        head = stream.read(1 << 16).decode("utf-8", "replace")
+    header = head.splitlines()[0] if head.strip() else ""
+    if not header.strip():
+        raise InvalidInputError(f"{path} has no header line.", "give its columns names in the first line.")
+    options = {
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=max(_DELIMITERS, key=header.count)),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(text_columns, pa.string()), null_values=_NULLS
+        ),
+    }
+    # Whole, because the type of a column is known only after its last row.
+    table = pyarrow.csv.read_csv(path, **options)
+    return _of_table(path.name, table, first_line=2)
+
+
+def _of_table(name: str, table: Any, first_line: int | None = None) -> TableSource:
+    def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        yield from table.select(list(columns)).to_batches(max_chunksize=n_rows)
+
+    return TableSource(name, table.schema, table.num_rows, batches, first_line)
+
+
+def _of_frame(pa: Any, frame: Any) -> TableSource:
+    try:
+        if hasattr(frame, "collect") and hasattr(frame, "lazy"):
+            frame = frame.collect()  # a lazy frame of polars
+        if hasattr(frame, "to_arrow"):
+            frame = frame.to_arrow()
+        return _of_table("the table", frame if isinstance(frame, pa.Table) else pa.table(frame))
+    except (TypeError, ValueError, pa.ArrowException) as error:
+        raise InvalidInputError(
+            f"A {type(frame).__name__} cannot be taken as a table: {_one_line(error)}.",
+            "pass a file, an Arrow table, or a data frame whose columns hold one type each.",
+        ) from error
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")[:300]

@@ -1,0 +1,228 @@
+"""A store opened for reading: a sparse matrix, labels and query ids, mapped from disk.
+
+Opening checks everything: sizes, the order of the row and query pointers, and, reading every byte once, the
+checksums and the range of the column numbers, for a damaged column number would make a product read outside its
+vectors. That costs one pass of the dozens that training makes. ``verify=False`` leaves out what needs a pass over
+the matrix.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise import _core
+from rankwise.data.mapped import MappedMatrix
+from rankwise.data.query_text import QueryRuns
+from rankwise.data.store_format import FILES, HEADER, Header, damaged, read_header
+from rankwise.exceptions import InvalidInputError
+from rankwise.threads import default_threads
+
+__all__ = ["Store", "open_store"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+class Store:
+    """A data set on disk; made by `write_store`, opened by `open_store`.
+
+    The arrays stay valid if the store is rewritten or removed while they are in use.
+
+    Attributes
+    ----------
+    path : str
+    header : Header
+    X : MappedMatrix of shape (rows, features)
+        A CSR matrix that stays on disk; every linear estimator trains on it without loading it.
+    y : ndarray of shape (rows,)
+    query_start : ndarray of shape (queries + 1,)
+        The first row of each query; rows of a query stand together.
+    """
+
+    def __init__(self, path: str, header: Header, arrays: dict[str, npt.NDArray[np.uint8]]) -> None:
+        self.path = path
+        self.header = header
+        self._arrays = arrays
+        start: npt.NDArray[Any] = arrays["row_start.bin"].view(np.int64)
+        if header.entries < 2**31:  # SciPy takes row pointers and column numbers of one type
+            start = start.astype(np.int32)
+        matrix = (arrays["values.bin"].view(header.value_type), arrays["columns.bin"].view(np.int32), start)
+        shape = (header.rows, header.columns)
+        self.X = MappedMatrix.over(matrix, shape, path, is_finite=header.is_finite)
+        self.y: Floats = np.asarray(arrays["labels.bin"].view(np.float64))
+        self.query_start: Ints = np.asarray(arrays["query_start.bin"].view(np.int64))
+
+    @cached_property
+    def query_ids(self) -> npt.NDArray[Any] | None:
+        """The id of each query, in the order of the rows; None without ids."""
+        kind = self.header.qid_kind
+        if kind is None:
+            return None
+        text, text_end = self._arrays["query_text.bin"], self._arrays["query_text_end.bin"]
+        texts = QueryRuns(self.query_start[:-1], text.tobytes(), text_end.view(np.int64)).texts()
+        if kind == "U":
+            return np.array(texts, dtype=np.str_)
+        try:
+            number = int if kind == "i" else float
+            return np.array([number(text) for text in texts], dtype=np.int64 if kind == "i" else np.float64)
+        except (ValueError, OverflowError) as error:
+            raise damaged(self.path, f"a query id is not a number ({error})") from error
+
+    @property
+    def qid(self) -> npt.NDArray[Any] | None:
+        """The query id of each row; None without ids."""
+        ids = self.query_ids
+        return None if ids is None else np.repeat(ids, np.diff(self.query_start))
+
+    @property
+    def n_bytes(self) -> int:
+        """How much the store takes on disk, but for its header."""
+        return sum(self.header.size_of(name) for name in FILES)
+
+    def blocks(
+        self, block_bytes: int = 1 << 26
+    ) -> Iterator[tuple[sp.csr_matrix, Floats, npt.NDArray[Any] | None]]:
+        """Yield (X, y, qid) in memory, block by block, queries whole; what `iter_svmlight` yields for text."""
+        ids = self.query_ids
+        row_bytes = max(1, self.n_bytes // max(1, self.header.rows))
+        cuts = self.query_start if ids is not None else np.arange(self.header.rows + 1)
+        first = 0
+        while first < self.header.rows:
+            wanted = first + max(1, block_bytes // row_bytes)
+            low = int(np.searchsorted(cuts, first))
+            high = max(int(np.searchsorted(cuts, wanted, side="right")) - 1, low + 1)
+            last = int(cuts[min(high, cuts.size - 1)])
+            qid = None if ids is None else np.repeat(ids[low:high], np.diff(cuts[low : high + 1]))
+            yield sp.csr_matrix(self.X[first:last]), self.y[first:last], qid
+            first = last
+
+    def verify(self, n_threads: int | None = None) -> None:
+        """Read everything once, and raise unless every checksum fits and every column number is in range."""
+        segments = []
+        for name in FILES:
+            at = 0
+            for size, checksum in self.header.files[name]:
+                segments.append((name, at, size, checksum))
+                at += size
+        with ThreadPoolExecutor(n_threads or default_threads()) as executor:
+            for problem in executor.map(self._check_segment, segments):
+                if problem:
+                    raise damaged(self.path, problem)
+
+    def _check_segment(self, segment: tuple[str, int, int, str]) -> str | None:
+        name, at, size, checksum = segment
+        content = self._arrays[name][at : at + size]
+        if f"{_core.checksum(content):016x}" != checksum:
+            return f"the checksum of {name} does not fit between bytes {at} and {at + size}"
+        if name == "columns.bin" and size:
+            columns = content.view(np.int32)
+            if columns.min() < 0 or columns.max() >= self.header.columns:
+                return f"{name} has columns outside the matrix"
+        return None
+
+    def _check_pointers(self) -> None:
+        start, header = self._arrays["row_start.bin"].view(np.int64), self.header
+        if start[0] != 0 or start[-1] != header.entries or (np.diff(start) < 0).any():
+            raise damaged(self.path, "row_start.bin is not ascending")
+        queries = self.query_start
+        if (
+            queries[0] != 0
+            or (np.diff(queries) < 1).any()
+            or queries[-1] != (header.rows if header.queries else 0)
+        ):
+            raise damaged(self.path, "query_start.bin is not ascending")
+        text_end = np.concatenate(([0], self._arrays["query_text_end.bin"].view(np.int64)))
+        if (np.diff(text_end) < 1).any() or text_end[-1] != header.size_of("query_text.bin"):
+            raise damaged(self.path, "query_text_end.bin is not ascending")
+        if not np.isfinite(self.y).all():
+            raise damaged(self.path, "labels.bin holds numbers that are not finite")
+
+    def __repr__(self) -> str:
+        h = self.header
+        return f"<Store {self.path}: {h.rows} rows, {h.columns} columns, {h.entries} entries, {h.queries} queries>"
+
+
+def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: int | None = None) -> Store:
+    """Open a store that `write_store` wrote.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder.
+    verify : bool, default=True
+        Whether to read all of it once and check the checksums. Without that, a damaged store can crash the
+        process; sizes, row pointers and query ids are checked in any case.
+    n_threads : int, optional
+        For checking.
+
+    Returns
+    -------
+    store : Store
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from rankwise.data import open_store, write_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_store(f"{folder}/small", [(np.eye(4), [2, 1, 0, 1], ["a", "a", "b", "b"])])
+    ...     store = open_store(f"{folder}/small")
+    >>> store.X.shape, store.y.tolist(), store.qid.tolist()
+    ((4, 4), [2.0, 1.0, 0.0, 1.0], ['a', 'a', 'b', 'b'])
+    """
+    folder = os.fspath(path)
+    if not Path(folder, HEADER).is_file():
+        raise InvalidInputError(
+            f"{folder} is not a store: there is no {HEADER} in it.", "pass the folder that write_store wrote."
+        )
+    with _Folder(folder) as files:
+        header = read_header(files.read(HEADER), folder)
+        arrays = {name: files.map(name, header.size_of(name)) for name in FILES}
+    store = Store(folder, header, arrays)
+    store._check_pointers()  # noqa: SLF001
+    if verify:
+        store.verify(n_threads)
+    return store
+
+
+class _Folder:
+    """A folder whose files all come from the same store, even if another one takes its name meanwhile."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDONLY) if os.open in os.supports_dir_fd else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+
+    def read(self, name: str) -> bytes:
+        with self._open(name) as file:
+            return bytes(file.read())
+
+    def map(self, name: str, size: int) -> npt.NDArray[np.uint8]:
+        with self._open(name) as file:
+            found = os.fstat(file.fileno()).st_size
+            if found != size:
+                raise damaged(self._path, f"{name} has {found} bytes instead of {size}")
+            return np.memmap(file, dtype=np.uint8, mode="r") if size else np.empty(0, dtype=np.uint8)
+
+    def _open(self, name: str) -> Any:
+        try:
+            if self._descriptor is None:
+                return Path(self._path, name).open("rb")
+            return os.fdopen(os.open(name, os.O_RDONLY, dir_fd=self._descriptor), "rb")
+        except OSError as error:
+            raise damaged(self._path, f"{name} cannot be opened ({error.strerror})") from error

@@ -1,0 +1,172 @@
+"""What a store can be written from: text, Parquet, another store, blocks of arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise.data.parquet import iter_parquet
+from rankwise.data.query_text import encode_any_ids
+from rankwise.data.store import Store
+from rankwise.data.text_reader import Missing, TextReader, ZeroBased, text_blocks
+from rankwise.data.validation import check_choice, check_numbers, check_qid
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["Rows", "rows_of"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows on their way to disk.
+
+    Attributes
+    ----------
+    values, columns, start : arrays of a CSR matrix, columns ascending inside a row
+    labels : (rows,) float64
+    run_start : (runs,) int64
+        The first row of each run of rows with one query id.
+    run_texts : list of bytes or None
+        The ids; None without.
+    kind : {"i", "f", "U", "text"} or None
+        What ids are; "text" leaves it to what all of them look like.
+    """
+
+    values: npt.NDArray[Any]
+    columns: npt.NDArray[np.int32]
+    start: Ints
+    labels: npt.NDArray[np.float64]
+    run_start: Ints
+    run_texts: list[bytes] | None
+    kind: str | None
+
+
+def rows_of(
+    source: Any,
+    *,
+    n_features: int | None,
+    dtype: npt.DTypeLike,
+    zero_based: ZeroBased,
+    missing: Missing,
+    block_bytes: int,
+    n_threads: int | None,
+) -> tuple[Iterator[Rows], Callable[[], int]]:
+    """Return an iterator over rows, and the number of columns, to be asked for once they have all come."""
+    if isinstance(source, Store):
+        blocks = _Blocks(source.blocks(block_bytes), n_features or source.header.columns, "nan")
+        return iter(blocks), blocks.width
+    paths = [source] if isinstance(source, (str, os.PathLike)) else source
+    is_paths = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, os.PathLike)) for p in paths)
+    if is_paths and any(os.fspath(p).endswith((".parquet", ".pq")) for p in paths):
+        blocks = _Blocks(iter_parquet(paths, block_bytes=block_bytes), n_features, missing)
+        return iter(blocks), blocks.width
+    if is_paths or hasattr(source, "read"):
+        reader = TextReader(
+            source,
+            n_features=n_features,
+            zero_based=zero_based,
+            missing=missing,
+            dtype=dtype,
+            n_threads=n_threads,
+        )
+        return _text(reader, block_bytes), lambda: reader.n_columns
+    blocks = _Blocks(source, n_features, missing)
+    return iter(blocks), blocks.width
+
+
+def _text(reader: TextReader, block_bytes: int) -> Iterator[Rows]:
+    for block in text_blocks(reader, block_bytes):
+        texts = (
+            None if block.runs is None else [t.encode("utf-8", "surrogateescape") for t in block.runs.texts()]
+        )
+        start = np.empty(0, dtype=np.int64) if block.runs is None else block.runs.start
+        kind = None if texts is None else "text"
+        yield Rows(block.values, block.columns, block.start, block.labels, start, texts, kind)
+
+
+class _Blocks:
+    """Blocks of arrays from a caller."""
+
+    def __init__(self, blocks: Iterable[Any], n_features: int | None, missing: str) -> None:
+        check_choice("missing", missing, ("error", "nan", "zero"))
+        if not hasattr(blocks, "__iter__") or isinstance(blocks, np.ndarray):
+            raise InvalidInputError(
+                f"A store cannot be written from {type(blocks).__name__}.",
+                "pass paths, or an iterable of blocks such as [(X, y, qid)].",
+            )
+        self._blocks = blocks
+        self._missing = missing
+        self._n_features = n_features
+        self._is_given = n_features is not None
+
+    def width(self) -> int:
+        """Return the number of columns."""
+        return self._n_features or 0
+
+    def __iter__(self) -> Iterator[Rows]:
+        for number, block in enumerate(self._blocks):
+            if not isinstance(block, (tuple, list)) or len(block) not in {2, 3}:
+                raise InvalidInputError(
+                    f"Block {number} is not a tuple (X, y) or (X, y, qid).",
+                    "for one block, pass [(X, y, qid)].",
+                )
+            yield self._rows(number, *block)
+
+    def _rows(self, number: int, X: Any, y: Any, qid: Any = None) -> Rows:
+        matrix = self._matrix(number, X)
+        labels = check_numbers("y", y, matrix.shape[0])
+        run_start, texts, kind = np.empty(0, dtype=np.int64), None, None
+        if qid is not None:
+            queries = check_qid(qid, matrix.shape[0])
+            changes = np.flatnonzero(np.diff(queries.codes)) + 1
+            run_start = np.concatenate(([0], changes))[: matrix.shape[0]].astype(np.int64, copy=False)
+            texts, kind = encode_any_ids(queries.ids, queries.codes[run_start])
+        return Rows(
+            matrix.data,
+            matrix.indices.astype(np.int32, copy=False),
+            matrix.indptr.astype(np.int64, copy=False),
+            labels,
+            run_start,
+            texts,
+            kind,
+        )
+
+    def _matrix(self, number: int, X: Any) -> Any:
+        try:
+            matrix = sp.csr_matrix(X if sp.issparse(X) else np.asarray(X))
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"X of block {number} is not a matrix of numbers ({error}).",
+                "pass an array or a sparse matrix.",
+            ) from error
+        width = matrix.shape[1]
+        if self._n_features is None:
+            self._n_features = width
+        elif width > self._n_features or (width < self._n_features and not self._is_given):
+            raise InvalidInputError(
+                f"Block {number} has {width} columns where {self._n_features} are expected.",
+                "make blocks of equal width; where trailing columns may be absent, pass n_features.",
+            )
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        finite = np.isfinite(matrix.data)
+        if not finite.all() and (self._missing == "error" or np.isinf(matrix.data).any()):
+            raise InvalidInputError(
+                f"X of block {number} has values that are not finite.",
+                "replace them; NaN is stored with missing='nan', and left out with missing='zero'.",
+            )
+        if not finite.all() and self._missing == "zero":
+            matrix = matrix.tocoo()
+            kept = ~np.isnan(matrix.data)
+            matrix = sp.csr_matrix(
+                (matrix.data[kept], (matrix.row[kept], matrix.col[kept])), shape=matrix.shape
+            )
+        return matrix

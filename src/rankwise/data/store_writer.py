@@ -1,0 +1,244 @@
+"""A store written block by block."""
+
+from __future__ import annotations
+
+import os
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise import _core
+from rankwise.data.files import replacing
+from rankwise.data.query_text import decode_ids
+from rankwise.data.store import open_store
+from rankwise.data.store_format import FILES, HEADER, Header, Segment
+from rankwise.data.store_regroup import Regrouping
+from rankwise.data.store_sources import Rows, rows_of
+from rankwise.data.text_reader import Missing, ZeroBased
+from rankwise.data.validation import check_count
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["write_store"]
+
+# Bytes that get a checksum of their own; smaller pieces are gathered first.
+SEGMENT = 1 << 22
+
+
+def write_store(
+    path: str | os.PathLike[str],
+    source: Any,
+    *,
+    n_features: int | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    regroup: bool = False,
+    zero_based: ZeroBased = "auto",
+    missing: Missing = "error",
+    block_bytes: int = 1 << 26,
+    n_threads: int | None = None,
+) -> None:
+    """Write a data set to disk as a store that estimators can train on without loading it.
+
+    Never more than one block is held in memory, besides one id a query. A store that is there already is
+    replaced once the new one is complete; who has it open keeps the old one. On an error nothing changes.
+
+    Parameters
+    ----------
+    path : str or path
+        The folder to make.
+    source : paths, iterable of blocks, or Store
+        svmlight or LETOR text as `load_svmlight` takes it; Parquet files (ending in ``.parquet``) with a column
+        ``label``, optionally ``qid``, and numeric or list columns as features; or an iterable of blocks
+        ``(X, y)`` or ``(X, y, qid)`` of equal width.
+    n_features : int, optional
+        The number of columns; by default as many as there are.
+    dtype : {np.float64, np.float32}, default=np.float64
+        Of the values. float32 takes two thirds of the space, and training is as exact: sums are in float64.
+    regroup : bool, default=False
+        Rows of a query must stand together. If they do not, this sorts them together on disk, queries in the order
+        in which they first appear; it takes three times the space meanwhile. Without it they are an error.
+    zero_based, missing
+        Of text; see `load_svmlight`. With ``zero_based="auto"`` the first block decides.
+    block_bytes : int, default=67108864
+        About how much text makes a block.
+    n_threads : int, optional
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from rankwise.data import open_store, write_store
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     blocks = ((np.full((2, 3), float(q + 1)), [1, 0], [q, q]) for q in range(1000))
+    ...     write_store(f"{folder}/made", blocks)
+    ...     open_store(f"{folder}/made").X.shape
+    (2000, 3)
+    """
+    check_count("block_bytes", block_bytes, optional=False)
+    target = Path(path)
+    if target.exists() and not (target / HEADER).is_file():
+        raise InvalidInputError(
+            f"{target} exists and is not a store; it was left as it is.", "name a folder that does not exist."
+        )
+    rows, width = rows_of(
+        source,
+        n_features=n_features,
+        dtype=dtype,
+        zero_based=zero_based,
+        missing=missing,
+        block_bytes=block_bytes,
+        n_threads=n_threads,
+    )
+    with replacing(target) as folder:
+        if regroup:
+            with StoreWriter(folder.with_name("ungrouped"), dtype, keep_runs=True) as unsorted:
+                for block in rows:
+                    unsorted.append(block)
+                unsorted.finish(width())
+            regrouping = Regrouping(open_store(unsorted.folder, verify=False), folder.with_name("buckets"))
+            rows = regrouping.blocks(block_bytes)
+        with StoreWriter(folder, dtype) as writer:
+            for block in rows:
+                writer.append(block)
+            writer.finish(width())
+
+
+class StoreWriter:
+    """The files of a store that is being written.
+
+    Parameters
+    ----------
+    folder : path
+        Made here.
+    dtype : dtype
+        Of the values.
+    keep_runs : bool, default=False
+        Whether a query may come again later, as a query of its own.
+    """
+
+    def __init__(self, folder: Path, dtype: npt.DTypeLike, *, keep_runs: bool = False) -> None:
+        self.folder = folder
+        self._dtype = np.dtype(dtype)
+        self._keep_runs = keep_runs
+        folder.mkdir()
+        self._files = {name: _File(folder / name) for name in FILES}
+        self._rows = self._entries = self._text_bytes = 0
+        self._seen: set[bytes] = set()
+        self._texts: list[bytes] = []
+        self._last: bytes | None = None
+        self._kind: str | None = None
+        self._is_finite = True
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in self._files.values():
+            file.close()
+
+    def append(self, block: Rows) -> None:
+        """Write rows."""
+        if self._rows == 0:
+            self._write("row_start.bin", np.zeros(1, dtype=np.int64))
+        elif block.labels.size and (block.run_texts is None) != (self._kind is None):
+            raise InvalidInputError(
+                "Some blocks have query ids and others have none.", "pass qid with every block, or with none."
+            )
+        values = block.values.astype(self._dtype, copy=False)
+        # A sum tells whether all are finite unless it overflows.
+        if not np.isfinite(values.sum(dtype=np.float64)) and not np.isfinite(values).all():
+            self._is_finite = False
+        self._write("values.bin", values)
+        self._write("columns.bin", block.columns)
+        self._write("row_start.bin", block.start[1:] + self._entries)
+        self._write("labels.bin", block.labels)
+        if block.run_texts is not None and block.labels.size:
+            self._append_runs(block.run_start, block.run_texts, block.kind)
+        self._entries += int(block.start[-1])
+        self._rows += block.labels.size
+
+    def _append_runs(self, start: npt.NDArray[np.int64], texts: list[bytes], kind: str | None) -> None:
+        if self._kind is not None and kind != self._kind:
+            raise InvalidInputError(
+                "Query ids are numbers in some blocks and text in others.", "pass ids of one kind."
+            )
+        self._kind = kind
+        if texts[0] == self._last:
+            start, texts = start[1:], texts[1:]
+        if not texts:
+            return
+        if not self._keep_runs:
+            for text in texts:
+                if text in self._seen:
+                    raise InvalidInputError(
+                        f"Query {text.decode('utf-8', 'backslashreplace')!r} comes again after rows of other queries.",
+                        "sort the rows by query, or pass regroup=True to have them sorted together on disk.",
+                    )
+                self._seen.add(text)
+        self._last = texts[-1]
+        self._texts += texts
+        self._write("query_start.bin", start + self._rows)
+        self._write("query_text.bin", np.frombuffer(b"".join(texts), dtype=np.uint8))
+        ends = np.fromiter(accumulate(map(len, texts)), np.int64, count=len(texts))
+        self._write("query_text_end.bin", ends + self._text_bytes)
+        self._text_bytes += int(ends[-1])
+
+    def finish(self, n_columns: int) -> None:
+        """Write the header."""
+        if self._rows == 0:
+            raise InvalidInputError("There are no rows to store.", "pass at least one row.")
+        self._write("query_start.bin", np.array([self._rows if self._texts else 0], dtype=np.int64))
+        kind = self._kind
+        if kind == "text":  # ids that came as text are numbers if all of them are
+            kind = decode_ids([text.decode("utf-8", "surrogateescape") for text in self._texts]).dtype.kind
+        header = Header(
+            self._rows,
+            n_columns,
+            self._entries,
+            len(self._texts),
+            self._dtype.name,
+            kind,
+            self._is_finite,
+            {name: file.finish() for name, file in self._files.items()},
+        )
+        (self.folder / HEADER).write_text(header.to_json(), encoding="utf-8")
+
+    def _write(self, name: str, array: npt.NDArray[Any]) -> None:
+        self._files[name].append(np.ascontiguousarray(array).view(np.uint8))
+
+
+class _File:
+    """A file that is written in pieces, with a checksum for each few megabytes."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("wb", buffering=0)
+        self._pending: list[npt.NDArray[np.uint8]] = []
+        self._pending_bytes = 0
+        self._segments: list[Segment] = []
+
+    def append(self, content: npt.NDArray[np.uint8]) -> None:
+        self._pending.append(content)
+        self._pending_bytes += content.size
+        if self._pending_bytes >= SEGMENT:
+            self._flush()
+
+    def finish(self) -> list[Segment]:
+        self._flush()
+        self.close()
+        return self._segments
+
+    def close(self) -> None:
+        self._pending = []
+        self._file.close()
+
+    def _flush(self) -> None:
+        if not self._pending_bytes:
+            return
+        content = self._pending[0] if len(self._pending) == 1 else np.concatenate(self._pending)
+        self._segments.append((content.size, f"{_core.checksum(content):016x}"))
+        left = content.data
+        while left:
+            left = left[self._file.write(left) :]
+        self._pending, self._pending_bytes = [], 0

@@ -1,0 +1,159 @@
+"""What some rows are like, before anything is learned from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+
+from rankwise.data.queries import Queries, one_query
+
+__all__ = ["DataSummary", "is_graded", "label_counts", "summarise"]
+
+_LEVELS_SHOWN = 12
+_GRADES = 31
+
+
+@dataclass(frozen=True)
+class DataSummary:
+    """Figures of a data set.
+
+    Attributes
+    ----------
+    rows, columns, queries : int
+    filled : float
+        The share of cells that are not zero.
+    sizes : tuple (smallest, median, largest)
+        Rows in a query.
+    pairs : int
+        Pairs of rows of a query with different labels.
+    unordered : int
+        Queries without such a pair.
+    labels : list of (str, int)
+        How many rows have which label, or lie in which range where there are many labels.
+    is_graded : bool
+        Whether labels are whole numbers from 0 up, few enough for gains of 2^y.
+    empty_columns, constant_columns, missing : int
+        Columns that are zero everywhere; that have one other value everywhere; cells that are NaN.
+    problems : list of str
+        What will trouble a model, in words.
+    """
+
+    rows: int
+    columns: int
+    queries: int
+    filled: float
+    sizes: tuple[int, float, int]
+    pairs: int
+    unordered: int
+    labels: list[tuple[str, int]]
+    is_graded: bool
+    empty_columns: int
+    constant_columns: int
+    missing: int
+    problems: list[str] = field(default_factory=list)
+
+
+def summarise(X: Any, labels: npt.NDArray[np.float64] | None, queries: Queries | None) -> DataSummary:
+    """Look at rows, labels and queries.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix
+    labels : (rows,) float64, optional
+    queries : Queries, optional
+        None means one ranking.
+    """
+    n_rows, n_columns = (int(n) for n in X.shape)
+    queries = one_query(n_rows) if queries is None else queries
+    low, high, filled, missing = _columns(X)
+    # A column that is 0 in some rows and something else in others varies: its range then holds 0 and more.
+    constant = int(((low == high) & (low != 0)).sum())
+    empty = int(((low == 0) & (high == 0)).sum())
+    pairs, unordered = (0, 0) if labels is None else _ordered_pairs(labels, queries)
+    sizes = queries.sizes
+    summary = DataSummary(
+        n_rows,
+        n_columns,
+        len(queries),
+        filled,
+        (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
+        pairs,
+        unordered,
+        [] if labels is None else label_counts(labels),
+        labels is not None and is_graded(labels),
+        empty,
+        constant,
+        missing,
+    )
+    summary.problems.extend(_problems(summary, low, high, has_labels=labels is not None))
+    return summary
+
+
+def is_graded(labels: npt.NDArray[np.float64]) -> bool:
+    """Tell whether labels are grades: whole numbers from 0 up, few enough for gains of 2^y."""
+    return bool(
+        (labels >= 0).all() and (labels == np.floor(labels)).all() and labels.max(initial=0) < _GRADES
+    )
+
+
+def _columns(X: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float, int]:
+    """Return each column's smallest and largest value, the share of filled cells, and the number of NaN."""
+    n_cells = max(1, int(X.shape[0]) * int(X.shape[1]))
+    if scipy.sparse.issparse(X):
+        missing = int(np.isnan(X.data).sum())
+        filled = int(np.count_nonzero(X.data)) / n_cells
+        low, high = (getattr(X, f"nan{side}")(axis=0).toarray().ravel() for side in ("min", "max"))
+        return low, high, filled, missing
+    is_missing = np.isnan(X)
+    filled = int(np.count_nonzero(X)) / n_cells
+    low = np.where(is_missing, np.inf, X).min(axis=0)
+    high = np.where(is_missing, -np.inf, X).max(axis=0)
+    return low, high, filled, int(is_missing.sum())
+
+
+def _ordered_pairs(labels: npt.NDArray[np.float64], queries: Queries) -> tuple[int, int]:
+    """Count pairs of a query with different labels, and queries without any."""
+    values, levels = np.unique(labels, return_inverse=True)
+    _, first, counts = np.unique(
+        queries.codes * values.size + levels.ravel(), return_index=True, return_counts=True
+    )
+    tied = np.bincount(queries.codes[first], weights=counts.astype(float) ** 2, minlength=len(queries))
+    ordered = (queries.sizes.astype(float) ** 2 - tied) / 2
+    return round(float(ordered.sum())), int((ordered == 0).sum())
+
+
+def label_counts(labels: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
+    """Count the rows of each label, or of ranges of labels where there are many."""
+    values, counts = np.unique(labels, return_counts=True)
+    if values.size <= _LEVELS_SHOWN:
+        return [(f"{value:g}", int(count)) for value, count in zip(values, counts, strict=True)]
+    counts, edges = np.histogram(labels, bins=_LEVELS_SHOWN)
+    return [(f"{edges[i]:.3g} to {edges[i + 1]:.3g}", int(count)) for i, count in enumerate(counts)]
+
+
+def _problems(
+    summary: DataSummary, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], *, has_labels: bool
+) -> list[str]:
+    found = []
+    if has_labels and summary.pairs == 0:
+        found.append("no query has two rows with different labels: there is nothing to learn from")
+    elif summary.unordered:
+        found.append(
+            f"{summary.unordered} of {summary.queries} queries have no two rows with different labels"
+        )
+    if summary.missing:
+        found.append(f"{summary.missing} cells are NaN: impute them, or read them as 0")
+    if summary.empty_columns:
+        found.append(f"{summary.empty_columns} of {summary.columns} columns are 0 everywhere")
+    if summary.constant_columns:
+        found.append(f"{summary.constant_columns} of {summary.columns} columns have one value everywhere")
+    widths = (high - low)[(high > low) & np.isfinite(high - low)]
+    if widths.size and widths.max() > 1000 * np.median(widths):
+        found.append("columns have very different ranges: scale them, as `rankwise fit` does by itself")
+    if not np.isfinite(low).all() or not np.isfinite(high).all():
+        found.append("some cells are infinite, or a column is NaN throughout")
+    return found

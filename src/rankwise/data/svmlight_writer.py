@@ -1,0 +1,189 @@
+"""svmlight and LETOR text out: what `load_svmlight` reads back bit for bit."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, BinaryIO, Literal, cast
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise import _core
+from rankwise.data.files import replacing
+from rankwise.data.query_text import encode_ids
+from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
+from rankwise.exceptions import InvalidInputError, MissingPackageError
+from rankwise.threads import default_threads
+
+__all__ = ["TextWriter", "dump_svmlight", "open_text"]
+
+# Values that are turned into text at a time.
+WRITTEN_AT_ONCE = 1 << 20
+
+
+class TextWriter:
+    """A stream that rows are written to as text; see `dump_svmlight` for the parameters."""
+
+    def __init__(self, stream: BinaryIO, *, zero_based: bool, missing: str, n_threads: int | None) -> None:
+        self._stream = stream
+        self._base = 0 if zero_based else 1
+        self._missing = missing
+        self._n_threads = n_threads or default_threads()
+        self._n_rows = 0
+
+    def comment(self, text: str) -> None:
+        """Write lines of comment."""
+        for line in text.splitlines():
+            self._stream.write(f"# {line}\n".encode())
+
+    def write(self, X: Any, y: npt.NDArray[np.float64], qid: npt.NDArray[Any] | None) -> None:
+        """Write rows: an array or CSR matrix, finite labels, and ids or None."""
+        run_start, text, text_end = _runs(qid)
+        step = max(1, WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if sp.issparse(X) else X.size))
+        for first in range(0, X.shape[0], step):
+            last = min(first + step, X.shape[0])
+            rows = self._canonical(X[first:last], self._n_rows + first)
+            pieces = _core.write_svmlight(
+                rows.data,
+                rows.indices,
+                rows.indptr,
+                y[first:last],
+                run_start - first,
+                text,
+                text_end,
+                self._base,
+                self._n_threads,
+            )
+            for piece in pieces:
+                self._stream.write(piece.data)
+        self._n_rows += X.shape[0]
+
+    def _canonical(self, rows: Any, first_row: int) -> Any:
+        """Return sorted CSR rows of finite values in float32 or float64."""
+        rows = sp.csr_matrix(rows)
+        if rows.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
+            rows = rows.astype(np.float64)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        bad = ~np.isfinite(rows.data)
+        if bad.any() and (self._missing == "error" or np.isinf(rows.data[bad]).any()):
+            at = int(np.argmax(bad if self._missing == "error" else np.isinf(rows.data)))
+            row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+            raise InvalidInputError(
+                f"X is {rows.data[at]} in row {first_row + row}, column {rows.indices[at]}.",
+                "replace infinite values; NaN is written as such with missing='nan'.",
+            )
+        return rows
+
+
+def dump_svmlight(
+    X: Any,
+    y: Any,
+    path: Any,
+    *,
+    qid: Any = None,
+    zero_based: bool = False,
+    comment: str | None = None,
+    missing: Literal["error", "nan"] = "error",
+    n_threads: int | None = None,
+) -> None:
+    """Write svmlight or LETOR text that `load_svmlight` reads back bit for bit.
+
+    Numbers are the shortest decimals that read back to the same bits of X's type. Of a sparse matrix every stored
+    value is written, zeros too; of an array only what is not 0.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (rows, features)
+    y : array-like of shape (rows,)
+    path : str, path or binary stream
+        A file is replaced only once everything is written; ``"-"`` is standard output. The endings .gz, .bz2, .xz
+        and .zst compress.
+    qid : array-like of shape (rows,), optional
+        Integers, real numbers or text without spaces.
+    zero_based : bool, default=False
+        Whether columns count from 0. They mostly count from 1.
+    comment : str, optional
+        Lines for the top of the file.
+    missing : {"error", "nan"}, default="error"
+        Whether NaN is written, as ``NaN``; read it with the same option.
+    n_threads : int, optional
+
+    Examples
+    --------
+    >>> import io
+    >>> import numpy as np
+    >>> from rankwise.data import dump_svmlight
+    >>> text = io.BytesIO()
+    >>> dump_svmlight(np.array([[0.5, 0.0], [0.0, 3.0]]), [2, 0], text, qid=["a", "a"])
+    >>> print(text.getvalue().decode(), end="")
+    2 qid:a 1:0.5
+    0 qid:a 2:3
+    """
+    check_choice("missing", missing, ("error", "nan"))
+    check_count("n_threads", n_threads)
+    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+    if X.ndim != 2:
+        raise InvalidInputError(f"X has shape {X.shape}.", "pass a matrix with one row an item.")
+    labels = check_numbers("y", y, X.shape[0])
+    ids = None
+    if qid is not None:
+        queries = check_qid(qid, X.shape[0])
+        ids = queries.ids[queries.codes]
+    with open_text(path) as stream:
+        writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)
+        if comment:
+            writer.comment(comment)
+        writer.write(X, labels, ids)
+
+
+@contextmanager
+def open_text(path: Any) -> Iterator[BinaryIO]:
+    """Open a stream for writing: a file that appears once it is complete, standard output, or the stream given."""
+    if hasattr(path, "write"):
+        yield path
+    elif os.fspath(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        target = Path(os.fsdecode(path))
+        with replacing(target) as unfinished, _compressed(unfinished, target.suffix) as stream:
+            yield stream
+
+
+def _compressed(path: Path, suffix: str) -> BinaryIO:
+    if suffix == ".gz":
+        return cast("BinaryIO", gzip.GzipFile(path, "wb", compresslevel=6, mtime=0))
+    if suffix == ".bz2":
+        return cast("BinaryIO", bz2.BZ2File(path, "wb"))
+    if suffix == ".xz":
+        return cast("BinaryIO", lzma.LZMAFile(path, "wb"))
+    if suffix == ".zst":
+        try:
+            import zstandard  # noqa: PLC0415
+        except ImportError as error:
+            raise MissingPackageError(
+                "Writing zstd needs the package zstandard, which is not installed.",
+                "install it with: pip install 'rankwise[zstd]', or end the name in .gz.",
+            ) from error
+        return cast("BinaryIO", zstandard.open(path, "wb"))
+    return path.open("wb")
+
+
+def _runs(qid: npt.NDArray[Any] | None) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64]]:
+    """Return the first row, the text and the end of the text of each run of rows with one id."""
+    if qid is None or qid.size == 0:
+        return np.empty(0, dtype=np.int64), b"", np.empty(0, dtype=np.int64)
+    start = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1)).astype(np.int64, copy=False)
+    texts = encode_ids(qid[start])
+    return start, b"".join(texts), np.fromiter(accumulate(map(len, texts)), np.int64, count=len(texts))

@@ -1,0 +1,207 @@
+"""Rows go out as a table: Parquet, Arrow IPC, Feather or CSV, by the name of the file."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import scipy.sparse as sp
+
+from rankwise.data.arrow_files import import_pyarrow
+from rankwise.data.tables import SPARSE_KEY
+from rankwise.exceptions import InvalidInputError
+from rankwise.replacing import replacing
+
+__all__ = ["TableWriter", "save_table"]
+
+_FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "ipc",
+    ".ipc": "ipc",
+    ".feather": "ipc",
+    ".csv": "csv",
+}
+_INDICES, _VALUES = "indices", "values"
+
+
+def save_table(
+    file: str | os.PathLike[str],
+    X: Any,
+    y: Any = None,
+    qid: Any = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    label: str = "label",
+    qid_name: str = "qid",
+) -> None:
+    """Write rows as a table that `load_table` reads back exactly.
+
+    Dense rows become one column a feature. Sparse rows become two columns of lists, ``indices`` and ``values``, which a
+    CSV file cannot hold; `load_table` makes them a CSR matrix again.
+
+    Parameters
+    ----------
+    file : path
+        Ends in .parquet, .pq, .arrow, .ipc, .feather or .csv. Written under a temporary name and renamed.
+    X : array-like or sparse matrix of shape (rows, features)
+    y, qid : array-like of shape (rows,), optional
+    feature_names : list of str, optional
+        By default ``f0``, ``f1``, ...
+    label, qid_name : str
+        The names of the columns of `y` and `qid`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from rankwise.data import load_table, save_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "rows.parquet")
+    ...     save_table(file, [[0.5], [0.1]], [1, 0], ["a", "a"], feature_names=["bm25"])
+    ...     load_table(file).feature_names
+    ['bm25']
+    """
+    with TableWriter(file, feature_names, label=label, qid_name=qid_name) as writer:
+        writer.write(X, y, qid)
+
+
+class TableWriter:
+    """Writes a table a block of rows at a time; the file appears when the ``with`` block ends well.
+
+    Parameters
+    ----------
+    file : path
+    feature_names : list of str, optional
+    label, qid_name : str
+        As in `save_table`.
+    """
+
+    def __init__(
+        self,
+        file: str | os.PathLike[str],
+        feature_names: Sequence[str] | None = None,
+        *,
+        label: str = "label",
+        qid_name: str = "qid",
+    ) -> None:
+        kind = _FORMATS.get(Path(file).suffix.lower())
+        if kind is None:
+            raise InvalidInputError(
+                f"{os.fspath(file)!r} does not say what kind of table it is.",
+                f"end its name in one of {', '.join(_FORMATS)}.",
+            )
+        self._file, self._kind, self._label, self._qid_name = file, kind, label, qid_name
+        self._names = None if feature_names is None else [str(name) for name in feature_names]
+        self._stack = ExitStack()
+        self._stream: BinaryIO | None = None
+        self._writer: Any = None
+
+    def __enter__(self) -> Self:
+        self._stream = self._stack.enter_context(replacing(self._file))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None and self._writer is None:
+            error = InvalidInputError(
+                "Nothing was written to the table.", "write at least one block of rows."
+            )
+            self._stack.__exit__(type(error), error, None)
+            raise error
+        self._stack.__exit__(kind, error, trace)
+
+    def write(self, X: Any, y: Any = None, qid: Any = None) -> None:
+        """Write some rows; every block has the same columns."""
+        pa = import_pyarrow()
+        if self._stream is None:
+            raise InvalidInputError("The writer is not open.", "use it in a with statement.")
+        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        if X.ndim != 2:
+            raise InvalidInputError(f"X has shape {X.shape}.", "pass one row an item.")
+        columns = {}
+        if qid is not None:
+            columns[self._qid_name] = pa.array(
+                qid.to_numpy() if hasattr(qid, "to_numpy") else np.asarray(qid)
+            )
+        if y is not None:
+            columns[self._label] = pa.array(np.asarray(y))
+        for name, column in columns.items():
+            if len(column) != X.shape[0]:
+                raise InvalidInputError(
+                    f"Column {name!r} has {len(column)} entries, but X has {X.shape[0]} rows.",
+                    "pass one a row.",
+                )
+        table = self._sparse(pa, X, columns) if sp.issparse(X) else self._dense(pa, X, columns)
+        if self._writer is None:
+            self._writer = self._open(pa, table.schema)
+            self._stack.callback(self._writer.close)
+        self._writer.write_table(table.cast(self._writer.schema) if self._kind != "csv" else table)
+
+    def _open(self, pa: Any, schema: Any) -> Any:
+        if self._kind == "parquet":
+            import pyarrow.parquet as pq  # noqa: PLC0415 - only when a Parquet file is written
+
+            return pq.ParquetWriter(self._stream, schema)
+        if self._kind == "ipc":
+            return _IpcWriter(pa.ipc.new_file(self._stream, schema), schema)
+        import pyarrow.csv  # noqa: PLC0415 - only when such a file is written
+
+        options = pyarrow.csv.WriteOptions(quoting_style="needed")
+        return pyarrow.csv.CSVWriter(self._stream, schema, write_options=options)
+
+    def _dense(self, pa: Any, X: Any, columns: dict[str, Any]) -> Any:
+        names = self._feature_names(X.shape[1])
+        taken = set(columns) & set(names)
+        if taken or len(set(names)) != len(names):
+            raise InvalidInputError(
+                f"Two columns have the same name{f', {taken.pop()!r}' if taken else ''}.",
+                "rename the feature, or pass other names as label and qid_name.",
+            )
+        for at, name in enumerate(names):
+            columns[name] = pa.array(np.ascontiguousarray(X[:, at]))
+        return pa.table(columns)
+
+    def _sparse(self, pa: Any, X: Any, columns: dict[str, Any]) -> Any:
+        if self._kind == "csv":
+            raise InvalidInputError(
+                f"A CSV file has a column a feature, {X.shape[1]} in all, and X is sparse.",
+                "write Parquet, or svmlight text; or pass X.toarray().",
+            )
+        pointer = X.indptr.astype(np.int64)
+        for name, values in ((_INDICES, X.indices.astype(np.int32)), (_VALUES, X.data)):
+            columns[name] = pa.LargeListArray.from_arrays(pa.array(pointer), pa.array(values))
+        about: dict[str, Any] = {"indices": _INDICES, "values": _VALUES, "columns": X.shape[1]}
+        if self._names is not None:
+            about["names"] = self._feature_names(X.shape[1])
+        return pa.table(columns).replace_schema_metadata({SPARSE_KEY: json.dumps(about).encode()})
+
+    def _feature_names(self, n_features: int) -> list[str]:
+        if self._names is None:
+            self._names = [f"f{at}" for at in range(n_features)]
+        if len(self._names) != n_features:
+            raise InvalidInputError(
+                f"There are {len(self._names)} feature names, but X has {n_features} columns.",
+                "pass one name a column.",
+            )
+        return self._names
+
+
+class _IpcWriter:
+    """What the other writers offer: a schema beside the writing."""
+
+    def __init__(self, writer: Any, schema: Any) -> None:
+        self._writer, self.schema = writer, schema
+
+    def write_table(self, table: Any) -> None:
+        self._writer.write_table(table)
+
+    def close(self) -> None:
+        self._writer.close()

@@ -1,0 +1,209 @@
+"""svmlight and LETOR text on its way to arrays.
+
+Blocks of whole lines are parsed by the compiled core on several threads; see `cpp/svmlight.hpp`. Values that are
+written down, zeros among them, are stored; numbers are correctly rounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise import _core
+from rankwise.data.query_text import QueryRuns
+from rankwise.data.text_sources import Source, list_sources, open_source, read_ahead, whole_lines
+from rankwise.data.validation import check_choice, check_count
+from rankwise.exceptions import InvalidInputError
+from rankwise.threads import default_threads
+
+__all__ = ["Missing", "TextBlock", "TextReader", "ZeroBased", "no_rows", "text_blocks"]
+
+ZeroBased = bool | Literal["auto"]
+Missing = Literal["error", "nan", "zero"]
+MISSING: tuple[Missing, ...] = ("error", "nan", "zero")  # in the order of the compiled enumeration
+LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
+# Text that is parsed at a time: what a thread makes of its part should still be in cache when it is put in place.
+PARSED_AT_ONCE = 1 << 22
+
+# What is wrong and what to do about it, in the order of the compiled enumeration.
+PROBLEMS = (
+    ("", ""),
+    ("the label is not a number", "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`"),
+    ("the label is missing", "drop rows without a label, or give them one"),
+    ("the query id is empty", "write an id without spaces after `qid:`"),
+    ("this row has no query id, but earlier rows have", "write `qid:` after every label, or after none"),
+    ("this row has a query id, but earlier rows have none", "write `qid:` after every label, or after none"),
+    (
+        "this is not `column:value`",
+        "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
+    ),
+    ("columns were said to count from 1, and this is column 0", "pass zero_based=True"),
+    (
+        "the column number is too large",
+        "raise n_features, or leave it out to take as many columns as there are",
+    ),
+    ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
+    (
+        "the value is missing",
+        "pass missing='nan' to read such values as NaN, or missing='zero' to leave them out",
+    ),
+    ("the number is infinite", "replace it by a finite one"),
+    ("the column comes twice in this row", "write each column once a row"),
+)
+
+
+class TextBlock:
+    """Rows as arrays: what the parser makes of text.
+
+    Attributes
+    ----------
+    values : (entries,) float32 or float64
+    columns : (entries,) int32
+    start : (rows + 1,) int64
+    labels : (rows,) float64
+    runs : QueryRuns or None
+        Which rows belong to which query; None where no row has an id.
+    """
+
+    def __init__(self, arrays: tuple[Any, ...], *, has_qid: bool) -> None:
+        self.values, self.columns, self.start, self.labels, run_start, text, text_end = arrays
+        self.runs = QueryRuns(run_start, text, text_end) if has_qid else None
+
+    def matrix(self, n_columns: int) -> sp.csr_matrix:
+        """Return the rows as a SciPy matrix; nothing is copied but the row pointers."""
+        X = sp.csr_matrix(
+            (self.values, self.columns, self.start), shape=(self.labels.size, n_columns), copy=False
+        )
+        X.has_sorted_indices = X.has_canonical_format = True  # the parser saw to it
+        return X
+
+
+class TextReader:
+    """Files of text on their way to arrays; see `load_svmlight` for the parameters."""
+
+    def __init__(
+        self,
+        paths: Any,
+        *,
+        n_features: int | None = None,
+        zero_based: ZeroBased = "auto",
+        missing: Missing = "error",
+        dtype: npt.DTypeLike = np.float64,
+        n_threads: int | None = None,
+    ) -> None:
+        check_count("n_features", n_features)
+        check_count("n_threads", n_threads)
+        self.missing = MISSING.index(check_choice("missing", missing, MISSING))
+        if zero_based not in {"auto", True, False}:
+            raise InvalidInputError(
+                f"zero_based={zero_based!r} is not an option.",
+                "use True or False for columns that count from 0 or 1, or 'auto'.",
+            )
+        if np.dtype(dtype) not in {np.dtype(np.float32), np.dtype(np.float64)}:
+            raise InvalidInputError(f"dtype={dtype!r} is not an option.", "use np.float32 or np.float64.")
+        self.sources = list_sources(paths)
+        self.n_features = n_features
+        self.n_threads = n_threads or default_threads()
+        self.rows = _core.TextRows32() if np.dtype(dtype) == np.float32 else _core.TextRows64()
+        self.base = 0 if zero_based is True else 1
+        self.base_is_sure = zero_based != "auto"
+        self.n_bytes = 0
+
+    def parse(self) -> Iterator[None]:
+        """Parse block after block; between them, rows may be taken."""
+        for source in self.sources:
+            lines_before = self.rows.lines
+            with open_source(source) as stream:
+                blocks = whole_lines(stream, source.name, PARSED_AT_ONCE * self.n_threads)
+                # A thread that waits for a pipe could not be interrupted.
+                ahead = source.is_regular and self.n_threads > 1
+                for buffer, size in read_ahead(blocks) if ahead else blocks:
+                    self._append(buffer, size, source, lines_before)
+                    yield
+
+    def take(self, n_rows: int | None = None) -> TextBlock:
+        """Return the first so many rows, and forget them."""
+        self._settle_base()
+        return TextBlock(
+            self.rows.take(self.rows.rows if n_rows is None else n_rows), has_qid=self.rows.has_qid
+        )
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are so far."""
+        return self.rows.largest + 1 if self.n_features is None else self.n_features
+
+    def _append(self, buffer: bytearray, size: int, source: Source, lines_before: int) -> None:
+        self.n_bytes += size
+        lines = self.rows.lines - lines_before
+        last = LAST_COLUMN if self.n_features is None else self.n_features - 1
+        error = self.rows.append(
+            np.frombuffer(buffer, dtype=np.uint8),
+            size,
+            self.base,
+            self.base_is_sure,
+            last + self.base,
+            self.missing,
+            self.n_threads,
+        )
+        if error is not None:
+            problem, at, length = error
+            raise _located(buffer, at, length, problem, source.name, lines)
+
+    def _settle_base(self) -> None:
+        """Decide what the first column is called, once rows leave."""
+        if self.base_is_sure:
+            return
+        self.base_is_sure = True
+        if self.rows.smallest >= 0:
+            return
+        self.base = 0
+        self.rows.shift_columns(1)
+        if self.n_features is not None and self.rows.largest >= self.n_features:
+            raise InvalidInputError(
+                f"There is a column 0, so columns count from 0, and there is a column {self.rows.largest}, "
+                f"which makes more than {self.n_features}.",
+                "raise n_features, or leave it out.",
+            )
+
+
+def text_blocks(reader: TextReader, block_bytes: int) -> Iterator[TextBlock]:
+    """Yield blocks of about so much text, consecutive rows of a query together."""
+    any_rows = False
+    taken_at = 0
+    for _ in reader.parse():
+        complete = reader.rows.last_run if reader.rows.has_qid else reader.rows.rows
+        if reader.n_bytes - taken_at >= block_bytes and complete > 0:
+            taken_at = reader.n_bytes
+            any_rows = True
+            yield reader.take(complete)
+    if reader.rows.rows > 0:
+        yield reader.take()
+    elif not any_rows:
+        raise no_rows(reader)
+
+
+def _located(
+    buffer: bytearray, at: int, length: int, problem: int, name: str, lines_before: int
+) -> InvalidInputError:
+    line = lines_before + buffer.count(b"\n", 0, at) + 1
+    start = buffer.rfind(b"\n", 0, at) + 1
+    if length == 0:  # the parser names the row: show its beginning
+        end = buffer.find(b"\n", at)
+        length = min(end - at, 40)
+    text = bytes(buffer[at : at + min(length, 60)]).decode("utf-8", "backslashreplace")
+    shown = repr(text.rstrip("\r")) + ("..." if length > 60 else "")
+    what, remedy = PROBLEMS[problem]
+    return InvalidInputError(f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.")
+
+
+def no_rows(reader: TextReader) -> InvalidInputError:
+    """Say that there are no rows."""
+    names = ", ".join(source.name for source in reader.sources)
+    return InvalidInputError(
+        f"{names}: there are no rows.", "pass a file with lines such as `2 qid:7 1:0.5 3:1`."
+    )

@@ -1,0 +1,197 @@
+"""Text from anywhere, in blocks of whole lines: files, compressed or not, standard input, open streams."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import sys
+import zlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO, TypeVar, cast
+
+from rankwise import _core
+from rankwise.exceptions import InvalidInputError, MissingPackageError
+
+__all__ = ["Source", "list_sources", "open_source", "read_ahead", "whole_lines"]
+
+T = TypeVar("T")
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something to read from, and what error messages call it."""
+
+    name: str
+    place: str | BinaryIO
+
+    @property
+    def is_file(self) -> bool:
+        """Whether it is a file on disk, opened and closed here."""
+        return isinstance(self.place, str)
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether reading it never waits for somebody to write, as it does from a pipe."""
+        return isinstance(self.place, str) and os.path.isfile(self.place)  # noqa: PTH113
+
+
+def list_sources(paths: Any) -> list[Source]:
+    """Return the sources that a path, an open binary stream, ``"-"`` or a sequence of those means."""
+    if isinstance(paths, (str, bytes, os.PathLike)) or hasattr(paths, "read"):
+        paths = [paths]
+    sources = [_source(place) for place in paths]
+    if not sources:
+        raise InvalidInputError("There is no file to read.", "pass at least one path.")
+    if sum(source.name == "standard input" for source in sources) > 1:
+        raise InvalidInputError("Standard input can be read once.", "name '-' only once among the files.")
+    return sources
+
+
+def _source(place: Any) -> Source:
+    if hasattr(place, "read"):
+        if isinstance(place, io.TextIOBase):
+            raise InvalidInputError(
+                "The stream yields text where bytes are needed.", "open the file with mode 'rb'."
+            )
+        return Source(str(getattr(place, "name", "stream")), place)
+    path = os.fsdecode(place)
+    return Source("standard input", sys.stdin.buffer) if path == "-" else Source(path, path)
+
+
+@contextmanager
+def open_source(source: Source) -> Iterator[BinaryIO]:
+    """Open a source for reading its text; gzip, bz2, xz and zstd are told by their first bytes."""
+    try:
+        raw = open(source.place, "rb") if isinstance(source.place, str) else source.place  # noqa: PTH123, SIM115
+    except OSError as error:
+        raise InvalidInputError(
+            f"{source.name} cannot be opened: {error.strerror}.", "check the path, and that you may read it."
+        ) from error
+    try:
+        buffered = raw if hasattr(raw, "peek") else io.BufferedReader(cast("io.RawIOBase", _Raw(raw)))
+        yield _decompressed(cast("io.BufferedReader", buffered), source.name)
+    finally:
+        if source.is_file:
+            raw.close()
+
+
+class _Raw(io.RawIOBase):
+    """Any object with a method `read`, as a raw stream."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _decompressed(stream: io.BufferedReader, name: str) -> BinaryIO:
+    with _reading(name):
+        magic = stream.peek(6)[:6]
+    if magic.startswith(b"\x1f\x8b"):
+        return cast("BinaryIO", gzip.GzipFile(fileobj=stream))
+    if magic.startswith(b"BZh"):
+        return cast("BinaryIO", bz2.BZ2File(stream))
+    if magic.startswith(b"\xfd7zXZ\x00"):
+        return cast("BinaryIO", lzma.LZMAFile(stream))
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        return _zstd(stream, name)
+    return stream
+
+
+def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
+    try:
+        import zstandard  # noqa: PLC0415
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{name} is compressed with zstd, and the package zstandard is not installed.",
+            "install it with: pip install 'rankwise[zstd]'.",
+        ) from error
+    reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    return cast("BinaryIO", reader)
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+        raise _damaged(name, error) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] == "zstandard":
+            raise _damaged(name, error) from error
+        raise
+
+
+def _damaged(name: str, error: Exception) -> InvalidInputError:
+    return InvalidInputError(
+        f"{name} cannot be read to its end: {error}.", "the file seems damaged or cut off; fetch it again."
+    )
+
+
+def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple[bytearray, int]]:
+    """Yield (buffer, size): the first `size` bytes are whole lines, and padding for the parser follows.
+
+    Two buffers take turns: one may be filled while the other is parsed. A buffer holds about `block_bytes`, or
+    one line where a line is longer.
+    """
+    padding = _core.TEXT_PADDING
+    buffers = [bytearray(block_bytes + padding), bytearray(block_bytes + padding)]
+    kept = memoryview(b"")  # the beginning of a line whose end was not read yet
+    is_first = True
+    while True:
+        buffer = buffers[0]
+        filled = len(kept)
+        buffer[:filled] = kept
+        kept = memoryview(b"")
+        size, at_end = 0, False
+        while not at_end and size == 0:
+            if filled + padding >= len(buffer):
+                buffer.extend(bytes(len(buffer)))
+            filled, at_end = _fill(stream, name, buffer, filled, len(buffer) - padding)
+            size = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
+        if is_first and buffer.startswith(_BYTE_ORDER_MARK):
+            buffer[:3] = b"   "
+        is_first = False
+        if filled > size:
+            kept = memoryview(bytes(memoryview(buffer)[size:filled]))
+        if size:
+            yield buffer, size
+        if at_end:
+            return
+        buffers.reverse()
+
+
+def _fill(stream: BinaryIO, name: str, buffer: bytearray, start: int, stop: int) -> tuple[int, bool]:
+    with _reading(name), memoryview(buffer) as view:
+        while start < stop:
+            n_read = stream.readinto(view[start:stop])  # type: ignore[attr-defined]
+            if not n_read:
+                return start, True
+            start += n_read
+    return start, False
+
+
+def read_ahead(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items, the next one being made by another thread while the caller works on this one."""
+    iterator = iter(items)
+    nothing = object()
+    with ThreadPoolExecutor(1) as executor:
+        upcoming = executor.submit(next, iterator, nothing)
+        while (item := upcoming.result()) is not nothing:
+            upcoming = executor.submit(next, iterator, nothing)
+            yield cast("T", item)

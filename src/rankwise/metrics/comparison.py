@@ -1,0 +1,200 @@
+"""Paired comparisons of two rankings of the same rows, by randomisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwise.data.validation import check_numbers
+from rankwise.metrics.bootstrap import (
+    Interval,
+    block_sizes,
+    bootstrap_mean,
+    check_draws,
+    drawings_of,
+    quantiles,
+    read_labels,
+    values_of_copies,
+)
+from rankwise.metrics.metric import Doubles, Metric
+from rankwise.metrics.table import get_metric
+
+__all__ = ["Comparison", "compare_rankings", "holm", "paired_test"]
+
+_EXACT = 14  # up to so many differences, every assignment of signs is looked at
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A paired comparison of two rankings of the same rows.
+
+    Attributes
+    ----------
+    difference : Interval
+        The metric of the first minus that of the second.
+    p_value : float
+        Two-sided: how often a difference as large arises where it does not matter which ranking is which.
+    wins, losses, ties : int
+        Units on which the first ranking is better, worse, the same; 0 each where rows were drawn.
+    metric : str
+    """
+
+    difference: Interval
+    p_value: float
+    wins: int
+    losses: int
+    ties: int
+    metric: str
+
+
+def compare_rankings(
+    metric: str | Metric,
+    y_true: Any,
+    first: Any,
+    second: Any,
+    qid: Any = None,
+    *,
+    level: float = 0.95,
+    n_resamples: int = 10_000,
+    random_state: int = 0,
+) -> Comparison:
+    """Compare two rankings of the same rows, query by query.
+
+    The test is the paired randomisation test: where the rankings were equally good, each query's difference could as
+    well have the other sign. With at most 14 differences every assignment of signs is looked at. Where one query
+    counts, the two ranks of each of its rows are exchanged at random instead.
+
+    Parameters
+    ----------
+    metric : str or Metric
+        As for `get_metric`.
+    y_true, qid
+        As for the metric's function.
+    first, second : (rows,) numbers
+        The scores of the two rankings.
+    level, n_resamples, random_state
+        As for `bootstrap_interval`; one ranking's rows are exchanged at most 1000 times.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.metrics import compare_rankings
+    >>> rng = np.random.default_rng(0)
+    >>> y, qid = rng.integers(0, 3, 500), np.arange(500) // 10
+    >>> result = compare_rankings("ndcg@10", y, y + rng.normal(size=500), rng.normal(size=500), qid)
+    >>> result.difference.low > 0, result.p_value < 0.001
+    (True, True)
+    """
+    chosen = get_metric(metric)
+    labels, queries = read_labels(y_true, qid)
+    columns = [check_numbers("scores", scores, labels.size) for scores in (first, second)]
+    evaluator = chosen.prepare(labels, queries)
+    a, b = (evaluator.per_query(column) for column in columns)
+    differences = a.values[a.counted] - b.values[b.counted]
+    sign = 1.0 if chosen.greater_is_better else -1.0
+    if differences.size > 1:
+        interval = bootstrap_mean(
+            differences, level=level, n_resamples=min(n_resamples, 2000), random_state=random_state
+        )
+        p_value = paired_test(differences, n_resamples=n_resamples, random_state=random_state)
+        wins, losses = int((sign * differences > 0).sum()), int((sign * differences < 0).sum())
+        return Comparison(interval, p_value, wins, losses, differences.size - wins - losses, chosen.name)
+    rows = np.flatnonzero(queries.codes == np.flatnonzero(a.counted)[0])
+    return _compare_one_ranking(
+        chosen,
+        labels[rows],
+        [column[rows] for column in columns],
+        level,
+        min(n_resamples, 1000),
+        random_state,
+    )
+
+
+def paired_test(differences: Any, *, n_resamples: int = 10_000, random_state: int = 0) -> float:
+    """Return the two-sided p-value of the paired randomisation test: the mean under random signs.
+
+    Parameters
+    ----------
+    differences : (units,) numbers
+        Differences of two methods, unit by unit; zeros change nothing.
+    n_resamples : int, default=10000
+        Random assignments of signs; not used where all of them can be looked at.
+    random_state : int, default=0
+
+    Examples
+    --------
+    >>> from rankwise.metrics import paired_test
+    >>> paired_test([1.0, 2.0, 3.0])  # 2 of 8 assignments of signs reach 6
+    0.25
+    """
+    check_draws(0.5, n_resamples)
+    column = check_numbers("differences", differences)
+    column = column[column != 0]
+    if column.size == 0:
+        return 1.0
+    observed = abs(float(column.sum()))
+    reached = observed - 1e-12 * float(np.abs(column).sum())  # equal sums differ by rounding
+    if column.size <= _EXACT:
+        bits = np.arange(2**column.size)[:, None] >> np.arange(column.size)
+        sums = (1.0 - 2.0 * (bits & 1)) @ column
+        return float(np.mean(np.abs(sums) >= reached))
+    rng = np.random.default_rng(random_state)
+    count = 0
+    for block in block_sizes(n_resamples, column.size):
+        signs = 1.0 - 2.0 * rng.integers(0, 2, size=(block, column.size))
+        count += int((np.abs(signs @ column) >= reached).sum())
+    return (1 + count) / (1 + n_resamples)
+
+
+def holm(p_values: Any) -> Doubles:
+    """Adjust p-values for being several (Holm 1979).
+
+    Examples
+    --------
+    >>> from rankwise.metrics import holm
+    >>> holm([0.01, 0.04, 0.03]).round(2).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    values = check_numbers("p_values", p_values)
+    order = np.argsort(values, kind="stable")
+    adjusted = np.maximum.accumulate(values[order] * np.arange(values.size, 0, -1))
+    result = np.empty(values.size)
+    result[order] = np.minimum(adjusted, 1.0)
+    return result
+
+
+def _compare_one_ranking(
+    metric: Metric, labels: Doubles, columns: list[Doubles], level: float, n_resamples: int, seed: int
+) -> Comparison:
+    check_draws(level, n_resamples)
+    # Scores of two models have no common scale; their ranks have.
+    ranks = [np.unique(column, return_inverse=True)[1].astype(np.float64) for column in columns]
+    ranks = [_midranks(rank) for rank in ranks]
+    evaluator = metric.prepare(labels)
+    observed = evaluator(ranks[0]) - evaluator(ranks[1])
+    rng = np.random.default_rng(seed)
+    null, drawn = [], []
+    for index in drawings_of(rng, labels.size, n_resamples):
+        exchanged = rng.random((labels.size, index.shape[0])) < 0.5
+        left = np.where(exchanged, ranks[1][:, None], ranks[0][:, None])
+        right = np.where(exchanged, ranks[0][:, None], ranks[1][:, None])
+        null.append(evaluator.many(left) - evaluator.many(right))
+        copies = [values_of_copies(metric, labels[index], rank[index]) for rank in ranks]
+        drawn.append(copies[0] - copies[1])
+    extreme = np.abs(np.concatenate(null)) >= abs(observed) - 1e-12
+    sample = np.concatenate(drawn)
+    low, high = quantiles(sample[np.isfinite(sample)], (1 - level) / 2, (1 + level) / 2)
+    interval = Interval(observed, low, high, level, int(labels.size), "rows")
+    return Comparison(interval, (1 + int(extreme.sum())) / (1 + n_resamples), 0, 0, 0, metric.name)
+
+
+def _midranks(codes: Doubles) -> Doubles:
+    """Return average ranks of small integer codes."""
+    counts = np.bincount(codes.astype(np.int64))
+    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[codes.astype(np.int64)])

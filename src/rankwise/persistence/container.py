@@ -1,0 +1,255 @@
+"""The bytes of a model file: a prefix, a JSON header, the arrays it names, and a checksum of all that.
+
+====================  =====================================================================================
+8 bytes               ``RANKWISE``
+2 + 2 bytes           major and minor version of the format, little-endian
+4 bytes               the length of the header, little-endian; a multiple of 64 less these 16 bytes
+header                JSON in ASCII, padded with spaces; its list ``arrays`` gives name, type, shape and order
+arrays                one after the other in the order of that list, each padded with zeros to 64 bytes
+32 bytes              SHA-256 of everything before
+====================  =====================================================================================
+
+Nothing here knows what a model is. Nothing is allocated for what a file only promises: sizes are compared with what is
+there first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.exceptions import ModelFileError
+
+__all__ = ["FORMAT", "MAGIC", "Container", "is_storable", "read_container", "write_container"]
+
+MAGIC = b"RANKWISE"
+FORMAT = (1, 0)  # major: a reader of another one cannot read it; minor: it can, and misses something
+
+Array = npt.NDArray[Any]
+
+_PREFIX = 16
+_ALIGNMENT = 64
+_CHECKSUM = 32
+_CHUNK = 1 << 22
+_MAX_HEADER = 1 << 26
+_MAX_AXES = 32
+_TYPES = re.compile(r"\|b1|\|[iu]1|<[iu][248]|<f[248]|<U[1-9][0-9]{0,6}")
+_LAST_CHARACTER = 0x10FFFF
+
+
+class Container:
+    """A header and the arrays it names.
+
+    Parameters
+    ----------
+    header : dict
+        JSON values only; without the list of arrays, which is made from `arrays`.
+    arrays : mapping from str to ndarray
+        Booleans, integers, floats and fixed-width strings; their order in memory (C or Fortran) is kept.
+    version : (int, int)
+    """
+
+    def __init__(
+        self, header: dict[str, Any], arrays: Mapping[str, Array], version: tuple[int, int] = FORMAT
+    ) -> None:
+        self.header, self.arrays, self.version = header, arrays, version
+
+
+def is_storable(dtype: np.dtype[Any]) -> bool:
+    """Tell whether a file can hold arrays of this type."""
+    return _TYPES.fullmatch(_little(dtype).str) is not None
+
+
+def write_container(stream: BinaryIO, container: Container) -> None:
+    """Write to a binary stream, front to back."""
+    entries = [
+        {"name": name, "dtype": _little(array.dtype).str, "shape": list(array.shape), "order": _order(array)}
+        for name, array in container.arrays.items()
+    ]
+    text = json.dumps({**container.header, "arrays": entries}, allow_nan=False).encode("ascii")
+    text += b" " * (-(_PREFIX + len(text)) % _ALIGNMENT)
+    if len(text) > _MAX_HEADER:
+        raise ModelFileError(
+            f"The header of the model file would take {len(text) / 2**20:.0f} MiB, more than "
+            f"{_MAX_HEADER / 2**20:.0f} MiB.",
+            "shorten the feature names, or pass parameters as arrays instead of lists.",
+        )
+    checksum = hashlib.sha256()
+
+    def write(data: Any) -> None:
+        checksum.update(data)
+        stream.write(data)
+
+    write(MAGIC + b"".join(part.to_bytes(2, "little") for part in container.version))
+    write(len(text).to_bytes(4, "little") + text)
+    for array in container.arrays.values():
+        write(_bytes_of(array))
+        write(bytes(-array.nbytes % _ALIGNMENT))
+    stream.write(checksum.digest())
+
+
+def read_container(stream: BinaryIO, *, only_header: bool = False) -> Container:
+    """Read a stream to its end; everything is compared with the checksum before it is looked at.
+
+    Parameters
+    ----------
+    only_header : bool
+        Whether the arrays are left out of the result.
+    """
+    if not stream.seekable():
+        stream = io.BytesIO(stream.read())
+    start = stream.tell()
+    size = stream.seek(0, io.SEEK_END) - start
+    stream.seek(start)
+    prefix = stream.read(_PREFIX)
+    if prefix[: len(MAGIC)] != MAGIC:
+        raise ModelFileError(
+            "This is no rankwise model file: it does not start as one does.",
+            "pass a file that model.save or `rankwise fit` wrote; data files are read by rankwise.data.",
+        )
+    if size < _PREFIX + _CHECKSUM:
+        raise _damaged("it ends too early")
+    major, minor = (int.from_bytes(prefix[at : at + 2], "little") for at in (8, 10))
+    if major != FORMAT[0]:
+        raise ModelFileError(
+            f"The model file has format {major}.{minor}, and this version of rankwise reads format {FORMAT[0]}.",
+            "upgrade rankwise (pip install --upgrade rankwise)."
+            if major > FORMAT[0]
+            else "the file is damaged: write it again.",
+        )
+    stream.seek(start)
+    _compare_checksum(stream, size)
+    stream.seek(start + _PREFIX)
+    length = int.from_bytes(prefix[12:16], "little")
+    room = size - _PREFIX - _CHECKSUM - length
+    if room < 0 or length > _MAX_HEADER:
+        raise _damaged(f"its header is said to take {length} bytes")
+    header = _parse(stream.read(length))
+    entries = _check_entries(header.pop("arrays", None), room)
+    arrays = {} if only_header else {name: _read_array(stream, *entry) for name, entry in entries.items()}
+    return Container(header, arrays, (major, minor))
+
+
+def _compare_checksum(stream: BinaryIO, size: int) -> None:
+    checksum = hashlib.sha256()
+    left = size - _CHECKSUM
+    while left:
+        chunk = stream.read(min(left, _CHUNK))
+        if not chunk:
+            raise _damaged("it ends too early")
+        checksum.update(chunk)
+        left -= len(chunk)
+    if stream.read(_CHECKSUM) != checksum.digest():
+        raise _damaged("its checksum does not match its contents")
+
+
+def _parse(text: bytes) -> dict[str, Any]:
+    def refuse_constant(name: str) -> Any:
+        raise ValueError(f"{name} is no JSON")
+
+    def finite(digits: str) -> float:
+        number = float(digits)
+        if not math.isfinite(number):
+            raise ValueError(f"{digits} is no finite number")
+        return number
+
+    def without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) != len(pairs):
+            raise ValueError("a key comes twice")
+        return found
+
+    try:
+        header = json.loads(
+            text.decode("ascii"),
+            parse_constant=refuse_constant,
+            parse_float=finite,
+            object_pairs_hook=without_duplicates,
+        )
+    except (ValueError, RecursionError) as error:
+        raise _damaged(f"its header cannot be read ({error})") from error
+    if not isinstance(header, dict):
+        raise _damaged("its header is no JSON object")
+    return header
+
+
+def _check_entries(entries: Any, room: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], str]]:
+    """Return type, shape and order by name, after comparing their sizes with the room there is."""
+    found: dict[str, tuple[np.dtype[Any], tuple[int, ...], str]] = {}
+    if not isinstance(entries, list):
+        raise _damaged("its header lists no arrays")
+    for entry in entries:
+        if not isinstance(entry, dict):
+            raise _damaged("its header lists something that is no array")
+        name, kind, shape, order = (entry.get(key) for key in ("name", "dtype", "shape", "order"))
+        if not isinstance(name, str) or name in found or order not in {"C", "F"}:
+            raise _damaged(f"its header describes array {name!r} wrongly")
+        if not isinstance(kind, str) or not _TYPES.fullmatch(kind):
+            raise _damaged(f"array {name!r} has type {kind!r}, which no model file holds")
+        if (
+            not isinstance(shape, list)
+            or len(shape) > _MAX_AXES
+            or not all(type(axis) is int and axis >= 0 for axis in shape)
+            or math.prod(max(axis, 1) for axis in shape) >= 2**60 // np.dtype(kind).itemsize
+        ):
+            raise _damaged(f"array {name!r} has shape {shape!r}")
+        room -= _padded(math.prod(shape) * np.dtype(kind).itemsize)
+        if room < 0:
+            raise _damaged(f"there is no room for array {name!r}")
+        found[name] = np.dtype(kind), tuple(shape), str(order)
+    if room:
+        raise _damaged(f"{room} bytes belong to nothing")
+    return found
+
+
+def _read_array(stream: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Array:
+    flat = np.empty(math.prod(shape), dtype=dtype)
+    raw = flat.view(np.uint8).data if flat.size else memoryview(bytearray())
+    at = 0
+    while at < len(raw):
+        chunk = stream.read(min(len(raw) - at, _CHUNK))
+        if not chunk:
+            raise _damaged("it became shorter while it was read")
+        raw[at : at + len(chunk)] = chunk
+        at += len(chunk)
+    stream.read(_padded(at) - at)
+    if dtype.kind == "U" and flat.size and int(flat.view(np.uint32).max()) > _LAST_CHARACTER:
+        raise _damaged("it holds text that is none")
+    if dtype.kind == "b" and flat.size and int(flat.view(np.uint8).max()) > 1:
+        raise _damaged("it holds truth values that are none")
+    array = flat.reshape(shape, order="F" if order == "F" else "C")
+    return array.astype(dtype.newbyteorder("="), copy=False)
+
+
+def _bytes_of(array: Array) -> Any:
+    if array.size == 0:
+        return b""
+    ordered = array.T if _order(array) == "F" else array
+    flat = np.ascontiguousarray(ordered, dtype=_little(array.dtype)).reshape(-1)
+    return flat.view(np.uint8).data
+
+
+def _order(array: Array) -> str:
+    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
+
+
+def _little(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    return dtype.newbyteorder("<")
+
+
+def _padded(n_bytes: int) -> int:
+    return -(-n_bytes // _ALIGNMENT) * _ALIGNMENT
+
+
+def _damaged(how: str) -> ModelFileError:
+    return ModelFileError(
+        f"The model file is damaged: {how}.", "copy it again from where it came, or save the model again."
+    )

@@ -1,0 +1,169 @@
+"""Save a model, load it again, and look at what a model file says about itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import sklearn
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+import rankwise
+from rankwise.estimators.base import Ranker
+from rankwise.exceptions import ModelFileError
+from rankwise.persistence.container import FORMAT, Container, read_container, write_container
+from rankwise.persistence.models import RANKERS, read_step, training_summary, write_step
+from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.replacing import replacing
+
+__all__ = ["load", "read_header", "save"]
+
+File = str | os.PathLike[str] | BinaryIO
+
+
+def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> None:
+    """Write a fitted ranker, or a pipeline of scalers that ends in one, to one file.
+
+    The file holds arrays and a JSON header, and no code; `rankwise.load` gives back a model whose parameters, fitted
+    attributes and predictions are the same bit for bit. It is written under a temporary name and then renamed, so that
+    an existing file is replaced by a whole one or stays as it was.
+
+    Parameters
+    ----------
+    model : estimator or sklearn.pipeline.Pipeline
+        A ranker of rankwise, alone or after steps of StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler,
+        Normalizer and `rankwise.preprocessing.QueryScaler`.
+    file : path or binary stream
+    notes : mapping, optional
+        Anything JSON can say, kept in the header beside the model, such as where the data came from.
+
+    Examples
+    --------
+    >>> import io
+    >>> import rankwise
+    >>> X, y = [[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0, 1, 2]
+    >>> model, file = rankwise.RankRLS().fit(X, y), io.BytesIO()
+    >>> rankwise.save(model, file, notes={"data": "three rows"})
+    >>> again = rankwise.load(io.BytesIO(file.getvalue()))
+    >>> bool((again.predict(X) == model.predict(X)).all())
+    True
+    """
+    steps = model.steps if type(model) is Pipeline else [("", model)]
+    if not isinstance(steps[-1][1], Ranker):
+        raise ModelFileError(
+            f"The model is a {type(steps[-1][1]).__name__}, which ranks nothing.",
+            f"save one of {', '.join(RANKERS)}, or a Pipeline that ends in one.",
+        )
+    check_is_fitted(steps[-1][1])
+    writer = Writer()
+    header: dict[str, Any] = {
+        "format": list(FORMAT),
+        "rankwise": rankwise.__version__,
+        "sklearn": sklearn.__version__,
+        "estimator": type(steps[-1][1]).__name__,
+        "features": _feature_names(steps),
+        "training": writer.write(training_summary(model), "training"),
+        "notes": writer.write(dict(notes or {}), "notes"),
+        "steps": [_write_named(name, step, len(steps) > 1, writer) for name, step in steps],
+    }
+    if type(model) is Pipeline:
+        options = {key: value for key, value in model.get_params(deep=False).items() if key != "steps"}
+        header["pipeline"] = writer.write(options, "pipeline")
+    container = Container(header, writer.arrays)
+    destination: Any = nullcontext(file) if hasattr(file, "write") else replacing(file)
+    with destination as stream:
+        write_container(stream, container)
+
+
+def load(file: File) -> Any:
+    """Read a model that `model.save` or `rankwise.save` wrote.
+
+    Loading executes no code from the file: only the classes of rankwise and the known scalers are ever made.
+
+    Parameters
+    ----------
+    file : path or binary stream
+        A stream is read from where it stands to its end.
+
+    Returns
+    -------
+    estimator or sklearn.pipeline.Pipeline
+
+    Raises
+    ------
+    ModelFileError
+        Where the file is none of rankwise's, damaged, or of a newer format.
+    """
+    container = _read(file)
+    reader = Reader(container.arrays)
+    written = container.header.get("steps")
+    if not isinstance(written, list) or not written:
+        raise wrong("it holds no model")
+    try:
+        steps = [_read_named(step, reader) for step in written]
+    except RecursionError as error:
+        raise wrong("something is nested too deep") from error
+    if type(steps[-1][1]).__name__ not in RANKERS:
+        raise wrong("its last step is no ranker")
+    options = container.header.get("pipeline")
+    if options is None:
+        if len(steps) > 1:
+            raise wrong("it holds several steps and no pipeline")
+        return steps[0][1]
+    return _read_pipeline(steps, reader.read(options))
+
+
+def read_header(file: File) -> dict[str, Any]:
+    """Return what a model file says about itself, after comparing its checksum.
+
+    Returns
+    -------
+    dict
+        ``format``, ``rankwise`` and ``sklearn`` (versions), ``estimator``, ``features`` (names or None),
+        ``training`` (a summary), ``notes``, and ``steps`` with each step's ``class``, ``parameters`` and
+        ``attributes``; arrays are only named.
+    """
+    return _read(file, only_header=True).header
+
+
+def _read(file: File, *, only_header: bool = False) -> Container:
+    if not isinstance(file, (str, os.PathLike)):
+        return read_container(file, only_header=only_header)
+    with Path(file).open("rb") as stream:
+        return read_container(stream, only_header=only_header)
+
+
+def _write_named(name: str, step: Any, has_others: bool, writer: Writer) -> dict[str, Any]:
+    if step is None or isinstance(step, str):
+        return {"name": name, "class": None, "parameters": {}, "attributes": {}}
+    return {"name": name, **write_step(step, f"{name}/" if has_others else "", writer)}
+
+
+def _read_named(written: Any, reader: Reader) -> tuple[str, Any]:
+    if not isinstance(written, dict) or not isinstance(written.get("name"), str):
+        raise wrong("a step has no name")
+    if written.get("class", "") is None:
+        return written["name"], "passthrough"
+    return written["name"], read_step(written, reader)
+
+
+def _read_pipeline(steps: list[tuple[str, Any]], options: Any) -> Pipeline:
+    if not isinstance(options, dict) or not set(options) <= {"memory", "transform_input", "verbose"}:
+        raise wrong("its pipeline has options that are not known here")
+    if len({name for name, _ in steps}) != len(steps):
+        raise wrong("two steps have the same name")
+    try:
+        return Pipeline(steps, **options)
+    except (TypeError, ValueError) as error:
+        raise wrong(f"its steps make no pipeline ({error})") from error
+
+
+def _feature_names(steps: list[tuple[str, Any]]) -> list[str] | None:
+    for _, step in steps:
+        if hasattr(step, "feature_names_in_"):
+            return [str(name) for name in step.feature_names_in_]
+    return None

@@ -1,0 +1,181 @@
+"""Models as plain values: which classes a file may name, and what is kept of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import sklearn
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
+
+from rankwise.estimators.kernel_ranker import KernelRanker
+from rankwise.estimators.kernel_rls import KernelRankRLS
+from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
+from rankwise.estimators.kernel_svm import KernelRankSVM
+from rankwise.estimators.rank_rls import RankRLS
+from rankwise.estimators.rank_rls_cv import RankRLSCV
+from rankwise.estimators.rank_svm import RankSVM
+from rankwise.estimators.rank_svm_cv import RankSVMCV
+from rankwise.exceptions import ModelFileError
+from rankwise.kernels import Kernel
+from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.preprocessing import QueryScaler
+
+__all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
+
+RANKERS: Mapping[str, type] = {
+    kind.__name__: kind
+    for kind in (KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV)
+}
+SCALERS: Mapping[str, type] = {
+    kind.__name__: kind
+    for kind in (MaxAbsScaler, MinMaxScaler, Normalizer, QueryScaler, RobustScaler, StandardScaler)
+}
+_CLASSES = {**RANKERS, **SCALERS}
+
+_FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
+_METHODS = ("fit", "score", "transform", "inverse_transform", "predict", "partial_fit")
+_SUMMARY = (
+    "n_features_in_",
+    "n_queries_",
+    "n_pairs_",
+    "n_ignored_queries_",
+    "alpha_",
+    "gamma_",
+    "scaling_",
+    "solver_",
+    "method_",
+    "cv_",
+    "best_score_",
+    "best_iteration_",
+    "n_iter_",
+    "duality_gap_",
+)
+
+
+def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
+    """Return the JSON of one estimator or scaler; `prefix` starts the names of its arrays."""
+    kind = type(step)
+    name = kind.__name__
+    if kind is not _CLASSES.get(name):
+        raise ModelFileError(
+            f"{name} is not one of the classes that a model file holds.",
+            f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(SCALERS)} that ends in one; anything else "
+            "can be pickled, for readers who trust you.",
+        )
+    parameters = step.get_params(deep=False)
+    fitted = {key: value for key, value in vars(step).items() if _FITTED.fullmatch(key)}
+    written: dict[str, Any] = {
+        "class": name,
+        "parameters": {
+            key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()
+        },
+        "attributes": {key: writer.write(value, f"{prefix}{key}") for key, value in fitted.items()},
+    }
+    if "_metadata_request" in vars(step):
+        written["requests"] = {
+            method: dict(getattr(vars(step)["_metadata_request"], method).requests)
+            for method in _METHODS
+            if hasattr(step, f"set_{method}_request")
+        }
+    if "_sklearn_output_config" in vars(step):
+        written["output"] = vars(step)["_sklearn_output_config"].get("transform")
+    return written
+
+
+def read_step(written: Any, reader: Reader) -> Any:
+    """Make the estimator or scaler that some JSON describes."""
+    if not isinstance(written, dict) or not isinstance(written.get("class"), str):
+        raise wrong("a step names no class")
+    if written["class"] not in _CLASSES:
+        raise wrong(f"class {written['class']!r:.80} is not known here")
+    kind: Any = _CLASSES[written["class"]]
+    parameters, attributes = reader.read(written.get("parameters")), reader.read(written.get("attributes"))
+    if not isinstance(parameters, dict) or not isinstance(attributes, dict):
+        raise wrong(f"{kind.__name__} has no parameters or attributes")
+    known = kind().get_params(deep=False)
+    for name in parameters:
+        if name not in known:
+            raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
+    step = kind(**parameters)
+    for name, value in attributes.items():
+        if not isinstance(name, str) or not _FITTED.fullmatch(name):
+            raise wrong(f"{name!r:.80} is no fitted attribute")
+        if isinstance(getattr(kind, name, None), property):
+            raise wrong(f"{name} is not an attribute to set")
+        setattr(step, name, value)
+    _restore_requests(step, written.get("requests"))
+    if written.get("output") is not None:
+        if written["output"] not in {"default", "pandas", "polars"} or not hasattr(step, "set_output"):
+            raise wrong("an output container is unknown")
+        step.set_output(transform=written["output"])
+    _check_shapes(step)
+    return step
+
+
+def training_summary(model: Any) -> dict[str, Any]:
+    """Return what a reader of the header wants to know first about how the model came about."""
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}
+    return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()}
+
+
+def _restore_requests(step: Any, requests: Any) -> None:
+    if requests is None:
+        return
+    if not isinstance(requests, dict):
+        raise wrong("metadata requests are no requests")
+    with sklearn.config_context(enable_metadata_routing=True):
+        for method, wanted in requests.items():
+            if method not in _METHODS or not isinstance(wanted, dict):
+                raise wrong(f"method {method!r:.80} requests nothing")
+            if not all(value is None or isinstance(value, bool | str) for value in wanted.values()):
+                raise wrong("a metadata request is none")
+            try:
+                getattr(step, f"set_{method}_request")(**wanted)
+            except (AttributeError, TypeError, ValueError) as error:
+                raise wrong(f"a metadata request is none ({error})") from error
+
+
+def _check_shapes(step: Any) -> None:
+    """Raise unless the parts of a ranker fit together: compiled code will read them by these sizes."""
+    if type(step).__name__ not in RANKERS:
+        return
+    n_features = getattr(step, "n_features_in_", None)
+    if type(n_features) is not int or n_features < 1:
+        raise wrong("it does not say how many features the model takes")
+    if not isinstance(step, KernelRanker):
+        _check_coefficients(getattr(step, "coef_", None), n_features)
+        return
+    kernel, basis = getattr(step, "kernel_", None), getattr(step, "basis_", None)
+    rows: Any = getattr(step, "X_fit_", None)
+    if not isinstance(kernel, Kernel):
+        raise wrong("the model has no kernel")
+    if basis is not None and not (
+        isinstance(basis, np.ndarray) and basis.ndim == 1 and basis.dtype.kind in "iu" and basis.size
+    ):
+        raise wrong("the basis is none")
+    if kernel.is_precomputed:
+        if basis is not None and not 0 <= basis.min() <= basis.max() < n_features:
+            raise wrong("the basis names rows that were not there")
+        _check_coefficients(getattr(step, "dual_coef_", None), n_features if basis is None else basis.size)
+        return
+    if not (isinstance(rows, np.ndarray) or sp.issparse(rows)) or rows.ndim != 2 or rows.dtype.kind != "f":
+        raise wrong("the model has no basis rows")
+    if rows.shape[1] != n_features or (basis is not None and basis.size != rows.shape[0]):
+        raise wrong(f"the basis rows have shape {rows.shape}")
+    _check_coefficients(getattr(step, "dual_coef_", None), rows.shape[0])
+
+
+def _check_coefficients(coef: Any, n_columns: int) -> None:
+    if (
+        not isinstance(coef, np.ndarray)
+        or coef.dtype != np.float64
+        or coef.ndim not in {1, 2}
+        or coef.shape[-1] != n_columns
+    ):
+        raise wrong(f"the model's coefficients are not {n_columns} numbers an output")

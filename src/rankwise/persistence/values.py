@@ -1,0 +1,330 @@
+"""Values as JSON: what JSON has stays as it is, arrays go beside it, and the rest is written as ``{"$kind": …}``.
+
+Only the kinds in the tables below are ever made from a file, each by code that checks what it is given; no name from a
+file is imported or called.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    LeaveOneGroupOut,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
+
+from rankwise.exceptions import ModelFileError
+from rankwise.kernels import KERNELS, Kernel
+from rankwise.metrics import METRICS, Metric
+from rankwise.model_selection import PreferenceKFold, QueryKFold
+from rankwise.persistence.container import is_storable
+
+__all__ = ["Reader", "Writer", "wrong"]
+
+Array = npt.NDArray[Any]
+
+_DEPTH = 32
+_SCALARS = {
+    np.dtype(kind).name: np.dtype(kind).type
+    for kind in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
+}
+_SPARSE = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.csc_array)}
+_FOLDS = ("n_splits", "shuffle", "random_state")
+_SPLITTERS: Mapping[str, tuple[type, tuple[str, ...]]] = {
+    "GroupKFold": (GroupKFold, _FOLDS),
+    "KFold": (KFold, _FOLDS),
+    "LeaveOneGroupOut": (LeaveOneGroupOut, ()),
+    "PreferenceKFold": (PreferenceKFold, ("n_splits", "by", "random_state")),
+    "QueryKFold": (QueryKFold, _FOLDS),
+    "StratifiedGroupKFold": (StratifiedGroupKFold, _FOLDS),
+    "StratifiedKFold": (StratifiedKFold, _FOLDS),
+}
+
+
+class Writer:
+    """Turns values into JSON, and collects the arrays that go beside it.
+
+    Attributes
+    ----------
+    arrays : dict from str to ndarray
+        By a name made of where they were found, such as ``coef_`` or ``parameters/alphas``.
+    """
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, Array] = {}
+
+    def write(self, value: Any, name: str, depth: int = 0) -> Any:
+        """Return the JSON of a value; `name` says what it is, in array names and in errors."""
+        if depth > _DEPTH:
+            raise ModelFileError(
+                f"{name} is nested more than {_DEPTH} levels deep.",
+                "flatten it; a model file holds plain values.",
+            )
+        if value is None or type(value) in {bool, int, str}:
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"$float": repr(value)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, name, depth)
+        if isinstance(value, np.generic):
+            return self._scalar(value, name)
+        if type(value) in {list, tuple}:
+            items = [self.write(item, f"{name}/{at}", depth + 1) for at, item in enumerate(value)]
+            return items if type(value) is list else {"$tuple": items}
+        if type(value) is dict:
+            return self._mapping(value, name, depth)
+        if type(value) is range:
+            return {"$range": [value.start, value.stop, value.step]}
+        if type(value).__name__ in _SPARSE and type(value) is _SPARSE[type(value).__name__]:
+            parts = {part: self._array(getattr(value, part), f"{name}/{part}", depth) for part in _CSR}
+            return {"$sparse": {"kind": type(value).__name__, "shape": list(value.shape), **parts}}
+        return self._object(value, name, depth)
+
+    def _array(self, array: Array, name: str, depth: int) -> Any:
+        if type(array) is not np.ndarray:
+            _refuse(array, name)
+        if array.dtype == object:
+            items = [self.write(item, f"{name}/{at}", depth + 1) for at, item in enumerate(array.ravel())]
+            return {"$objects": {"shape": list(array.shape), "items": items}}
+        if not is_storable(array.dtype):
+            raise ModelFileError(
+                f"{name} is an array of type {array.dtype}, which a model file does not hold.",
+                "convert it to float64 (astype) before fitting, or set that parameter to a plain value.",
+            )
+        while name in self.arrays:
+            name += "+"
+        self.arrays[name] = array
+        return {"$array": name}
+
+    def _scalar(self, value: np.generic, name: str) -> Any:
+        if isinstance(value, np.str_):
+            return {"$numpy": "str", "value": str(value)}
+        if value.dtype.name not in _SCALARS:
+            _refuse(value, name)
+        return {"$numpy": value.dtype.name, "value": self.write(value.item(), name)}
+
+    def _mapping(self, value: dict[Any, Any], name: str, depth: int) -> Any:
+        if all(type(key) is str and not key.startswith("$") for key in value):
+            return {key: self.write(item, f"{name}/{key}", depth + 1) for key, item in value.items()}
+        pairs = [
+            [self.write(key, name, depth + 1), self.write(item, f"{name}/{key}", depth + 1)]
+            for key, item in value.items()
+        ]
+        return {"$dict": pairs}
+
+    def _object(self, value: Any, name: str, depth: int) -> Any:
+        kind = type(value).__name__
+        if isinstance(value, Metric) and type(METRICS.get(value.base_name)) is type(value):
+            options = {field.name: getattr(value, field.name) for field in fields(value)}
+            return {"$metric": {"name": value.base_name, "options": self.write(options, name, depth + 1)}}
+        if type(value) is Kernel:
+            parameters = self.write(dict(value.parameters), f"{name}/parameters", depth + 1)
+            return {"$kernel": {"name": self.write(value.name, name), "parameters": parameters}}
+        if kind in _SPLITTERS and type(value) is _SPLITTERS[kind][0]:
+            parameters = {part: getattr(value, part) for part in _SPLITTERS[kind][1]}
+            return {"$splitter": {"name": kind, "parameters": self.write(parameters, name, depth + 1)}}
+        return _refuse(value, name)
+
+
+_CSR = ("data", "indices", "indptr")
+
+
+class Reader:
+    """Turns JSON back into values.
+
+    Parameters
+    ----------
+    arrays : mapping from str to ndarray
+    """
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self._arrays = arrays
+        self._kinds: Mapping[str, Callable[[Any, int], Any]] = {
+            "$array": self._array,
+            "$dict": self._dict,
+            "$float": self._float,
+            "$kernel": self._kernel,
+            "$metric": self._metric,
+            "$objects": self._objects,
+            "$range": self._range,
+            "$sparse": self._sparse,
+            "$splitter": self._splitter,
+            "$tuple": lambda items, depth: tuple(self._items(items, depth)),
+        }
+
+    def read(self, value: Any, depth: int = 0) -> Any:
+        """Return the value that some JSON stands for."""
+        if depth > _DEPTH:
+            raise wrong(f"something is nested more than {_DEPTH} levels deep")
+        if isinstance(value, list):
+            return self._items(value, depth)
+        if not isinstance(value, dict):
+            return value
+        if "$numpy" in value:
+            return self._scalar(value, depth)
+        if len(value) == 1:
+            ((kind, content),) = value.items()
+            if kind in self._kinds:
+                return self._kinds[kind](content, depth)
+        if any(key.startswith("$") for key in value):
+            raise wrong(f"it holds a kind of value that is not known here: {', '.join(sorted(value))[:80]}")
+        return {key: self.read(item, depth + 1) for key, item in value.items()}
+
+    def _items(self, items: Any, depth: int) -> list[Any]:
+        if not isinstance(items, list):
+            raise wrong(f"a list is {items!r:.80}")
+        return [self.read(item, depth + 1) for item in items]
+
+    def _array(self, name: Any, _: int = 0) -> Array:
+        if not isinstance(name, str) or name not in self._arrays:
+            raise wrong(f"it has no array {name!r:.80}")
+        return self._arrays[name]
+
+    def _float(self, text: Any, _: int) -> float:
+        if text not in {"nan", "inf", "-inf"}:
+            raise wrong(f"a number is {text!r:.80}")
+        return float(text)
+
+    def _dict(self, pairs: Any, depth: int) -> dict[Any, Any]:
+        found = {}
+        for pair in self._items(pairs, depth):
+            try:
+                key, value = pair
+                found[key] = value
+            except (TypeError, ValueError) as error:
+                raise wrong(f"a dictionary is wrong ({error})") from error
+        return found
+
+    def _range(self, bounds: Any, _: int) -> range:
+        if not isinstance(bounds, list) or len(bounds) != 3 or not all(type(at) is int for at in bounds):
+            raise wrong("a range is no range")
+        found: range = _make(range, *bounds)
+        return found
+
+    def _scalar(self, value: dict[str, Any], depth: int) -> Any:
+        kind, plain = value["$numpy"], self.read(value.get("value"), depth + 1)
+        if len(value) == 2 and kind == "str" and type(plain) is str:
+            return np.str_(plain)
+        if len(value) != 2 or not isinstance(kind, str) or kind not in _SCALARS:
+            raise wrong(f"a number is a {kind!r:.80}")
+        make = _SCALARS[kind]
+        if make is np.bool_:
+            fits = type(plain) is bool
+        elif issubclass(make, np.integer):
+            fits = type(plain) is int and int(np.iinfo(make).min) <= plain <= int(np.iinfo(make).max)
+        else:
+            fits = type(plain) is float and not float(np.finfo(make).max) < abs(plain) < np.inf
+        if not fits:
+            raise wrong(f"{plain!r:.80} is no {kind}")
+        return make(plain)
+
+    def _objects(self, content: Any, depth: int) -> Array:
+        shape, items = _members(content, "shape", "items")
+        _check_shape(shape)
+        values = self._items(items, depth)
+        if math.prod(shape) != len(values):
+            raise wrong(f"{len(values)} objects do not make an array of shape {shape!r:.80}")
+        array = np.empty(len(values), dtype=object)
+        for at, value in enumerate(values):
+            array[at] = value
+        return array.reshape(shape)
+
+    def _sparse(self, content: Any, _: int) -> Any:
+        kind, shape, *parts = _members(content, "kind", "shape", *_CSR)
+        _check_shape(shape)
+        if not isinstance(kind, str) or kind not in _SPARSE or len(shape) != 2:
+            raise wrong("a sparse matrix is of no known kind")
+        data, indices, indptr = (self.read(part) for part in parts)
+        long, short = shape if kind.startswith("csr") else shape[::-1]
+        # What a matrix of a file points to is read by compiled code that does not look again.
+        if (
+            not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr))
+            or data.dtype.kind not in "biuf"
+            or not all(part.dtype in {np.dtype(np.int32), np.dtype(np.int64)} for part in (indices, indptr))
+            or indptr.size != long + 1
+            or indptr[0] != 0
+            or (np.diff(indptr) < 0).any()
+            or not indptr[-1] == indices.size == data.size
+            or (indices.size and not 0 <= indices.min() <= indices.max() < short)
+        ):
+            raise wrong("a sparse matrix is none")
+        return _make(_SPARSE[kind], (data, indices, indptr), shape=tuple(shape))
+
+    def _metric(self, content: Any, depth: int) -> Metric:
+        name, options = _members(content, "name", "options")
+        if not isinstance(name, str) or name not in METRICS:
+            raise wrong(f"metric {name!r:.80} is not known here")
+        metric: Metric = _make(replace, METRICS[name], **self._keywords(options, depth))
+        return metric
+
+    def _kernel(self, content: Any, depth: int) -> Kernel:
+        name, parameters = _members(content, "name", "parameters")
+        if not isinstance(name, str) or name not in KERNELS:
+            raise wrong(f"kernel {name!r:.80} is not known here")
+        return Kernel(name, self._keywords(parameters, depth))
+
+    def _splitter(self, content: Any, depth: int) -> Any:
+        name, parameters = _members(content, "name", "parameters")
+        if not isinstance(name, str) or name not in _SPLITTERS:
+            raise wrong(f"splitter {name!r:.80} is not known here")
+        return _make(_SPLITTERS[name][0], **self._keywords(parameters, depth))
+
+    def _keywords(self, content: Any, depth: int) -> dict[str, Any]:
+        keywords = self.read(content, depth + 1)
+        if not isinstance(keywords, dict) or not all(isinstance(key, str) for key in keywords):
+            raise wrong(f"parameters are {keywords!r:.80}")
+        return keywords
+
+
+def wrong(how: str) -> ModelFileError:
+    """Return the error of a file that is whole and makes no sense."""
+    return ModelFileError(
+        f"The model file cannot be understood: {how}.",
+        "upgrade rankwise if a newer version wrote it, else save the model again.",
+    )
+
+
+def _members(content: Any, *names: str) -> list[Any]:
+    if not isinstance(content, dict) or set(content) != set(names):
+        raise wrong(f"{content!r:.80} does not have {', '.join(names)}")
+    return [content[name] for name in names]
+
+
+def _check_shape(shape: Any) -> None:
+    if (
+        not isinstance(shape, list)
+        or len(shape) > 32
+        or not all(type(axis) is int and 0 <= axis < 2**48 for axis in shape)
+        or math.prod(max(axis, 1) for axis in shape) >= 2**56
+    ):
+        raise wrong(f"an array has shape {shape!r:.80}")
+
+
+def _make(kind: Any, *arguments: Any, **keywords: Any) -> Any:
+    try:
+        return kind(*arguments, **keywords)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise wrong(f"{kind.__name__} does not take what it holds ({error})") from error
+
+
+def _refuse(value: Any, name: str) -> NoReturn:
+    if callable(value) and not isinstance(value, type):
+        raise ModelFileError(
+            f"{name} is a function ({value!r:.80}), and a model file holds no code.",
+            "use a kernel by name, or kernel='precomputed' with the function's values; or pickle the model, for "
+            "readers who trust you.",
+        )
+    raise ModelFileError(
+        f"{name} is a {type(value).__name__} ({value!r:.80}), which a model file does not hold.",
+        "set it to a plain value before saving (set_params), such as a list, an array or a number of folds; a fitted "
+        "model does not need it to predict.",
+    )

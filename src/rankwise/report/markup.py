@@ -1,0 +1,56 @@
+"""Text and numbers on their way into the page: everything that comes from outside is escaped here."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import re
+from typing import Any
+
+__all__ = ["embed", "name", "number", "plain", "section", "signed", "text"]
+
+_LONGEST = 80
+# Characters that a browser may not show, or that reorder what stands around them.
+_UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+
+
+def plain(value: object) -> str:
+    """Shorten a name from outside, and make what cannot be seen visible."""
+    shown = _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", str(value))
+    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+
+
+def text(value: object) -> str:
+    """Escape text of our own or an attribute."""
+    return html.escape(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", str(value)))
+
+
+def name(value: object) -> str:
+    """Show a name from outside, isolated from the direction of the text around it."""
+    return f"<bdi>{html.escape(plain(value))}</bdi>"
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Write a number with so many significant digits."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e6:
+        return f"{int(value):,}".replace(",", "\N{NARROW NO-BREAK SPACE}").replace("-", "−")
+    return f"{value:.{digits}g}".replace("-", "−").replace("e+0", "e").replace("e−0", "e−")
+
+
+def signed(value: float) -> str:
+    """Write a number with its sign."""
+    return ("+" if value > 0 else "") + number(value, 3)
+
+
+def embed(data: Any) -> str:
+    """Write data for a script element: nothing in it can end the element."""
+    written = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def section(identity: str, title: str, body: str) -> str:
+    """Set a part of the page apart."""
+    return f'<section id="{identity}"><h2>{text(title)}</h2>{body}</section>'

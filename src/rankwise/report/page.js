@@ -1,0 +1,173 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("embedded").textContent);
+  const find = (id) => document.getElementById(id);
+  const make = (kind, text, className) => {
+    const element = document.createElement(kind);
+    if (text !== undefined) element.textContent = text;
+    if (className) element.className = className;
+    return element;
+  };
+  const write = (value, digits = 4) =>
+    value === null ? "–" : String(Number(value.toPrecision(digits))).replace("-", "−");
+  const sign = (value) => (value > 0 ? "+" : "") + write(value, 3);
+
+  // One tooltip for all charts, kept inside the window.
+  const tip = make("div");
+  tip.id = "tip";
+  tip.hidden = true;
+  document.body.append(tip);
+  const showTip = (text, x, y) => {
+    tip.textContent = text;
+    tip.hidden = false;
+    const { offsetWidth: width, offsetHeight: height } = tip;
+    const edge = document.documentElement.clientWidth;
+    tip.style.left = Math.max(4, Math.min(x + 14, edge - width - 8)) + scrollX + "px";
+    tip.style.top = (y - height - 12 < 4 ? y + 18 : y - height - 12) + scrollY + "px";
+  };
+  const hideTip = () => { tip.hidden = true; };
+
+  const surface = find("surface");
+  if (surface) {
+    const { alphas, steps, values, metric } = data.surface;
+    const gap = Number(surface.dataset.gap);
+    const says = find("surface-says");
+    const cell = surface.querySelector(".cell");
+    const height = alphas.length + gap;
+    let row = data.surface.chosen[0];
+    let column = data.surface.chosen[1];
+    const select = () => {
+      const words = `alpha ${alphas[row]}, iteration ${steps[column]}: ${metric} ${write(values[row][column])}`;
+      says.textContent = words;
+      const top = alphas.length - 1 - row + (row === 0 ? gap : 0);
+      Object.assign(cell.style, {
+        left: `${(column / steps.length) * 100}%`, width: `${100 / steps.length}%`,
+        top: `${(top / height) * 100}%`, height: `${100 / height}%`,
+      });
+      cell.hidden = false;
+      return words;
+    };
+    surface.addEventListener("pointermove", (event) => {
+      const box = surface.getBoundingClientRect();
+      const across = (event.clientX - box.left) / box.width;
+      const down = ((event.clientY - box.top) / box.height) * height;
+      if (across < 0 || across >= 1 || down < 0 || down >= height) return;
+      column = Math.floor(across * steps.length);
+      row = down >= alphas.length - 1 ? 0 : alphas.length - 1 - Math.floor(down);
+      showTip(select().replace(": ", "\n"), event.clientX, event.clientY);
+    });
+    surface.addEventListener("pointerleave", () => { hideTip(); cell.hidden = true; });
+    surface.addEventListener("focus", select);
+    surface.addEventListener("blur", () => { cell.hidden = true; });
+    surface.addEventListener("keydown", (event) => {
+      const move = { ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+      if (!move) return;
+      event.preventDefault();
+      row = Math.max(0, Math.min(alphas.length - 1, row + move[0]));
+      column = Math.max(0, Math.min(steps.length - 1, column + move[1]));
+      select();
+    });
+  }
+
+  const lines = find("convergence");
+  if (lines) {
+    const { alphas, steps, values, shown } = data.surface;
+    const guide = lines.querySelector(".guide");
+    lines.addEventListener("pointermove", (event) => {
+      const box = lines.getBoundingClientRect();
+      const wanted = steps[0] + ((event.clientX - box.left) / box.width) * (steps[steps.length - 1] - steps[0]);
+      let nearest = 0;
+      steps.forEach((step, i) => { if (Math.abs(step - wanted) < Math.abs(steps[nearest] - wanted)) nearest = i; });
+      const rest = steps[steps.length - 1] - steps[0] || 1;
+      guide.style.left = `${((steps[nearest] - steps[0]) / rest) * 100}%`;
+      guide.hidden = false;
+      const words = shown.map((row) => `alpha ${alphas[row]}: ${write(values[row][nearest])}`);
+      showTip([`iteration ${steps[nearest]}`, ...words].join("\n"), event.clientX, event.clientY);
+    });
+    lines.addEventListener("pointerleave", () => { hideTip(); guide.hidden = true; });
+  }
+
+  // Why is A above B: what each column adds to the difference of the two scores.
+  const queryPicker = find("pick-query");
+  if (queryPicker) {
+    const pickers = [find("pick-a"), find("pick-b")];
+    const [ROW, RANK, LABEL, SCORE, PARTS, VALUES] = [0, 1, 2, 3, 4, 5];
+    const describe = (row) =>
+      `rank ${row[RANK]} · row ${row[ROW]}` + (row[LABEL] === null ? "" : ` · label ${write(row[LABEL])}`);
+    const current = () => data.open[Number(queryPicker.value)];
+    const fill = () => {
+      pickers.forEach((picker, side) => {
+        picker.replaceChildren(...current().rows.map((row, i) => {
+          const option = make("option", describe(row));
+          option.value = i;
+          return option;
+        }));
+        picker.value = String(Math.min(side, current().rows.length - 1));
+      });
+    };
+    const explain = () => {
+      const query = current();
+      const [a, b] = pickers.map((picker) => query.rows[Number(picker.value)]);
+      const difference = a[SCORE] - b[SCORE];
+      const relation = difference > 0 ? "above" : difference < 0 ? "below" : "level with";
+      const amount = difference === 0 ? "" : `, by ${write(Math.abs(difference), 3)}`;
+      find("why-says").textContent = `A (row ${a[ROW]}) stands ${relation} B (row ${b[ROW]})${amount}.`;
+      const parts = query.columns.map((name, j) => ({
+        name, add: a[PARTS][j] - b[PARTS][j], a: a[VALUES][j], b: b[VALUES][j],
+      }));
+      parts.sort((left, right) => Math.abs(right.add) - Math.abs(left.add));
+      const told = parts.filter((part) => part.add !== 0).slice(0, 12);
+      const rest = difference - told.reduce((sum, part) => sum + part.add, 0);
+      if (told.length < data.columns) told.push({ name: null, add: rest, a: null, b: null });
+      const largest = Math.max(...told.map((part) => Math.abs(part.add)), 1e-300);
+      find("why-rows").replaceChildren(...told.map((part) => {
+        const line = make("tr");
+        const head = make("th");
+        head.scope = "row";
+        head.append(part.name === null ? make("small", "all other columns together") : make("bdi", part.name));
+        const bar = make("td", undefined, "w");
+        const pull = make("div", undefined, "pull");
+        const stripe = make("i", undefined, part.add > 0 ? "up" : "down");
+        stripe.style.width = `${(Math.abs(part.add) / largest) * 50}%`;
+        pull.append(stripe);
+        bar.append(pull);
+        line.append(head, make("td", part.name === null ? "" : write(part.a, 3), "n"),
+          make("td", part.name === null ? "" : write(part.b, 3), "n"), make("td", sign(part.add), "n"), bar);
+        return line;
+      }));
+      document.querySelectorAll("button[data-side]").forEach((button) => {
+        const isQuery = button.dataset.query === queryPicker.value;
+        const chosen = pickers[Number(button.dataset.side)].value;
+        button.setAttribute("aria-pressed", String(isQuery && button.dataset.row === chosen));
+      });
+    };
+    data.open.forEach((query, i) => {
+      const option = make("option", query.label);
+      option.value = i;
+      queryPicker.append(option);
+    });
+    queryPicker.addEventListener("change", () => { fill(); explain(); });
+    pickers.forEach((picker) => picker.addEventListener("change", explain));
+    document.querySelectorAll("button[data-side]").forEach((button) => {
+      button.hidden = false;
+      button.addEventListener("click", () => {
+        if (queryPicker.value !== button.dataset.query) {
+          queryPicker.value = button.dataset.query;
+          fill();
+        }
+        pickers[Number(button.dataset.side)].value = button.dataset.row;
+        explain();
+      });
+    });
+    fill();
+    explain();
+  }
+
+  // Paper cannot be clicked: everything is opened for it, and closed again afterwards.
+  let opened = [];
+  addEventListener("beforeprint", () => {
+    opened = [...document.querySelectorAll("details:not([open])")];
+    opened.forEach((element) => { element.open = true; });
+  });
+  addEventListener("afterprint", () => { opened.forEach((element) => { element.open = false; }); });
+})();

@@ -1,0 +1,289 @@
+"""The report: gathers everything once, and writes the page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+import rankwise
+from rankwise.data.queries import Queries, one_query
+from rankwise.data.summary import label_counts, summarise
+from rankwise.data.validation import check_numbers, check_qid
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric
+from rankwise.replacing import replacing
+from rankwise.report.charts import alpha_name, curves
+from rankwise.report.evidence import Evidence, judge_labels, judge_pairs, suitable_metrics
+from rankwise.report.markup import embed, name, number, plain, text
+from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
+from rankwise.report.model_view import Doubles, ModelView
+from rankwise.report.openings import OpenQuery, open_queries
+from rankwise.report.sections import metrics_section, queries_section, verdict, why_section
+from rankwise.report.selection import SurfaceTable, read_curve, read_surface
+
+__all__ = ["Report"]
+
+
+class Report:
+    """Everything worth knowing about a model on some rows, as one HTML page.
+
+    Parameters
+    ----------
+    model : fitted ranker or Pipeline
+        A pipeline must end in a ranker; steps whose `transform` takes `qid` get it.
+    X : array-like, sparse matrix or data frame of shape (rows, features)
+        The rows to judge by; best ones that the model has not seen.
+    y : array-like of shape (rows,), optional
+        Their labels. Not with `pairs`.
+    qid : array-like of shape (rows,), optional
+        Their query ids; without them all rows form one ranking.
+    pairs : array-like of int of shape (pairs, 2), optional
+        Preferences to judge by instead of labels: row numbers of winner and loser.
+    weight : array-like of shape (pairs,), optional
+        Weights of the pairs.
+    metrics : sequence of str or Metric, optional
+        The page leads with the first. By default what suits the labels.
+    feature_names : sequence of str, optional
+        By default the model's own.
+    title : str, optional
+    command : str, optional
+        How to make this page again; shown as it is.
+    settings : mapping, optional
+        More lines for the settings, before the model's parameters.
+    random_state : int, default=0
+        Seeds the bootstrap and the paired tests.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RankRLSCV
+    >>> from rankwise.report import Report
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(200, 4)), np.arange(200) // 10
+    >>> y = np.digitize(X[:, 0] + rng.normal(size=200), [0, 1])
+    >>> report = Report(RankRLSCV().fit(X, y, qid=qid), X, y, qid)
+    >>> report.html()[:15]
+    '<!doctype html>'
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        X: Any,
+        y: Any = None,
+        qid: Any = None,
+        *,
+        pairs: Any = None,
+        weight: Any = None,
+        metrics: Sequence[str | Metric] | None = None,
+        feature_names: Sequence[str] | None = None,
+        title: str | None = None,
+        command: str | None = None,
+        settings: Mapping[str, object] | None = None,
+        random_state: int = 0,
+    ) -> None:
+        if (y is None) == (pairs is None):
+            raise InvalidInputError("A report needs either labels or pairs.", "pass y, or pairs, not both.")
+        self._view = ModelView.of(model)
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        prepared = self._view.prepare(X, qid)
+        self.scores = np.asarray(self._view.ranker.predict(prepared), dtype=np.float64)
+        if self.scores.ndim != 1:
+            raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
+        self._names = self._view.names(int(X.shape[1]), feature_names)
+        weights = self._view.weights
+        self._weights = weights if weights is not None and weights.size == len(self._names) else None
+        labels = None if y is None else check_numbers("y", y, self.scores.size)
+        queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
+        if labels is None:
+            self.evidence = judge_pairs(X, pairs, weight, self.scores, random_state)
+        else:
+            chosen = suitable_metrics(labels, len(queries)) if metrics is None else metrics
+            self.evidence = judge_labels(X, labels, queries, self.scores, chosen, random_state)
+        self.opened = open_queries(
+            X,
+            prepared,
+            self._weights,
+            self.scores,
+            labels,
+            queries,
+            self.evidence.per_query,
+            greater_is_better=self.evidence.figures[0].greater_is_better,
+        )
+        n_pairs = len(pairs) if pairs is not None else None
+        self._facts = _data_facts(X, labels, queries, n_pairs)
+        self._grades = [] if labels is None else label_counts(labels)
+        self._title = title or f"Report of {self._view.describe()}"
+        self._command = command
+        self._settings = dict(settings or {})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file; one that is there is replaced, and never left half-written."""
+        with replacing(path) as stream:
+            stream.write(self.html().encode())
+
+    def html(self) -> str:
+        """Return the page."""
+        view, evidence = self._view, self.evidence
+        surface, curve = read_surface(view.ranker), read_curve(view.ranker)
+        best = None if evidence.best_column is None else self._names[evidence.best_column[0]]
+        is_scaled = bool(view.steps)
+        body = "".join(
+            [
+                metrics_section(evidence, best),
+                queries_section(evidence, self.opened),
+                why_section(self.opened, self._weights, is_scaled=is_scaled),
+                weights_section(self._weights, self._names, is_scaled=is_scaled),
+                choice_section(surface, curve, view.ranker),
+                data_section(self._facts, self._grades),
+                settings_section({**self._settings, **_parameters(view)}, self._command),
+            ]
+        )
+        return _page(
+            self._title,
+            f"{self._lead()}{_tiles(evidence, self._facts)}{verdict(evidence.figures[0], best)}",
+            body,
+            self._data(surface),
+        )
+
+    def _lead(self) -> str:
+        ranker = self._view.ranker
+        words = [self._view.describe()]
+        alpha = getattr(ranker, "alpha_", getattr(ranker, "alpha", None))
+        if isinstance(alpha, (int, float)):
+            words.append(f"alpha {alpha_name(float(alpha))}")
+        steps = getattr(ranker, "best_iteration_", None)
+        if isinstance(steps, int):
+            words.append(f"{steps} iterations")
+        return f'<p class="lead">{text(" · ".join(words))}</p>'
+
+    def _data(self, surface: SurfaceTable | None) -> dict[str, Any]:
+        data: dict[str, Any] = {
+            "open": [self._open(query) for query in self.opened if self._weights is not None],
+            "columns": len(self._names),
+        }
+        if surface is not None:
+            alpha, step, _ = surface.choices[surface.chosen]
+            data["surface"] = {
+                "alphas": [alpha_name(value) for value in surface.alphas],
+                "steps": surface.steps.tolist(),
+                "values": [[_short(value, 5) for value in row] for row in surface.values],
+                "metric": surface.metric,
+                "chosen": [
+                    int(np.argmin(np.abs(surface.alphas - alpha))),
+                    int(np.searchsorted(surface.steps, step)),
+                ],
+                "shown": curves(surface)[1],
+            }
+        return data
+
+    def _open(self, query: OpenQuery) -> dict[str, Any]:
+        label = (
+            "all rows"
+            if query.kind == "only"
+            else f"{plain(query.name)} ({query.kind}, {number(query.value)})"
+        )
+        return {
+            "label": label,
+            "columns": [plain(self._names[column]) for column in query.columns],
+            "rows": [
+                [
+                    row.row,
+                    row.rank,
+                    None if row.label is None else _short(row.label, 6),
+                    _short(row.score, 7),
+                    [_short(value, 6) for value in row.parts],
+                    [_short(value, 4) for value in row.values],
+                ]
+                for row in query.rows
+            ],
+        }
+
+
+def _short(value: float, digits: int) -> float | int | None:
+    if not np.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
+
+
+def _parameters(view: ModelView) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for part in (*view.steps, view.ranker):
+        kind = type(part).__name__
+        for key, value in part.get_params(deep=False).items():
+            found[f"{kind}.{key}"] = repr(value)
+    return found
+
+
+def _data_facts(X: Any, labels: Doubles | None, queries: Queries, n_pairs: int | None) -> dict[str, str]:
+    plain_matrix = X.to_numpy() if hasattr(X, "to_numpy") else X
+    summary = summarise(plain_matrix, labels, queries)
+    facts = {"Rows": number(summary.rows), "Columns": number(summary.columns)}
+    facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
+    if n_pairs is not None:
+        facts["Preferences"] = number(n_pairs)
+    if labels is not None:
+        low, middle, high = summary.sizes
+        facts["Queries"] = number(summary.queries)
+        facts["Rows in a query"] = f"{number(low)} to {number(high)}, median {number(middle, 3)}"
+        facts["Pairs with different labels"] = number(summary.pairs)
+    for problem in summary.problems:
+        facts["Note"] = f"{facts['Note']}; {problem}" if "Note" in facts else problem
+    return facts
+
+
+def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
+    first = evidence.figures[0]
+    shown = first.name.replace("_", " ")
+    shown = shown.upper() if "@" in shown or shown in {"map", "mrr", "err", "ndcg"} else shown
+    brackets = (
+        f" [{number(first.model.low, 3)}, {number(first.model.high, 3)}]"
+        if np.isfinite(first.model.low)
+        else ""
+    )
+    tiles = (
+        f'<div class="tile main"><b>{number(first.model.value)}</b><span>{text(shown)}{brackets}</span></div>'
+    )
+    for key in ("Queries", "Preferences", "Rows", "Columns"):
+        if key in facts:
+            tiles += f'<div class="tile"><b>{text(facts[key])}</b><span>{text(key.lower())}</span></div>'
+    return f'<div class="tiles">{tiles}</div>'
+
+
+_LINKS = {
+    "metrics": "How good",
+    "queries": "Queries",
+    "why": "Why A above B",
+    "weights": "Weights",
+    "choice": "Regularisation",
+    "data": "Data",
+    "settings": "Settings",
+}
+
+
+def _page(title: str, head: str, body: str, data: dict[str, Any]) -> str:
+    style, script = (
+        files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # Only our own script runs, whatever a file's feature names hold, and nothing is fetched.
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
+    links = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in _LINKS.items())
+    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{text(policy)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="data:,"><title>{text(plain(title))}</title><style>{style}</style></head><body>'
+        f'<header><h1>{name(title)}</h1>{head}<nav aria-label="Sections">{links}</nav></header>'
+        f"<main>{body}</main><footer>Written by rankwise {text(rankwise.__version__)} on {written}.</footer>"
+        f'<script type="application/json" id="embedded">{embed(data)}</script><script>{script}</script></body></html>\n'
+    )

@@ -1,0 +1,209 @@
+"""The sections about the ranking: metrics, queries, and why one row stands above another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rankwise.metrics import Interval
+from rankwise.report.charts import histogram, span
+from rankwise.report.evidence import Evidence, Figure
+from rankwise.report.markup import name, number, section, text
+from rankwise.report.model_view import Doubles
+from rankwise.report.openings import OpenQuery
+
+__all__ = [
+    "metrics_section",
+    "queries_section",
+    "verdict",
+    "why_section",
+]
+
+_SURE = 0.05
+
+
+def _title(metric: str) -> str:
+    words = metric.replace("_", " ")
+    head, at, cutoff = words.partition("@")
+    return (head.upper() if head in {"ndcg", "map", "mrr", "err", "auc"} else head.capitalize()) + at + cutoff
+
+
+def p_words(p_value: float) -> str:
+    """Write a p-value, never as zero."""
+    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+
+
+def verdict(figure: Figure, best_name: str | None) -> str:
+    """Say in one sentence whether the model beats the best single column."""
+    against = figure.against_single
+    if against is None or best_name is None:
+        return ""
+    better = against.difference.value * (1 if figure.greater_is_better else -1)
+    if against.p_value < _SURE and better > 0:
+        said = "ranks better than"
+    elif against.p_value < _SURE and better < 0:
+        said = "ranks worse than"
+    else:
+        said = "cannot be told apart from"
+    single = None if figure.single is None else figure.single.value
+    return (
+        f'<p class="verdict">By {text(_title(figure.name))} the model <strong>{said}</strong> the best single column, '
+        f"{name(best_name)} ({number(figure.model.value)} against {number(single)}, {p_words(against.p_value)}).</p>"
+    )
+
+
+def metrics_section(evidence: Evidence, best_name: str | None) -> str:
+    """Show every metric with its interval, beside the baselines."""
+    rows = "".join(_metric_row(figure) for figure in evidence.figures)
+    first = evidence.figures[0].model
+    keys = '<s class="m swatch"></s>model'
+    if best_name is not None:
+        sign = "" if evidence.best_column is None or evidence.best_column[1] > 0 else ", smallest first"
+        keys += f' &nbsp; <s class="b swatch"></s>best single column: {name(best_name)}{sign}'
+    if evidence.figures[0].random is not None:
+        keys += ' &nbsp; <s class="r swatch"></s>random order'
+    chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
+    note = (
+        f"Brackets: {first.level:.0%} bootstrap intervals over {number(first.n)} {text(first.unit)}. The single column "
+        f"is chosen on {chosen_on}. p: paired randomisation test of the model against it."
+    )
+    conventions = "".join(f"<li>{text(figure.describe)}.</li>" for figure in evidence.figures)
+    has_random = evidence.figures[0].random is not None
+    head = "<th>Metric</th><th></th><th>Model</th><th>Best single column</th>"
+    head += "<th>Random order</th>" if has_random else ""
+    return section(
+        "metrics",
+        "How good it is",
+        f'<p class="legend">{keys}</p><table class="metrics"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
+        f'</table><p class="note">{note}</p><ul class="note">{conventions}</ul>',
+    )
+
+
+def _metric_row(figure: Figure) -> str:
+    shown = [
+        (kind, interval)
+        for kind, interval in (("m", figure.model), ("b", figure.single), ("r", figure.random))
+        if interval is not None
+    ]
+    ends = [end for _, i in shown for end in (i.low, i.high, i.value) if np.isfinite(end)]
+    low, high = min(ends), max(ends)
+    pad = (high - low) * 0.03 or 0.01
+    forest = "".join(_whisker(kind, interval, low - pad, high + pad) for kind, interval in shown)
+    better = "higher" if figure.greater_is_better else "lower"
+    cells = f'<td data-label="Model">{_interval(figure.model)}</td>'
+    if figure.single is not None:
+        test = (
+            ""
+            if figure.against_single is None
+            else f"<small>{p_words(figure.against_single.p_value)}</small>"
+        )
+        cells += f'<td data-label="Best single column">{_interval(figure.single)}{test}</td>'
+    if figure.random is not None:
+        cells += f'<td data-label="Random order">{_interval(figure.random)}</td>'
+    return (
+        f'<tr><th scope="row">{text(_title(figure.name))} <small>{better} is better</small></th>'
+        f'<td class="forest" aria-hidden="true"><div>{forest}</div></td>{cells}</tr>'
+    )
+
+
+def _whisker(kind: str, interval: Interval, low: float, high: float) -> str:
+    stripe = ""
+    if np.isfinite(interval.low):
+        left, right = span(low, high, interval.low), span(low, high, interval.high)
+        stripe = f'<i class="{kind}" style="left:{left:.1f}%;width:{right - left:.1f}%"></i>'
+    return f'{stripe}<s class="{kind}" style="left:{span(low, high, interval.value):.1f}%"></s>'
+
+
+def _interval(interval: Interval) -> str:
+    brackets = (
+        f"<small>[{number(interval.low, 3)}, {number(interval.high, 3)}]</small>"
+        if np.isfinite(interval.low)
+        else ""
+    )
+    return f"<span>{number(interval.value)}{brackets}</span>"
+
+
+def queries_section(evidence: Evidence, opened: Sequence[OpenQuery]) -> str:
+    """Show the distribution over queries, and the best and worst ones."""
+    per_query = evidence.per_query
+    if per_query is None or len(per_query) == 1:
+        rows = "".join(_open_query(query, i) for i, query in enumerate(opened))
+        return section("queries", "The ranking", f"<p>One ranking; its first rows:</p>{rows}")
+    title = _title(evidence.figures[0].name)
+    values = per_query.values[per_query.counted]
+    left = len(per_query) - values.size
+    note = f" {left} queries have no value and do not count." if left else ""
+    quartiles = np.quantile(values, [0.25, 0.5, 0.75])
+    body = (
+        f"<p>{title} of {number(values.size)} queries: a quarter lie below {number(quartiles[0], 3)}, half below "
+        f"{number(quartiles[1], 3)}, three quarters below {number(quartiles[2], 3)}.{note}</p>"
+        + histogram(values, float(values.mean()), f"{title} of a query")
+    )
+    body += '<div class="columns">'
+    for kind, heading in (("worst", "Worst queries"), ("best", "Best queries")):
+        own = "".join(_open_query(query, i) for i, query in enumerate(opened) if query.kind == kind)
+        body += f"<div><h3>{heading}</h3>{own}</div>"
+    return section("queries", "Query by query", body + "</div>")
+
+
+def _open_query(query: OpenQuery, position: int) -> str:
+    has_labels = any(row.label is not None for row in query.rows)
+    has_parts = query.columns.size > 0
+    lines, last = "", 0
+    for index, row in enumerate(query.rows):
+        if index and row.rank > query.rows[index - 1].rank + 1 and index > last:
+            lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
+            last = len(query.rows)
+        label = f'<td><span class="grade">{number(row.label)}</span></td>' if has_labels else ""
+        buttons = (
+            "".join(
+                f'<button type="button" hidden data-query="{position}" data-row="{index}" data-side="{side}" '
+                f'aria-pressed="false" aria-label="Compare row {row.row} as {letter}">{letter}</button> '
+                for side, letter in enumerate("AB")
+            )
+            if has_parts
+            else ""
+        )
+        lines += (
+            f'<tr><td class="n">{row.rank}</td>{label}<td class="n">{number(row.score)}</td>'
+            f'<td class="n">{row.row}</td><td class="noprint">{buttons}</td></tr>'
+        )
+    head = '<th class="n">rank</th>' + ("<th>label</th>" if has_labels else "")
+    head += '<th class="n">score</th><th class="n">row</th><th class="noprint"></th>'
+    value = "" if query.value is None else f'<span class="v">{number(query.value)}</span>'
+    more = query.size - len(query.rows)
+    rest = f"<small>{number(more)} more rows are not shown.</small>" if more else ""
+    called = "All rows" if query.kind == "only" else f"query {name(query.name)}"
+    return (
+        f"<details{' open' if query.kind == 'only' else ''}><summary>{value}{called} <small>{number(query.size)} "
+        f'rows</small></summary><div class="scroll" tabindex="0" role="group" aria-label="Ranked rows"><table><thead>'
+        f"<tr>{head}</tr></thead><tbody>{lines}</tbody></table>{rest}</div></details>"
+    )
+
+
+def why_section(opened: Sequence[OpenQuery], weights: Doubles | None, *, is_scaled: bool) -> str:
+    """Let the reader pick two rows and see what each column adds."""
+    if weights is None:
+        return section(
+            "why",
+            "Why is A above B",
+            "<p>This model is not a weighted sum of columns, so a difference of scores does not split into parts "
+            "of columns.</p>",
+        )
+    if not any(len(query.rows) > 1 for query in opened):
+        return section("why", "Why is A above B", "<p>No query has two rows to compare.</p>")
+    scaled = " after scaling" if is_scaled else ""
+    return section(
+        "why",
+        "Why is A above B",
+        f"<p>A score is a sum over columns of weight × value{scaled}, so the difference of two scores is a sum too. "
+        "Pick two rows here, or with the buttons in the tables above.</p>"
+        '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
+        '<div class="pickers"><label>Query<select id="pick-query"></select></label>'
+        '<label>A<select id="pick-a"></select></label><label>B<select id="pick-b"></select></label></div>'
+        '<p id="why-says" class="says" aria-live="polite"></p><div class="scroll" tabindex="0" role="group" '
+        'aria-label="What each column adds"><table class="why"><thead><tr><th>Column</th><th class="n">A</th>'
+        '<th class="n">B</th><th class="n">adds</th><th>for B ← → for A</th></tr></thead>'
+        '<tbody id="why-rows"></tbody></table></div>',
+    )

@@ -1,0 +1,112 @@
+"""How the regularisation was chosen, as a report shows it: a surface, a curve, or a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.displays.reading import Reading
+from rankwise.metrics import get_metric
+from rankwise.report.model_view import Doubles
+
+__all__ = ["AlphaCurve", "SurfaceTable", "read_curve", "read_surface"]
+
+_STEPS = 90  # iterations that a table shows at most
+
+
+@dataclass(frozen=True)
+class SurfaceTable:
+    """The value of a metric for every alpha at some iterations.
+
+    Attributes
+    ----------
+    alphas : (alphas,) float64
+        In increasing order; the first is 0.
+    steps : (steps,) int64
+        The iterations that are kept; all of them where they are few.
+    values : (alphas, steps) float64
+    choices : dict
+        For each method the ``(alpha, iteration, value)`` that it chooses.
+    chosen : str
+        The method whose choice the model has.
+    metric : str
+    greater_is_better : bool
+    judged_by : str
+    n_iter : int
+    """
+
+    alphas: Doubles
+    steps: npt.NDArray[np.int64]
+    values: Doubles
+    choices: dict[str, tuple[float, int, float]]
+    chosen: str
+    metric: str
+    greater_is_better: bool
+    judged_by: str
+    n_iter: int
+
+    def best_of(self, row: int) -> int:
+        """Return the step at which an alpha is best."""
+        found = np.nanargmax(self.values[row]) if self.greater_is_better else np.nanargmin(self.values[row])
+        return int(found)
+
+
+@dataclass(frozen=True)
+class AlphaCurve:
+    """The value of a metric for every alpha."""
+
+    alphas: Doubles
+    values: Doubles
+    chosen: float
+    metric: str
+    greater_is_better: bool
+    judged_by: str
+
+
+def read_surface(ranker: Any) -> SurfaceTable | None:
+    """Read the surface of a `RankRLSCV`; None where the model has none."""
+    if getattr(ranker, "surface_", None) is None or np.ndim(ranker.surface_) != 2:
+        return None
+    if not (ranker.alphas_ > 0).any():
+        return None
+    reading = Reading.of(ranker, 0)
+    n_iter = reading.values.shape[1]
+    choices = reading.choices
+    steps = np.arange(1, n_iter + 1)
+    if n_iter > _STEPS:
+        kept = np.round(np.geomspace(1, n_iter, _STEPS)).astype(np.int64)
+        chosen = [int(choice[1]) for choice in choices.values()]
+        steps = np.unique(np.concatenate([kept, np.array(chosen, dtype=np.int64)]))
+    return SurfaceTable(
+        reading.alphas,
+        steps,
+        reading.values[:, steps - 1],
+        choices,
+        str(ranker.method_),
+        reading.metric,
+        reading.greater_is_better,
+        str(getattr(ranker, "cv_", "held-out rows")),
+        n_iter,
+    )
+
+
+def read_curve(ranker: Any) -> AlphaCurve | None:
+    """Read the held-out values of the alphas that a model chose from; None where it chose from none."""
+    values, alphas = getattr(ranker, "cv_errors_", None), getattr(ranker, "alphas_", None)
+    if values is None or alphas is None or not isinstance(ranker.alpha_, (int, float)):
+        return None
+    metric = get_metric(ranker.scoring)
+    table = np.asarray(values, dtype=np.float64).reshape(-1, len(alphas))
+    # Several gammas: for each alpha its best.
+    curve = table.max(axis=0) if metric.greater_is_better else table.min(axis=0)
+    return AlphaCurve(
+        np.asarray(alphas, dtype=np.float64),
+        curve,
+        float(ranker.alpha_),
+        metric.name.replace("_", " "),
+        metric.greater_is_better,
+        str(getattr(ranker, "cv_", "held-out rows")),
+    )

@@ -1,0 +1,346 @@
+"""What the commands do, held to what the library does."""
+
+import csv
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import rankwise
+from command_line import call, call_json, duels
+from rankwise.cli.commands import inspect as inspect_command
+from rankwise.data import load_svmlight
+from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
+from rankwise.persistence import read_header
+from rankwise.persistence.container import MAGIC
+
+
+def read(path):
+    X, y, qid = load_svmlight(path)
+    return X.toarray(), y, qid
+
+
+def test_fit_chooses_what_the_library_would(capsys, searches, tmp_path):
+    said = call_json(
+        capsys, "fit", searches / "train.txt", "--valid", searches / "vali.txt", "-o", tmp_path / "model.rw"
+    )
+    assert said["metric"] == "ndcg@10"
+    values = {(one["method"], one["scaling"]): one["value"] for one in said["tried"]}
+    methods = [one["method"] for one in said["tried"]]
+    assert methods[:5] == ["rls", "rls", "rls", "rls", "svm-squared"]
+    # The plain hinge is tried where the squared one is the best so far.
+    squared_is_best = said["tried"][4]["value"] > max(one["value"] for one in said["tried"][:4])
+    assert methods[5:] == (["svm"] if squared_is_best else [])
+    assert {scaling for _, scaling in values} >= {"none", "standard", "query-minmax", "query-standard"}
+    chosen = [one for one in said["tried"] if one["chosen"]]
+    assert len(chosen) == 1
+    assert chosen[0]["value"] == max(values.values())
+    assert values["rls", "query-standard"] > values["rls", "none"]  # it pays on these data
+    X, y, qid = read(searches / "train.txt")
+    valid = read(searches / "vali.txt")
+    model = rankwise.RankRLSCV(scoring="ndcg@10").fit(X, y, qid=qid, eval_set=valid)
+    assert values["rls", "none"] == pytest.approx(model.best_score_)
+
+
+def test_folds_choose_where_no_validation_file_is_given(capsys, searches, tmp_path):
+    said = call_json(capsys, "fit", searches / "train.txt", "--method", "rls", "-o", tmp_path / "m.rw")
+    assert "folds" in said["judged_by"]
+
+
+@pytest.mark.parametrize("method", ["rls", "svm", "svm-squared", "kernel"])
+def test_every_method_can_be_asked_for(capsys, searches, tmp_path, method):
+    target = tmp_path / "model.rw"
+    options = ["--method", method, "--scaling", "standard", "--metric", "map", "-o", target]
+    code, out, err = call(capsys, "fit", searches / "train.txt", "--valid", searches / "vali.txt", *options)
+    assert code == 0, err
+    assert "map" in out
+    code, _, err = call(capsys, "evaluate", target, searches / "test.txt", "--metrics", "map")
+    assert code == 0, err
+    code, _, err = call(capsys, "report", target, searches / "test.txt", "-o", tmp_path / "r.html")
+    assert code == 0, err
+
+
+def test_a_given_alpha_is_the_model_of_that_alpha(capsys, searches, tmp_path):
+    target = tmp_path / "model.rw"
+    options = [
+        "--method",
+        "rls",
+        "--scaling",
+        "none",
+        "--alpha",
+        "8",
+        "--metric",
+        "pairwise_error",
+        "-o",
+        target,
+    ]
+    assert call(capsys, "fit", searches / "train.txt", *options)[0] == 0
+    X, y, qid = read(searches / "train.txt")
+    expected = rankwise.RankRLS(alpha=8).fit(X, y, qid=qid)
+    found = rankwise.load(target)
+    assert found.coef_ == pytest.approx(expected.coef_, rel=1e-3, abs=1e-6)
+
+
+def test_predictions_are_the_models(capsys, searches, tmp_path):
+    target = tmp_path / "scores.txt"
+    assert call(capsys, "predict", searches / "model.rw", searches / "test.txt", "-o", target)[0] == 0
+    X, _, qid = read(searches / "test.txt")
+    expected = rankwise.load(searches / "model.rw").predict(X)
+    written = np.array([float(line) for line in target.read_text().splitlines()])
+    assert (written == expected).all()
+    code, out, _ = call(capsys, "predict", searches / "model.rw", searches / "test.txt", "--ranks")
+    assert code == 0
+    ranks = [1 + (expected[qid == q] > s).sum() for q, s in zip(qid, expected, strict=True)]
+    assert [int(line) for line in out.split()] == ranks
+
+
+def test_evaluation_is_that_of_the_metrics(capsys, searches, tmp_path):
+    per_query = tmp_path / "queries.csv"
+    said = call_json(
+        capsys,
+        "evaluate",
+        searches / "model.rw",
+        searches / "test.txt",
+        "--per-query",
+        per_query,
+        "--level",
+        "0.9",
+    )
+    X, y, qid = read(searches / "test.txt")
+    scores = rankwise.load(searches / "model.rw").predict(X)
+    (figures,) = said["models"].values()
+    assert {"ndcg@10", "map", "pairwise_error", "mrr"} <= set(figures)
+    assert set(said["conventions"]) == set(figures)
+    for name, found in figures.items():
+        expected = bootstrap_interval(name, y, scores, qid, level=0.9)
+        assert (found["value"], found["low"], found["high"]) == (expected.value, expected.low, expected.high)
+    lines = list(csv.DictReader(per_query.read_text().splitlines()))
+    assert len(lines) == 20
+    assert np.mean([float(line["ndcg@10"]) for line in lines]) == pytest.approx(figures["ndcg@10"]["value"])
+
+
+def test_letor_conventions_are_counted_when_asked_for(capsys, searches):
+    said = call_json(
+        capsys, "evaluate", searches / "model.rw", searches / "test.txt", "--convention", "letor4"
+    )
+    X, y, qid = read(searches / "test.txt")
+    scores = rankwise.load(searches / "model.rw").predict(X)
+    (figures,) = said["models"].values()
+    assert figures["ndcg@5"]["value"] == get_metric("ndcg@5", convention="letor4")(y, scores, qid)
+    assert "mean_ndcg" in figures
+
+
+def test_models_are_compared_by_a_paired_test(capsys, searches, tmp_path):
+    other = tmp_path / "other.rw"
+    call(capsys, "fit", searches / "vali.txt", "--method", "svm", "--scaling", "none", "-o", other)
+    arguments = [
+        "evaluate",
+        searches / "model.rw",
+        searches / "test.txt",
+        "--against",
+        other,
+        "--metrics",
+        "ndcg@10,map",
+    ]
+    said = call_json(capsys, *arguments)
+    X, y, qid = read(searches / "test.txt")
+    first, second = (rankwise.load(path).predict(X) for path in (searches / "model.rw", other))
+    expected = compare_rankings("ndcg@10", y, first, second, qid)
+    found = said["comparisons"][0]
+    assert found["difference"]["value"] == expected.difference.value
+    assert found["p_value"] == expected.p_value
+    assert found["p_adjusted"] >= found["p_value"]
+    code, out, _ = call(capsys, *arguments)
+    assert code == 0
+    assert str(other) in out
+    assert "Holm" in out
+
+
+def test_a_report_names_the_columns_as_the_file_does(capsys, searches, tmp_path):
+    target = tmp_path / "report.html"
+    code, out, _ = call(capsys, "report", searches / "model.rw", searches / "test.txt", "-o", target)
+    assert code == 0
+    assert "report.html" in out
+    page = target.read_text("utf-8")
+    assert "feature 12" in page
+    assert "feature 0<" not in page
+    assert "rankwise fit" in page  # how the model was made
+
+
+def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):
+    arguments = ["select", searches / "train.txt", "--method", "rls", "--scaling", "standard"]
+    code, out, _ = call(capsys, *arguments, "--plot", tmp_path / "surface.png")
+    assert code == 0
+    assert "X" in out
+    assert (tmp_path / "surface.png").read_bytes().startswith(b"\x89PNG")
+    said = call_json(capsys, *arguments)
+    X, y, qid = read(searches / "train.txt")
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = rankwise.RankRLSCV(scoring="ndcg@10").fit(X, y, qid=qid)
+    assert np.array(said["surface"]["values"], dtype=float)[1:] == pytest.approx(model.surface_, abs=1e-6)
+
+
+def test_inspecting_data_counts_what_is_there(capsys, tmp_path):
+    data = tmp_path / "data.txt"
+    data.write_text("2 qid:a 1:0.5 3:1\n0 qid:a 1:0.5\n1 qid:a 1:0.5\n1 qid:b 1:0.5 2:0\n1 qid:b 1:0.5\n")
+    said = call_json(capsys, "inspect", data)
+    assert (said["rows"], said["columns"], said["queries"], said["pairs"], said["unordered"]) == (
+        5,
+        3,
+        2,
+        3,
+        1,
+    )
+    assert said["labels"] == [{"label": "0", "rows": 1}, {"label": "1", "rows": 3}, {"label": "2", "rows": 1}]
+    assert (said["empty_columns"], said["constant_columns"]) == (1, 1)
+    assert said["filled"] == pytest.approx(6 / 15)
+    code, out, _ = call(capsys, "inspect", data)
+    assert code == 0
+    assert "1 of 2 queries have no two rows with different labels" in out
+
+
+def test_a_model_file_begins_as_inspect_expects():
+    assert MAGIC == inspect_command._MODEL
+
+
+def test_inspecting_a_model_tells_how_it_was_made(capsys, searches):
+    code, out, _ = call(capsys, "inspect", searches / "model.rw")
+    assert code == 0
+    for word in ("StandardScaler, RankRLSCV", "train.txt", "ndcg@10", "feature"):
+        assert word in out
+    assert call_json(capsys, "inspect", searches / "model.rw")["columns"] == 12
+
+
+def test_exported_weights_score_as_the_model_does(capsys, searches, tmp_path):
+    code, out, _ = call(capsys, "export", searches / "model.rw")
+    assert code == 0
+    document = json.loads(out)
+    X, _, _ = read(searches / "test.txt")
+    scores = X @ np.array(list(document["weights"].values())) + document["intercept"]
+    assert scores == pytest.approx(rankwise.load(searches / "model.rw").predict(X))
+    query = tmp_path / "query.rw"
+    call(capsys, "fit", searches / "train.txt", "--method", "rls", "--scaling", "query-rank", "-o", query)
+    code, _, err = call(capsys, "export", query)
+    assert code == 1
+    assert "QueryScaler" in err
+
+
+@pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".parquet", ".csv", ".feather", ".store"])
+def test_converting_there_and_back_changes_nothing(capsys, searches, tmp_path, ending):
+    there, back = tmp_path / f"rows{ending}", tmp_path / "back.txt"
+    for source, target in ((searches / "test.txt", there), (there, back)):
+        code, _, err = call(capsys, "convert", source, "-o", target)
+        assert code == 0, err
+    for own, expected in zip(read(back), read(searches / "test.txt"), strict=True):
+        assert (own == expected).all()
+    if ending != ".txt":
+        assert (
+            call(capsys, "predict", searches / "model.rw", searches / "test.txt", "-o", tmp_path / "a")[0]
+            == 0
+        )
+
+
+def test_tables_are_matched_by_name(capsys, searches, tmp_path):
+    X, y, qid = read(searches / "train.txt")
+    names = [f"f{j}" for j in range(12)]
+    frame = pd.DataFrame(X, columns=names).assign(grade=y, search=qid)
+    frame.to_parquet(tmp_path / "train.parquet")
+    frame[["f11", "search", *names[:11]]].to_csv(tmp_path / "shuffled.csv", index=False)
+    frame[names[:11]].to_csv(tmp_path / "less.csv", index=False)
+    options = ["--label", "grade", "--qid", "search"]
+    model = tmp_path / "model.rw"
+    code, _, err = call(
+        capsys,
+        "fit",
+        tmp_path / "train.parquet",
+        *options,
+        "--method",
+        "rls",
+        "--scaling",
+        "none",
+        "-o",
+        model,
+    )
+    assert code == 0, err
+    assert read_header(model)["notes"]["feature_names"] == names
+    code, out, err = call(capsys, "predict", model, tmp_path / "shuffled.csv", *options)
+    assert code == 0, err
+    assert np.array(out.split(), dtype=float) == pytest.approx(rankwise.load(model).predict(X))
+    code, _, err = call(capsys, "predict", model, tmp_path / "less.csv")
+    assert code == 1
+    assert "'f11'" in err
+
+
+def test_preferences_from_fit_to_report(capsys, tmp_path):
+    X, pairs = duels(tmp_path)
+    model = tmp_path / "model.rw"
+    items = ["--items", tmp_path / "items.csv"]
+    code, out, err = call(capsys, "fit", tmp_path / "duels.csv", *items, "--scaling", "none", "-o", model)
+    assert code == 0, err
+    assert f"{len(pairs)} preferences" in out
+    said = call_json(capsys, "evaluate", model, tmp_path / "duels.csv", *items)
+    (figures,) = said["models"].values()
+    expected = preference_error(rankwise.load(model).predict(X), pairs)
+    assert figures["pairwise_error"]["value"] == pytest.approx(expected)
+    code, _, err = call(capsys, "report", model, tmp_path / "duels.csv", *items, "-o", tmp_path / "r.html")
+    assert code == 0, err
+    assert "sugar" in (tmp_path / "r.html").read_text("utf-8")
+    assert call_json(capsys, "inspect", tmp_path / "duels.csv", *items)["preferences"] == len(pairs)
+    code, _, err = call(
+        capsys, "fit", tmp_path / "duels.csv", *items, "--metric", "map", "-o", model, "--force"
+    )
+    assert code == 1
+    assert "pairwise_error" in err
+
+
+def test_last_columns_that_do_not_occur_are_zero(capsys, searches, tmp_path):
+    short = tmp_path / "short.txt"
+    short.write_text("1 qid:1 1:0.5 2:1\n0 qid:1 1:0.1 3:2\n")
+    code, out, err = call(capsys, "predict", searches / "model.rw", short)
+    assert code == 0
+    assert len(out.split()) == 2
+    assert "has 3 columns and the model 12" in err
+    wide = tmp_path / "wide.txt"
+    wide.write_text("1 qid:1 1:0.5 20:1\n")
+    code, _, err = call(capsys, "predict", searches / "model.rw", wide)
+    assert code == 1
+    assert "has 20 columns" in err
+    assert "trained on 12" in err
+
+
+def test_nothing_is_overwritten_without_force(capsys, searches, tmp_path):
+    target = tmp_path / "scores.txt"
+    target.write_text("precious")
+    arguments = ["predict", searches / "model.rw", searches / "test.txt", "-o", target]
+    code, _, err = call(capsys, *arguments)
+    assert code == 1
+    assert "--force" in err
+    assert target.read_text() == "precious"
+    assert call(capsys, *arguments, "--force")[0] == 0
+    assert target.read_text() != "precious"
+
+
+def test_missing_values_are_read_as_told(capsys, tmp_path, searches):
+    data = tmp_path / "null.txt"
+    data.write_text("1 qid:1 1:NULL 12:1\n0 qid:1 1:2 2:0.1\n")
+    code, _, err = call(capsys, "inspect", data)
+    assert code == 1
+    assert "line 1" in err
+    assert "missing" in err
+    said = call_json(capsys, "inspect", data, "--missing", "nan")
+    assert said["missing"] == 1
+    assert call(capsys, "predict", searches / "model.rw", data, "--missing", "zero")[0] == 0
+
+
+def test_several_files_are_one(capsys, searches):
+    code, out, _ = call(capsys, "inspect", searches / "test.txt", searches / "vali.txt")
+    assert code == 0
+    assert "700" in out
+
+
+def test_the_demo_runs_everything(capsys):
+    code, out, _ = call(capsys, "demo")
+    assert code == 0
+    for command in ("inspect", "fit", "evaluate", "report"):
+        assert f"$ rankwise {command}" in out

@@ -1,0 +1,395 @@
+"""The store: what is written is what is read, and whatever is wrong with it is found on opening."""
+
+import gzip
+import io
+import json
+import pickle
+import subprocess
+import sys
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankwise import _core
+from rankwise.data import (
+    Store,
+    dump_svmlight,
+    load_svmlight,
+    open_store,
+    store_format,
+    store_writer,
+    text_reader,
+    write_store,
+)
+from rankwise.exceptions import InvalidInputError
+from real_data import NEEDS_REAL_DATA, ROOT
+
+TEXT = b"2 qid:7 1:0.5 3:1\n0 qid:7 2:-1\n1 qid:3 1:2 2:3 3:4\n0 qid:3 1:0\n"
+
+
+def make(seed=0, rows=60, columns=9, queries=7, kind="int", dtype=np.float64):
+    rng = np.random.default_rng(seed)
+    X = sp.random(rows, columns, density=0.4, random_state=seed % 2**31, format="csr").astype(dtype)
+    number = rng.permutation(queries)[np.sort(rng.integers(queries, size=rows))]
+    qid = {
+        "none": None,
+        "int": number - 3,
+        "real": number + 0.1,
+        "text": np.array([f"q{i} #é" for i in range(queries)])[number],
+    }[kind]
+    return X, rng.normal(size=rows), qid
+
+
+def cut(data, pieces):
+    X, y, qid = data
+    bounds = np.linspace(0, X.shape[0], pieces + 1).astype(int)
+    for a, b in pairwise(bounds):
+        yield X[a:b], y[a:b], None if qid is None else qid[a:b]
+
+
+def assert_holds(store, data):
+    X, y, qid = data
+    assert store.X.shape == X.shape
+    assert store.X.data.dtype == X.data.dtype
+    for mine, wanted in (
+        (store.X.data, X.data),
+        (store.X.indices, X.indices),
+        (store.X.indptr, X.indptr),
+        (store.y, y),
+    ):
+        np.testing.assert_array_equal(mine, wanted)
+    assert (store.qid is None) == (qid is None)
+    if qid is not None:
+        assert store.qid.dtype.kind == np.asarray(qid).dtype.kind
+        np.testing.assert_array_equal(store.qid, qid)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**31 - 1),
+    kind=st.sampled_from(["none", "int", "real", "text"]),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    pieces=st.integers(1, 12),
+)
+def test_blocks_survive_the_disk(seed, kind, dtype, pieces):
+    data = make(seed, kind=kind, dtype=dtype)
+    with tempfile.TemporaryDirectory() as folder:
+        write_store(f"{folder}/s", cut(data, pieces), dtype=dtype)
+        store = open_store(f"{folder}/s")
+        assert_holds(store, data)
+        again = list(store.blocks(300))
+        assert_holds(
+            store,
+            (sp.vstack([b[0] for b in again], format="csr"), np.concatenate([b[1] for b in again]), data[2]),
+        )
+        if kind != "none":
+            assert sum(len(set(b[2].tolist())) for b in again) == len(set(data[2].tolist()))
+        write_store(f"{folder}/copy", store, dtype=dtype)
+        assert_holds(open_store(f"{folder}/copy"), data)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**31 - 1), block_bytes=st.integers(100, 5000))
+def test_text_store_text_is_exact(seed, block_bytes):
+    data = make(seed)
+    text = io.BytesIO()
+    dump_svmlight(data[0], data[1], text, qid=data[2])
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(text_reader, "PARSED_AT_ONCE", 200)
+        write_store(f"{folder}/s", io.BytesIO(text.getvalue()), block_bytes=block_bytes, n_features=9)
+        store = open_store(f"{folder}/s")
+    assert_holds(store, data)
+    again = io.BytesIO()
+    dump_svmlight(store.X, store.y, again, qid=store.qid)
+    assert again.getvalue() == text.getvalue()
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**31 - 1),
+    kind=st.sampled_from(["none", "int", "text"]),
+    block_bytes=st.integers(200, 20_000),
+)
+def test_scattered_queries_are_regrouped_by_first_appearance(seed, kind, block_bytes):
+    X, y, qid = make(seed, kind=kind)
+    shuffled = np.random.default_rng(seed).permutation(y.size)
+    X, y, qid = X[shuffled], y[shuffled], None if qid is None else qid[shuffled]
+    with tempfile.TemporaryDirectory() as folder:
+        if qid is not None and np.count_nonzero(qid[1:] != qid[:-1]) >= np.unique(qid).size:
+            with pytest.raises(InvalidInputError, match=r"comes again .*regroup=True"):
+                write_store(f"{folder}/s", cut((X, y, qid), 5))
+            assert list(Path(folder).iterdir()) == []
+        write_store(f"{folder}/s", cut((X, y, qid), 5), regroup=True, block_bytes=block_bytes)
+        assert [entry.name for entry in Path(folder).iterdir()] == ["s"]
+        store = open_store(f"{folder}/s")
+    if qid is not None:
+        first = {query: at for at, query in reversed(list(enumerate(qid.tolist())))}
+        order = np.argsort([first[query] for query in qid.tolist()], kind="stable")
+        X, y, qid = X[order], y[order], qid[order]
+    assert_holds(store, (X, y, qid))
+
+
+def test_a_query_that_goes_on_in_the_next_block_is_one_query(tmp_path):
+    data = (sp.csr_matrix(np.eye(6)), np.arange(6.0), np.array([1, 1, 1, 1, 1, 2]))
+    write_store(tmp_path / "s", cut(data, 6))
+    store = open_store(tmp_path / "s")
+    assert store.query_start.tolist() == [0, 5, 6]
+    assert store.query_ids.tolist() == [1, 2]
+
+
+def test_parquet_becomes_a_store(tmp_path):
+    X, y, qid = make(kind="text")
+    table = pd.DataFrame(X.toarray(), columns=[f"f{j}" for j in range(9)])
+    table.insert(0, "qid", qid)
+    table.insert(0, "label", y)
+    table.to_parquet(tmp_path / "wide.parquet", row_group_size=11)
+    write_store(tmp_path / "wide", tmp_path / "wide.parquet", block_bytes=500)
+    assert_holds(open_store(tmp_path / "wide"), (X, y, qid))
+    rows = [slice(a, b) for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    sparse = pd.DataFrame(
+        {"label": y, "qid": qid, "indices": [X.indices[r] for r in rows], "values": [X.data[r] for r in rows]}
+    )
+    sparse[:30].to_parquet(tmp_path / "a.parquet")
+    sparse[30:].to_parquet(tmp_path / "b.parquet", row_group_size=7)
+    write_store(tmp_path / "sparse", [tmp_path / "a.parquet", tmp_path / "b.parquet"], n_features=9)
+    assert_holds(open_store(tmp_path / "sparse"), (X, y, qid))
+    embedding = pd.DataFrame({"label": y, "vector": list(X.toarray())})
+    embedding.to_parquet(tmp_path / "c.parquet")
+    write_store(tmp_path / "vector", str(tmp_path / "c.parquet"))
+    assert_holds(open_store(tmp_path / "vector"), (X, y, None))
+    embedding.drop(columns="label").to_parquet(tmp_path / "d.parquet")
+    with pytest.raises(InvalidInputError, match=r"no column 'label'; it has vector"):
+        write_store(tmp_path / "none", tmp_path / "d.parquet")
+
+
+def test_a_mapped_matrix_is_a_sparse_matrix_and_pickles_as_its_path(tmp_path):
+    X, y, qid = make()
+    write_store(tmp_path / "s", [(X, y, qid)])
+    mapped = open_store(tmp_path / "s").X
+    assert sp.issparse(mapped)
+    assert isinstance(mapped.data, np.memmap)
+    assert isinstance(mapped.indices, np.memmap)
+    np.testing.assert_array_equal((mapped @ np.ones(9)), X @ np.ones(9))
+    np.testing.assert_array_equal(mapped[[3, 1]].toarray(), X[[3, 1]].toarray())
+    assert mapped[[3, 1]].read_ahead == 0
+    text = pickle.dumps(mapped)
+    assert len(text) < 1000
+    np.testing.assert_array_equal(pickle.loads(text).toarray(), X.toarray())
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(mapped[:4])).toarray(), X[:4].toarray())
+
+
+# --- what is wrong ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_store(tmp_path / "s", [make()])
+    return tmp_path / "s"
+
+
+def test_every_file_is_checked_for_its_size_and_its_checksum(folder):
+    for name in store_format.FILES:
+        path = folder / name
+        whole = path.read_bytes()
+        for wrong in (whole[:-1], whole + b"\0"):
+            path.write_bytes(wrong)
+            for verify in (True, False):
+                with pytest.raises(
+                    InvalidInputError, match=rf"damaged: {name} has \d+ bytes instead of .*Hint"
+                ):
+                    open_store(folder, verify=verify)
+        for at in (0, len(whole) // 2, len(whole) - 1):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+            with pytest.raises(InvalidInputError, match="damaged"):
+                open_store(folder)
+        path.unlink()
+        with pytest.raises(InvalidInputError, match=f"{name} cannot be opened"):
+            open_store(folder)
+        path.write_bytes(whole)
+        open_store(folder)
+
+
+def test_a_header_that_is_wrong_is_told(folder, tmp_path):
+    path = folder / "header.json"
+    whole = path.read_text()
+    header = json.loads(whole)
+    for wrong in (
+        whole[:-5],
+        "",
+        "[]",
+        "{}",
+        "3",
+        '{"format": 1}',
+        whole.replace('"rows": 60', '"rows": 61'),
+    ):
+        path.write_text(wrong)
+        with pytest.raises(InvalidInputError, match=r"damaged|not a store"):
+            open_store(folder)
+    path.write_text(json.dumps({**header, "version": 99}))
+    with pytest.raises(InvalidInputError, match=r"newer rankwise \(format 99.*upgrade"):
+        open_store(folder)
+    for changed in (
+        {"rows": -1},
+        {"columns": 1.5},
+        {"entries": 10**30},
+        {"queries": 0},
+        {"value_type": "int8"},
+        {"files": 3},
+    ):
+        content = {key: value for key, value in {**header, **changed}.items() if key != "checksum"}
+        path.write_text(json.dumps({**content, "checksum": store_format._own_checksum(content)}))
+        with pytest.raises(InvalidInputError, match=r"header\.json makes no sense"):
+            open_store(folder)
+    path.unlink()
+    with pytest.raises(InvalidInputError, match="not a store"):
+        open_store(folder)
+
+
+def test_columns_outside_the_matrix_are_found_even_where_checksums_fit(folder):
+    header = json.loads((folder / "header.json").read_text())
+    columns = np.fromfile(folder / "columns.bin", dtype=np.int32)
+    columns[5] = 9
+    columns.tofile(folder / "columns.bin")
+    checksum = f"{_core.checksum(columns.view(np.uint8)):016x}"
+    header["files"]["columns.bin"] = [[columns.nbytes, checksum]]
+    del header["checksum"]
+    (folder / "header.json").write_text(
+        json.dumps({**header, "checksum": store_format._own_checksum(header)})
+    )
+    with pytest.raises(InvalidInputError, match="outside the matrix"):
+        open_store(folder)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "message"),
+    [
+        ([], "no rows"),
+        ([(np.eye(2), [1, 0]), (np.ones((2, 3)), [1, 0])], "Block 1 has 3 columns where 2 are expected"),
+        ([(np.eye(2), [1, 0]), (np.ones((2, 1)), [1, 0])], "Block 1 has 1 columns where 2 are expected"),
+        ([(np.eye(2), [1, 0], [1, 1]), (np.eye(2), [1, 0])], "Some blocks have query ids"),
+        ([(np.eye(2), [1, 0], [1, 1]), (np.eye(2), [1, 0], ["a", "b"])], "numbers in some blocks and text"),
+        ([(np.eye(2), [1, 0], [1, 2]), (np.eye(2), [1, 0], [3, 1])], "Query '1' comes again"),
+        ([(np.eye(2), [1, 0, 3])], "y has 3 entries where 2"),
+        ([(np.eye(2), [1, np.nan])], "y is NaN"),
+        ([(np.eye(2) * np.nan, [1, 0])], "Block 0|block 0 has values that are not finite"),
+        ([(np.eye(2), [1, 0], ["", "a"])], "empty"),
+        ([np.eye(2)], "not a tuple"),
+        ([(np.array([["a"]]), [1])], "not a matrix of numbers"),
+        (3, "cannot be written from int"),
+    ],
+)
+def test_bad_blocks_leave_nothing_behind(blocks, message, tmp_path):
+    with pytest.raises(InvalidInputError, match=message) as caught:
+        write_store(tmp_path / "s", blocks)
+    assert "Hint: " in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_while_writing_leaves_the_old_store(folder):
+    before = open_store(folder).y.copy()
+
+    def broken():
+        yield np.eye(2), [1, 0], [1, 1]
+        raise RuntimeError("the stream broke inside a query")
+
+    with pytest.raises(RuntimeError, match="inside a query"):
+        write_store(folder, broken())
+    cut_off = gzip.compress(TEXT * 200)[:-20]
+    with pytest.raises(InvalidInputError, match="cannot be read to its end"):
+        write_store(folder, io.BytesIO(cut_off))
+    np.testing.assert_array_equal(open_store(folder).y, before)
+    assert [entry.name for entry in folder.parent.iterdir()] == ["s"]
+
+
+def test_a_full_disk_leaves_the_old_store(folder):
+    """The system refuses to let the process write files beyond a limit, as a full disk would."""
+    code = f"""
+import resource, signal
+import numpy as np
+from rankwise.data import write_store
+from rankwise.exceptions import InvalidInputError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    write_store({str(folder)!r}, ((np.ones((100, 9)), np.arange(100.0)) for _ in range(1000)), block_bytes=1000)
+except InvalidInputError as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "could not be written: File too large; nothing was changed. Hint: make room" in said
+    assert_holds(open_store(folder), make())
+    assert [entry.name for entry in folder.parent.iterdir()] == ["s"]
+
+
+def test_a_store_in_use_can_be_rewritten(folder):
+    old = open_store(folder)
+    other = make(seed=5, rows=80)
+    write_store(folder, [other])
+    assert_holds(open_store(folder), other)
+    assert_holds(old, make())  # its files are gone by name, not for who has them open
+    old.verify()
+    assert [entry.name for entry in folder.parent.iterdir()] == ["s"]
+
+
+def test_a_folder_that_is_not_a_store_is_left_alone(tmp_path):
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "file").write_text("text")
+    for name in ("photos", "file"):
+        with pytest.raises(InvalidInputError, match="exists and is not a store"):
+            write_store(tmp_path / name, [make()])
+    with pytest.raises(InvalidInputError, match="cannot be written: No such file"):
+        write_store(tmp_path / "none" / "s", [make()])
+    with pytest.raises(InvalidInputError, match="is not a store"):
+        open_store(tmp_path / "photos")
+
+
+def test_missing_values_are_stored_where_told(tmp_path):
+    X = np.array([[1.0, np.nan], [0.0, 2.0]])
+    write_store(tmp_path / "s", [(X, [1, 0])], missing="nan")
+    store = open_store(tmp_path / "s")
+    np.testing.assert_array_equal(store.X.toarray(), X)
+    assert not store.X.is_finite
+    write_store(tmp_path / "s", [(X, [1, 0])], missing="zero")
+    assert open_store(tmp_path / "s").X.nnz == 2
+    assert open_store(tmp_path / "s").X.is_finite
+
+
+def test_many_small_blocks_share_checksums(tmp_path, monkeypatch):
+    monkeypatch.setattr(store_writer, "SEGMENT", 1000)
+    data = make(rows=400)
+    write_store(tmp_path / "s", cut(data, 200))
+    store = open_store(tmp_path / "s")
+    assert_holds(store, data)
+    assert 1 < len(store.header.files["values.bin"]) < 100
+    assert "400 rows" in repr(store)
+
+
+def test_the_checksum_is_the_known_one():
+    """XXH64 with seed 0, as its specification lists it for the empty input, 'a' and 'abc'."""
+    for text, wanted in ((b"", 0xEF46DB3751D8E999), (b"a", 0xD24EC4F1A98C6E5B), (b"abc", 0x44BC2CF5AD770999)):
+        assert _core.checksum(np.frombuffer(text, dtype=np.uint8)) == wanted
+
+
+class TestRealData:
+    pytestmark = NEEDS_REAL_DATA
+
+    @pytest.mark.parametrize("variant", ["QueryLevelNorm", "Feature-min", "Feature-null"])
+    def test_ohsumed_survives_the_disk(self, variant, tmp_path):
+        paths = sorted(Path(ROOT, "OHSUMED", variant).glob("S*.gz"))
+        missing = "nan" if variant == "Feature-null" else "error"
+        write_store(tmp_path / "s", paths, missing=missing, block_bytes=1 << 20)
+        store = open_store(tmp_path / "s")
+        assert isinstance(store, Store)
+        assert_holds(store, load_svmlight(paths, missing=missing))
+        one, other = io.BytesIO(), io.BytesIO()
+        X, y, qid = load_svmlight(paths, missing=missing)
+        dump_svmlight(X, y, one, qid=qid, missing="nan")
+        dump_svmlight(store.X, store.y, other, qid=store.qid, missing="nan")
+        assert one.getvalue() == other.getvalue()

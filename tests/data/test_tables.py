@@ -1,0 +1,334 @@
+"""Tables: every format gives the same arrays, and what is wrong is named with its place."""
+
+import datetime as dt
+import decimal
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rankwise import RankRLS
+from rankwise.data import TableWriter, iterate_table, load_table, save_table
+from rankwise.exceptions import InvalidInputError
+
+ROWS = {
+    "qid": ["b", "a", "b", "c"],
+    "bm25": [0.5, 0.25, 1e-300, -3.0],
+    "label": [2, 0, 1, 1],
+    "clicks": [1, 2, 3, 4],
+    "fresh": [True, False, True, True],
+    "title": ["x", "y", "7", "z"],
+}
+
+
+def write(table, path):
+    kind = path.suffix
+    if kind in {".parquet", ".pq"}:
+        pq.write_table(table, path, row_group_size=3)
+    elif kind == ".feather":
+        pyarrow.feather.write_feather(table, path)
+    elif kind == ".arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=3)
+    elif kind == ".arrows":
+        with pa.ipc.new_stream(path, table.schema) as writer:
+            writer.write_table(table)
+    else:
+        pyarrow.csv.write_csv(table, path)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "arrows", "feather", "csv"])
+def test_every_format_gives_the_same(suffix, tmp_path):
+    path = write(pa.table(ROWS), tmp_path / f"rows.{suffix}")
+    X, y, qid, names = load_table(path)
+    assert names == ["bm25", "clicks", "fresh"]
+    assert X.tolist() == [[0.5, 1, 1], [0.25, 2, 0], [1e-300, 3, 1], [-3, 4, 1]]
+    assert (X.dtype, y.tolist(), qid.tolist()) == (np.float64, [2, 0, 1, 1], ["b", "a", "b", "c"])
+    chosen = load_table(str(path), features=["clicks", "bm25"], qid=None, dtype=np.float32)
+    assert chosen.X.dtype == np.float32
+    assert chosen.X.tolist() == np.float32(X[:, [1, 0]]).tolist()
+    assert chosen.qid is None
+    unlabelled = load_table(path, label=None)
+    assert (unlabelled.y, unlabelled.feature_names) == (None, ["bm25", "label", "clicks", "fresh"])
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, lambda rows: pl.DataFrame(rows).lazy(), pa.table]
+)
+def test_frames_are_tables(make, tmp_path):
+    frame = load_table(make(ROWS))
+    file = load_table(write(pa.table(ROWS), tmp_path / "rows.parquet"))
+    assert frame.X.tobytes() == file.X.tobytes()
+    assert frame.feature_names == file.feature_names
+    assert frame.qid.tolist() == file.qid.tolist()
+
+
+def test_several_files_globs_and_folders_are_one_table(tmp_path):
+    table = pa.table(ROWS)
+    write(table.slice(0, 2), tmp_path / "part-0.parquet")
+    write(
+        table.slice(2).select(list(ROWS)[::-1]), tmp_path / "part-1.csv"
+    )  # other order of columns, other format
+    whole = load_table(table)
+    for source in [tmp_path, str(tmp_path / "part-*"), sorted(tmp_path.iterdir())]:
+        X, y, qid, _ = load_table(source)
+        assert X.tobytes() == whole.X.tobytes()
+        assert (y.tolist(), qid.tolist()) == (whole.y.tolist(), whole.qid.tolist())
+    write(table.drop_columns("clicks"), tmp_path / "part-2.parquet")
+    with pytest.raises(InvalidInputError, match=r"part-2.parquet has no column 'clicks'.*first table"):
+        load_table(tmp_path)
+    with pytest.raises(InvalidInputError, match="matches no file"):
+        load_table(str(tmp_path / "nothing-*"))
+    with pytest.raises(FileNotFoundError):
+        load_table(tmp_path / "nothing.csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidInputError, match="folder without tables"):
+        load_table(tmp_path / "empty")
+
+
+def test_compressed_and_other_separators(tmp_path):
+    pd.DataFrame(ROWS).to_csv(tmp_path / "rows.csv.gz", index=False)
+    pd.DataFrame(ROWS).to_csv(tmp_path / "rows.tsv", index=False, sep="\t")
+    pd.DataFrame(ROWS).to_csv(tmp_path / "semicolons.csv", index=False, sep=";", lineterminator="\r\n")
+    expected = load_table(pa.table(ROWS))
+    for name in ("rows.csv.gz", "rows.tsv", "semicolons.csv"):
+        assert load_table(tmp_path / name).X.tobytes() == expected.X.tobytes()
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.list_(pa.float32()), pa.large_list(pa.int16()), pa.list_(pa.float64(), 3), "tensor"]
+)
+def test_embeddings_are_features(kind, tmp_path):
+    vectors = np.arange(12.0).reshape(4, 3)
+    if kind == "tensor":
+        column = pa.FixedShapeTensorArray.from_numpy_ndarray(vectors)
+    else:
+        column = pa.array(vectors.tolist(), type=kind)
+    table = pa.table({**{k: ROWS[k] for k in ("qid", "label", "bm25")}, "vec": column})
+    path = write(table, tmp_path / "rows.parquet")
+    X, _, _, names = load_table(path, embedding="vec")
+    assert X.tolist() == vectors.tolist()
+    assert names == ["vec[0]", "vec[1]", "vec[2]"]
+    both = load_table(path, features=["bm25"], embedding=["vec"])
+    assert both.X.tolist() == np.column_stack([ROWS["bm25"], vectors]).tolist()
+    assert load_table(path).feature_names == ["bm25"]
+
+
+def test_embeddings_of_unequal_length_and_missing_ones():
+    rows = {"label": [1, 2, 3], "vec": [[1.0, 2.0], [3.0, 4.0], [5.0]]}
+    with pytest.raises(InvalidInputError, match=r"column 'vec', row 2: a list of 1 numbers, where.* 2"):
+        load_table(pa.table(rows), qid=None, embedding="vec")
+    with pytest.raises(InvalidInputError, match=r"column 'vec', row 1: the list is missing"):
+        load_table(pa.table({**rows, "vec": [[1.0], None, [2.0]]}), qid=None, embedding="vec")
+    with pytest.raises(InvalidInputError, match=r"column 'vec', row 1: a missing value"):
+        load_table(pa.table({**rows, "vec": [[1.0], [None], [2.0]]}), qid=None, embedding="vec")
+    with pytest.raises(InvalidInputError, match="no list of numbers"):
+        load_table(pa.table(rows), qid=None, embedding="label", label=None)
+
+
+def test_blocks_are_the_table(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(1000, 7)), columns=list("abcdefg")).assign(
+        label=rng.integers(5, size=1000), qid=rng.integers(50, size=1000)
+    )
+    path = tmp_path / "rows.parquet"
+    frame.to_parquet(path, row_group_size=300)
+    blocks = list(iterate_table([path, path], block_rows=128))
+    assert max(block.X.shape[0] for block in blocks) <= 128
+    whole = load_table([path, path])
+    assert np.concatenate([block.X for block in blocks]).tobytes() == whole.X.tobytes()
+    assert np.concatenate([block.y for block in blocks]).tobytes() == whole.y.tobytes()
+    assert np.concatenate([block.qid for block in blocks]).tobytes() == whole.qid.tobytes()
+    assert whole.qid.dtype == np.int64
+    RankRLS().fit(whole.X, whole.y, qid=whole.qid)
+    with pytest.raises(InvalidInputError, match="block_rows=0"):
+        iterate_table(path, block_rows=0)
+
+
+def test_types_that_are_numbers_and_types_that_are_not():
+    table = pa.table(
+        {
+            "label": pa.array([decimal.Decimal("1.5"), decimal.Decimal(2)]),
+            "grade": pa.array([3, 4], pa.int8()).dictionary_encode(),
+            "small": pa.array([1, 2], pa.float16()),
+            "huge": pa.array([2**63, 2**64 - 1], pa.uint64()),
+            "when": pa.array([dt.datetime(2020, 1, 1), None]),  # noqa: DTZ001
+            "what": pa.array(["x", "y"]).dictionary_encode(),
+            "qid": pa.array(["u", "v"]).dictionary_encode(),
+        }
+    )
+    X, y, qid, names = load_table(table)
+    assert names == ["grade", "small", "huge"]
+    assert X.tolist() == [[3, 1, 2.0**63], [4, 2, 2.0**64]]
+    assert (y.tolist(), qid.tolist()) == ([1.5, 2.0], ["u", "v"])
+    with pytest.raises(
+        InvalidInputError, match=r"column 'what', row 0: 'x' is no number .*dictionary.*Hint: leave"
+    ):
+        load_table(table, features=["what"])
+    with pytest.raises(
+        InvalidInputError, match=r"column 'when', row 0: datetime.* is no number \(.*timestamp"
+    ):
+        load_table(table, features=["when"])
+    with pytest.raises(
+        InvalidInputError, match=r"column 'what', row 0: 'x' is no number.*Hint: encode labels"
+    ):
+        load_table(table, label="what")
+    assert load_table(table, qid="label", label=None).qid.tolist() == [
+        decimal.Decimal("1.5"),
+        decimal.Decimal(2),
+    ]
+
+
+def test_what_is_wrong_is_named_with_its_place(tmp_path):
+    path = tmp_path / "rows.csv"
+
+    def of(text, **options):
+        path.write_text(text)
+        return load_table(path, **options)
+
+    with pytest.raises(
+        InvalidInputError, match=r"rows.csv, column 'a', row 1 \(line 3\): a missing value.*missing='nan'"
+    ):
+        of("label,qid,a\n1,x,5\n2,x,\n")
+    X = of("label,qid,a,b\n1,x,5,1\n2,x,NULL,2\n", missing="nan").X
+    assert np.isnan(X[1, 0])
+    with pytest.raises(InvalidInputError, match=r"column 'label', row 0 \(line 2\): a missing value"):
+        of("label,qid,a\n,x,5\n2,x,6\n", missing="nan")
+    with pytest.raises(InvalidInputError, match=r"column 'qid', row 1 \(line 3\): the query id is missing"):
+        of("label,qid,a\n1,x,5\n2,,6\n")
+    with pytest.raises(
+        InvalidInputError, match=r"column 'a', row 2 \(line 4\): '7,5' is text in a column that else"
+    ):
+        of('label,qid,a\n1,x,5\n2,x,6\n3,x,"7,5"\n')
+    with pytest.raises(InvalidInputError, match=r"column 'a', row 1 \(line 3\): inf is not finite"):
+        of("label,qid,a\n1,x,5\n2,x,inf\n", missing="nan")
+    with pytest.raises(
+        InvalidInputError, match=r"no column 'qid', which was named as qid. Hint: did you mean 'qids'"
+    ):
+        of("label,qids,a\n1,x,5\n2,x,6\n")
+    with pytest.raises(InvalidInputError, match=r"rows.csv has 2 columns named 'a'"):
+        of("label,qid,a,a\n1,x,5,6\n2,x,6,6\n")
+    with pytest.raises(InvalidInputError, match=r"cannot be read: .*Expected 3 columns, got 2"):
+        of("label,qid,a\n1,x,5\n2,x\n")
+    with pytest.raises(InvalidInputError, match="no header line"):
+        of("")
+    with pytest.raises(InvalidInputError, match="has no rows"):
+        of("label,qid,a\n")
+    with pytest.raises(InvalidInputError, match="no column of numbers beside"):
+        of("label,qid,a\n1,x,b\n")
+    with pytest.raises(InvalidInputError, match="two roles"):
+        of("label,qid,a\n1,x,5\n", features=["label"])
+    with pytest.raises(InvalidInputError, match=r"pass \['a'\]"):
+        of("label,qid,a\n1,x,5\n", features="a")
+    with pytest.raises(InvalidInputError, match="dtype=int64"):
+        of("label,qid,a\n1,x,5\n", dtype=np.int64)
+    (tmp_path / "rows.xlsx").write_bytes(b"PK")
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1 and then nothing of the kind PAR1")
+    with pytest.raises(InvalidInputError, match="no table that is known"):
+        load_table(tmp_path / "rows.xlsx")
+    with pytest.raises(InvalidInputError, match=r"rows.parquet cannot be read"):
+        load_table(tmp_path / "rows.parquet")
+    with pytest.raises(InvalidInputError, match="list of tables is empty"):
+        load_table([])
+    with pytest.raises(InvalidInputError, match="cannot be taken as a table"):
+        load_table(object())
+    with pytest.raises(InvalidInputError, match="cannot be taken as a table"):
+        load_table(pd.DataFrame({"a": [1, "x", None, (2, 3)]}))
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow", "feather", "csv"])
+@settings(max_examples=15, deadline=None)
+@given(
+    data=st.data(),
+    names=st.lists(
+        st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1),
+        max_size=3,
+        unique=True,
+    ),
+)
+def test_round_trips_are_exact(suffix, tmp_path_factory, data, names):
+    names = [f"x{name}" for name in names] or ["x"]
+    n = data.draw(st.integers(1, 20))
+    finite = st.floats(allow_nan=False, allow_infinity=False)
+    X = np.array(
+        data.draw(
+            st.lists(st.lists(finite, min_size=len(names), max_size=len(names)), min_size=n, max_size=n)
+        )
+    )
+    y = np.array(data.draw(st.lists(finite, min_size=n, max_size=n)))
+    qid = np.array(data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=n, max_size=n)))
+    path = tmp_path_factory.mktemp("rows") / f"rows.{suffix}"
+    save_table(path, X, y, qid, feature_names=names)
+    again = load_table(path)
+    assert again.X.tobytes() == X.tobytes()
+    assert again.y.tobytes() == y.tobytes()
+    assert again.qid.tolist() == qid.tolist()
+    assert again.feature_names == names
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_sparse_rows_stay_sparse(suffix, tmp_path):
+    X = sp.random(40, 1000, density=0.01, format="csr", random_state=0)
+    y, qid = np.arange(40.0), np.repeat(["a", "b"], 20)
+    path = tmp_path / f"rows.{suffix}"
+    with TableWriter(path) as writer:
+        for first in (0, 7, 30):
+            last = {0: 7, 7: 30, 30: 40}[first]
+            writer.write(X[first:last], y[first:last], qid[first:last])
+    again = load_table(path)
+    assert sp.issparse(again.X)
+    assert (again.X != X).nnz == 0
+    assert again.X.shape == X.shape
+    assert again.qid.tolist() == qid.tolist()
+    blocks = [block.X for block in iterate_table(path, block_rows=9)]
+    assert (sp.vstack(blocks) != X).nnz == 0
+    with pytest.raises(InvalidInputError, match=r"X is sparse\. Hint: write Parquet"):
+        save_table(tmp_path / "rows.csv", X)
+    assert not (tmp_path / "rows.csv").exists()
+    save_table(path, X[:, :2], y, qid, feature_names=["one", "two"])
+    assert load_table(path).feature_names == ["one", "two"]
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    path = tmp_path / "rows.parquet"
+    save_table(path, np.eye(2), [1, 2])
+    before = path.read_bytes()
+    for options, message in [
+        ({"feature_names": ["a"]}, "1 feature names, but X has 2 columns"),
+        ({"feature_names": ["label", "b"]}, "same name, 'label'"),
+        ({"feature_names": ["a", "a"]}, "same name"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            save_table(path, np.eye(2), [1, 2], **options)
+    with pytest.raises(InvalidInputError, match="has 3 entries, but X has 2 rows"):
+        save_table(path, np.eye(2), [1, 2, 3])
+    with pytest.raises(InvalidInputError, match="does not say what kind"):
+        save_table(tmp_path / "rows.xyz", np.eye(2))
+    with pytest.raises(InvalidInputError, match="with statement"):
+        TableWriter(path).write(np.eye(2))
+    with pytest.raises(InvalidInputError, match="Nothing was written"), TableWriter(path):
+        pass
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.parquet"]
+
+
+def test_without_pyarrow_the_remedy_is_named():
+    code = (
+        "import sys; sys.modules['pyarrow'] = None\n"
+        "from rankwise.data import load_table\n"
+        "try: load_table('rows.csv')\n"
+        "except ImportError as error: print(error)"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pip install 'rankwise[tables]'" in run.stdout

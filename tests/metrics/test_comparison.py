@@ -1,0 +1,174 @@
+"""Intervals and paired tests, held to full enumeration, to SciPy, and to simulation."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.stats
+
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import (
+    bootstrap_interval,
+    bootstrap_mean,
+    compare_rankings,
+    get_metric,
+    holm,
+    paired_test,
+    per_query,
+)
+
+
+def every_sign(differences):
+    """The p-value by looking at all assignments of signs, one after the other."""
+    observed = abs(sum(differences))
+    sums = [
+        abs(sum(s * d for s, d in zip(signs, differences, strict=True)))
+        for signs in itertools.product([1, -1], repeat=len(differences))
+    ]
+    return np.mean([total >= observed - 1e-9 for total in sums])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_paired_test_equals_full_enumeration(seed):
+    rng = np.random.default_rng(seed)
+    differences = np.append(rng.normal(0.3, 1, size=9).round(1), 0.0)
+    assert paired_test(differences) == pytest.approx(every_sign(differences))
+
+
+def test_random_signs_agree_with_full_enumeration():
+    differences = np.random.default_rng(0).normal(0.35, 1, size=16)
+    p = every_sign(differences)
+    found = paired_test(differences, n_resamples=20_000)
+    assert found == pytest.approx(p, abs=4 * np.sqrt(p * (1 - p) / 20_000))
+    reference = scipy.stats.permutation_test(
+        (differences,), np.mean, permutation_type="samples", n_resamples=20_000, rng=1
+    )
+    assert found == pytest.approx(reference.pvalue, abs=0.02)
+
+
+def test_nothing_to_tell_apart():
+    assert paired_test(np.zeros(30)) == 1.0
+
+
+def test_under_the_null_p_values_are_uniform():
+    rng = np.random.default_rng(0)
+    found = [paired_test(rng.normal(size=20), n_resamples=199, random_state=i) for i in range(400)]
+    assert scipy.stats.kstest(found, "uniform").pvalue > 0.001
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_bootstrap_equals_full_enumeration(weighted):
+    rng = np.random.default_rng(3)
+    values = rng.exponential(size=7)
+    weight = rng.uniform(0.5, 2, size=7) if weighted else np.ones(7)
+    draws = np.array(list(itertools.product(range(7), repeat=7)), dtype=np.int8)
+    means = (weight * values)[draws].sum(axis=1) / weight[draws].sum(axis=1)
+    estimate = np.average(values, weights=weight)
+    # Efron's formulas, written out; the acceleration by the infinitesimal jackknife.
+    bias = scipy.stats.norm.ppf(
+        np.mean(means < estimate - 1e-12) + np.mean(np.abs(means - estimate) < 1e-12) / 2
+    )
+    influence = weight * (values - estimate)
+    acceleration = (influence**3).sum() / (6 * (influence**2).sum() ** 1.5)
+    z = scipy.stats.norm.ppf([0.1, 0.9])
+    tails = scipy.stats.norm.cdf(bias + (bias + z) / (1 - acceleration * (bias + z)))
+    expected = np.quantile(means, tails)
+    found = bootstrap_mean(values, weight if weighted else None, level=0.8, n_resamples=40_000)
+    assert found.value == pytest.approx(estimate)
+    assert [found.low, found.high] == pytest.approx(expected, abs=0.03 * values.std())
+
+
+def test_the_bootstrap_agrees_with_scipy():
+    values = np.random.default_rng(1).beta(5, 2, size=80)
+    found = bootstrap_mean(values, n_resamples=20_000)
+    reference = scipy.stats.bootstrap((values,), np.mean, n_resamples=20_000, method="BCa", rng=0)
+    expected = reference.confidence_interval
+    assert [found.low, found.high] == pytest.approx(list(expected), abs=0.05 * (expected.high - expected.low))
+
+
+def test_intervals_cover_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    found = [bootstrap_mean(rng.beta(6, 2, size=60), n_resamples=400) for _ in range(400)]
+    share = np.mean([interval.low <= 0.75 <= interval.high for interval in found])
+    assert 0.90 < share < 0.985  # 0.95, with four standard errors and the known shortfall of 60 units
+
+
+def problem(queries=40, size=8, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, 3, size=queries * size)
+    qid = rng.permutation(np.arange(queries).repeat(size))
+    return y, y + rng.normal(size=y.size), y + 2 * rng.normal(size=y.size), qid
+
+
+@pytest.mark.parametrize("metric", ["ndcg@5", "map", "pairwise_error"])
+def test_an_interval_is_that_of_the_queries_that_count(metric):
+    y, scores, _, qid = problem()
+    y[qid == 3] = 0  # no pair, nothing relevant
+    result = per_query(metric, y, scores, qid)
+    found = bootstrap_interval(metric, y, scores, qid)
+    assert found == bootstrap_mean(result.values[result.counted])
+    assert found.value == pytest.approx(result.mean())
+    assert (found.n, found.unit) == (39, "queries")
+
+
+def test_rows_are_drawn_where_there_is_one_ranking():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=60)
+    scores = y + rng.normal(size=60)
+    found = bootstrap_interval("concordance", y, scores, n_resamples=500)
+    assert found.unit == "rows"
+    metric = get_metric("concordance")
+    draws = np.random.default_rng(9).integers(0, 60, size=(500, 60))
+    slow = np.quantile([metric(y[index], scores[index]) for index in draws], [0.025, 0.975])
+    assert [found.low, found.high] == pytest.approx(slow, abs=0.25 * (slow[1] - slow[0]))
+
+
+def test_a_single_row_has_no_interval():
+    found = bootstrap_interval("ndcg", [1.0], [0.3])
+    assert found.value == 1.0
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_comparing_counts_wins_in_the_sense_of_the_metric():
+    y, good, poor, qid = problem()
+    gain = compare_rankings("concordance", y, good, poor, qid)
+    error = compare_rankings("pairwise_error", y, good, poor, qid)
+    assert gain.difference.value > 0 > error.difference.value
+    assert (gain.wins, gain.losses, gain.ties) == (error.wins, error.losses, error.ties)
+    assert gain.wins + gain.losses + gain.ties == gain.difference.n == 40
+    assert gain.p_value == pytest.approx(error.p_value)
+    differences = (
+        per_query("concordance", y, good, qid).values - per_query("concordance", y, poor, qid).values
+    )
+    assert gain.p_value == paired_test(differences)
+
+
+def test_exchanging_the_two_rankings_changes_the_sign_alone():
+    y, good, poor, qid = problem(queries=10)
+    there = compare_rankings("ndcg", y, good, poor, qid)
+    back = compare_rankings("ndcg", y, poor, good, qid)
+    assert there.difference.value == -back.difference.value
+    assert there.p_value == back.p_value
+
+
+def test_one_ranking_is_compared_by_exchanging_ranks():
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=80)
+    good, poor = y + 0.3 * rng.normal(size=80), rng.normal(size=80)
+    assert compare_rankings("pairwise_error", y, good, poor).p_value < 0.01
+    # Any increasing transformation of the scores is the same ranking.
+    same = compare_rankings("pairwise_error", y, good, 1e3 * good + 7)
+    assert same.p_value == 1.0
+    assert same.difference.value == 0.0
+    assert compare_rankings("pairwise_error", y, good, poor).difference.unit == "rows"
+
+
+def test_holm_by_hand():
+    assert holm([0.02, 0.01, 0.5, 0.04]).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.08])
+    assert holm([0.9, 0.8]).max() == 1.0
+
+
+@pytest.mark.parametrize(("option", "value"), [("level", 1.0), ("n_resamples", 0)])
+def test_options_are_checked(option, value):
+    with pytest.raises(InvalidInputError, match=option):
+        bootstrap_mean([1.0, 2.0], **{option: value})

@@ -1,0 +1,245 @@
+"""What a report says, without a browser: figures, kinds of models, size, hostile names."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import bootstrap_interval, get_metric
+from rankwise.report import Report
+
+
+def searches(queries=30, size=10, features=6, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(queries * size, features))
+    y = np.digitize(X @ rng.normal(size=features) + rng.normal(size=queries * size), [0, 1.5]).astype(float)
+    return X, y, np.arange(queries).repeat(size)
+
+
+class Balance(HTMLParser):
+    """Collects elements that are closed in the wrong order."""
+
+    VOID = frozenset({"meta", "link", "br", "img", "input"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.wrong, self.tags = [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag not in self.VOID and tag not in {"path", "polyline", "rect"}:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in {"path", "polyline", "rect"}:
+            return
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+
+def balanced(page):
+    parser = Balance()
+    parser.feed(page)
+    assert parser.wrong == []
+    assert parser.open == []
+    return parser
+
+
+MODELS = [
+    RankRLS(),
+    RankRLSCV(),
+    RankRLSCV(method="tikhonov"),
+    RankRLSCV(alphas=[0.5, 2.0], cv=3, scoring="ndcg@5"),
+    RankSVM(),
+    RankSVMCV(),
+    KernelRankRLS("rbf", gamma=0.1),
+    KernelRankRLSCV("rbf", gammas=[0.1, 1.0]),
+]
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: repr(model)[:40])
+def test_every_kind_of_model_gets_a_page(model):
+    X, y, qid = searches()
+    page = Report(model.fit(X, y, qid=qid), X, y, qid).html()
+    balanced(page)
+    assert ('id="surface"' in page) == hasattr(model, "surface_")
+    assert ('id="pick-query"' in page) == hasattr(model, "coef_")
+    assert "nan" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL).lower()
+
+
+@pytest.mark.parametrize("storage", ["dense", "sparse", "frame"])
+def test_storage_does_not_matter(storage):
+    X, y, qid = searches()
+    names = [f"f{j}" for j in range(6)]
+    model = RankRLS().fit(X, y, qid=qid)
+    given = {"dense": X, "sparse": sp.csr_array(X), "frame": pd.DataFrame(X, columns=names)}[storage]
+    if storage == "frame":
+        model = RankRLS().fit(given, y, qid=qid)
+    report = Report(model, given, y, qid, feature_names=names)
+    reference = Report(RankRLS().fit(X, y, qid=qid), X, y, qid, feature_names=names)
+    for own, expected in zip(report.evidence.figures, reference.evidence.figures, strict=True):
+        assert own.model.value == pytest.approx(expected.model.value)
+        assert own.single.value == pytest.approx(expected.single.value)
+    assert report.evidence.best_column == reference.evidence.best_column
+    assert [query.name for query in report.opened] == [query.name for query in reference.opened]
+
+
+def test_figures_are_those_of_the_metrics():
+    X, y, qid = searches()
+    model = RankRLS().fit(X, y, qid=qid)
+    report = Report(model, X, y, qid, metrics=["map", "pairwise_error"])
+    for figure in report.evidence.figures:
+        assert figure.model == bootstrap_interval(figure.name, y, model.predict(X), qid)
+    # The expectation over random orders, by drawing some.
+    rng = np.random.default_rng(0)
+    drawn = [get_metric("map")(y, rng.random(y.size), qid) for _ in range(300)]
+    random = report.evidence.figures[0].random.value
+    assert random == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(300))
+
+
+def test_the_single_column_is_chosen_on_other_queries():
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(600, 40)), np.arange(600) // 10
+    y = rng.integers(0, 3, size=600).astype(float)  # no column says anything
+    report = Report(RankRLS(alpha=1e6).fit(X, y, qid=qid), X, y, qid, metrics=["concordance"])
+    single = report.evidence.figures[0].single
+    assert single.low < 0.5  # the best of 80 on these rows would be well above chance
+    best = max(get_metric("concordance")(y, sign * X[:, j], qid) for j in range(40) for sign in (1, -1))
+    assert single.value < best
+
+
+def test_the_best_column_and_its_sign_are_found():
+    X, y, qid = searches()
+    X[:, 4] = -y
+    report = Report(RankRLS().fit(X, y, qid=qid), X, y, qid)
+    assert report.evidence.best_column == (4, -1)
+    assert report.evidence.figures[0].single.value == 1.0
+
+
+def test_opened_queries_are_the_best_and_the_worst():
+    X, y, qid = searches(queries=40)
+    report = Report(RankRLS().fit(X, y, qid=qid), X, y, qid, metrics=["ndcg@10"])
+    values = report.evidence.per_query.values  # noqa: PD011
+    worst = [query.value for query in report.opened if query.kind == "worst"]
+    best = [query.value for query in report.opened if query.kind == "best"]
+    assert worst == sorted(values)[: len(worst)]
+    assert best == sorted(values, reverse=True)[: len(best)]
+
+
+def test_the_parts_of_a_score_add_up():
+    X, y, qid = searches(features=4)
+    model = make_pipeline(StandardScaler(), RankRLS()).fit(X, y, rankrls__qid=qid)
+    report = Report(model, X, y, qid)
+    scores = model.predict(X)
+    for query in report.opened:
+        for row in query.rows:
+            assert row.parts.sum() == pytest.approx(scores[row.row])
+            assert row.values == pytest.approx(X[row.row, query.columns])  # noqa: PD011
+
+
+def test_good_rows_that_stand_low_are_shown():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(50, 3)), np.zeros(50)
+    y[7] = 3
+    X[7] = -5 * np.ones(3)
+    qid = np.zeros(50, dtype=int)
+    model = RankRLS().fit(rng.normal(size=(60, 3)) + np.arange(60)[:, None], np.arange(60))
+    report = Report(model, X, y, qid)
+    assert report.opened[0].rows[-1].row == 7
+
+
+def test_one_ranking_of_real_values():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 3))
+    y = X[:, 0] - 5
+    page = Report(RankRLSCV().fit(X, y), X, y).html()
+    balanced(page)
+    assert "One ranking" in page
+    assert "NDCG" not in page
+
+
+def test_preferences_judge_instead_of_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3))
+    pairs = rng.integers(0, 50, size=(300, 2))
+    pairs = pairs[pairs[:, 0] != pairs[:, 1]]
+    pairs = np.where((X[pairs[:, 0], 0] > X[pairs[:, 1], 0])[:, None], pairs, pairs[:, ::-1])
+    model = RankRLSCV().fit_pairs(X, pairs)
+    report = Report(model, X, pairs=pairs)
+    assert report.evidence.figures[0].model.value == pytest.approx(1 - model.score_pairs(X, pairs))
+    assert report.evidence.best_column == (0, 1)
+    balanced(report.html())
+
+
+def test_a_thousand_queries_stay_under_a_megabyte():
+    X, y, qid = searches(queries=1000, size=20, features=136)
+    page = Report(RankRLSCV().fit(X, y, qid=qid), X, y, qid).html()
+    assert len(page.encode()) < 1_000_000
+
+
+def test_many_sparse_columns():
+    rng = np.random.default_rng(0)
+    X = sp.random_array((200, 30_000), density=0.001, rng=rng, format="csr")
+    y = rng.integers(0, 3, size=200).astype(float)
+    qid = np.arange(200) // 10
+    page = Report(RankRLS().fit(X, y, qid=qid), X, y, qid).html()
+    assert len(page.encode()) < 1_000_000
+
+
+HOSTILE = [
+    "</script><b>",
+    "a\x00b\x1b[2J",
+    "\u202egnp.exe",
+    "&lt;&amp;",
+    "'\"><svg onload=alert(1)>",
+    "x" * 100_000,
+]
+
+
+def test_hostile_names_stay_text():
+    X, y, qid = searches()
+    ids = np.array([HOSTILE[q % 6] + str(q) for q in qid], dtype=object)
+    model = RankRLSCV().fit(X, y, qid=ids)
+    page = Report(model, X, y, ids, feature_names=HOSTILE, title=HOSTILE[0], command=HOSTILE[4]).html()
+    tags = balanced(page).tags
+    assert [name for name, _ in tags].count("script") == 2
+    assert not any(key.startswith("on") for _, attributes in tags for key in attributes)
+    assert not any(name == "b" and "tile" not in page for name, _ in tags)
+    assert "\x00" not in page
+    assert "\u202e" not in page
+    assert len(page) < 500_000
+    # Nothing is fetched: no address but the page's own places.
+    assert all(not str(attributes.get("src", "")) for _, attributes in tags)
+    assert all(str(attributes.get("href", "#")).startswith(("#", "data:")) for _, attributes in tags)
+
+
+def test_saving_is_whole_or_not_at_all(tmp_path):
+    X, y, qid = searches()
+    report = Report(RankRLS().fit(X, y, qid=qid), X, y, qid)
+    report.save(tmp_path / "report.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_text("utf-8").endswith("</html>\n")
+    with pytest.raises(OSError, match="missing"):
+        report.save(tmp_path / "missing" / "report.html")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"pairs": [[0, 1]]}, "either labels or pairs"),
+        ({"feature_names": ["one"]}, "1 entries"),
+        ({"metrics": []}, "empty"),
+        ({"metrics": ["ndgc"]}, "did you mean"),
+    ],
+)
+def test_mistakes_are_explained(change, message):
+    X, y, qid = searches()
+    with pytest.raises(InvalidInputError, match=message):
+        Report(RankRLS().fit(X, y, qid=qid), X, y, qid, **change)

@@ -1,0 +1,189 @@
+"""The page in a real browser: opened, hovered, expanded, compared, in the dark, on a phone, on paper."""
+
+import re
+
+import numpy as np
+import pytest
+from selenium.webdriver.support.ui import Select
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from browser import NEEDS_BROWSER, Browser
+from rankwise import RankRLSCV
+from rankwise.report import Report
+
+pytestmark = NEEDS_BROWSER
+
+HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 8)) * np.geomspace(1, 0.1, 8)
+    y = np.digitize(X @ rng.normal(size=8) + 0.5 * rng.normal(size=600), [0, 1, 2]).astype(float)
+    qid = np.array([f"search {q}" for q in np.arange(600) // 20])
+    qid[qid == "search 3"] = HOSTILE
+    names = [HOSTILE, *(f"column {j}" for j in range(1, 8))]
+    return make_pipeline(StandardScaler(), RankRLSCV()).fit(X, y, rankrlscv__qid=qid), X, y, qid, names
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory, fitted):
+    model, X, y, qid, names = fitted
+    path = tmp_path_factory.mktemp("page") / "report.html"
+    Report(model, X, y, qid, feature_names=names, title=HOSTILE, command=HOSTILE).save(path)
+    return path
+
+
+def test_it_opens_without_a_complaint_and_runs_nothing_from_the_data(browser, page):
+    browser.open(page)
+    assert browser.messages() == []
+    assert browser.driver.title != "taken"
+    assert not browser.all("img")
+    assert browser.find("h1").text.startswith("</script><script>")
+
+
+def test_hovering_the_surface_tells_the_cell(browser, page, fitted):
+    ranker = fitted[0][-1]
+    browser.open(page)
+    surface = browser.find("#surface")
+    rows, columns = ranker.alphas_.size + 1, ranker.surface_.shape[1]
+    # The middle of the cell of the largest alpha at the last iteration, which is in the upper right corner.
+    browser.hover(surface, (columns - 0.5) / columns, 0.5 / (rows + 0.35))
+    said = browser.find("#tip").text
+    assert f"iteration {columns}" in said
+    value = float(re.search(r"error ([\d.]+)", said.replace("\n", " ")).group(1))
+    assert value == pytest.approx(ranker.surface_[-1, -1], rel=1e-3)
+    assert browser.find("#surface-says").text.replace(": ", "\n") == said
+    assert len(browser.all(".mark.chosen")) == 1
+
+
+def test_the_surface_answers_to_arrow_keys(browser, page, fitted):
+    ranker = fitted[0][-1]
+    browser.open(page)
+    browser.run("document.getElementById('surface').focus()")
+    before = browser.find("#surface-says").text
+    assert f"iteration {ranker.best_iteration_}:" in before
+    browser.find("#surface").send_keys("\ue012")  # left
+    assert f"iteration {max(1, ranker.best_iteration_ - 1)}:" in browser.find("#surface-says").text
+
+
+def test_a_query_opens_and_shows_its_rows_best_first(browser, page, fitted):
+    model, X, y, qid, _ = fitted
+    browser.open(page)
+    details = browser.find("#queries details")
+    assert not details.find_elements("css selector", "tbody tr")[0].is_displayed()
+    details.find_element("css selector", "summary").click()
+    lines = details.find_elements("css selector", "tbody tr")
+    assert lines[0].is_displayed()
+    cells = [line.find_elements("css selector", "td") for line in lines]
+    shown = [(int(row[0].text), float(row[1].text), int(row[3].text)) for row in cells if len(row) == 5]
+    scores = model.predict(X)
+    own = [scores[row] for _, _, row in shown]
+    assert own == sorted(own, reverse=True)
+    assert all(y[row] == label for _, label, row in shown)
+    query = qid[shown[0][2]]
+    assert [rank for rank, _, _ in shown] == [1 + (scores[qid == query] > score).sum() for score in own]
+
+
+def test_the_reader_picks_a_pair_and_the_parts_add_up(browser, page, fitted):
+    model, X, _, _, _ = fitted
+    browser.open(page)
+    Select(browser.find("#pick-query")).select_by_index(2)
+    Select(browser.find("#pick-a")).select_by_index(1)
+    Select(browser.find("#pick-b")).select_by_index(4)
+    a, b = (int(row) for row in re.findall(r"row (\d+)", browser.find("#why-says").text))
+    parts = [line.find_elements("css selector", "td")[2].text for line in browser.all("#why-rows tr")]
+    added = sum(float(part.replace("−", "-")) for part in parts)
+    scores = model.predict(X)
+    assert added == pytest.approx(scores[a] - scores[b], abs=0.01 * np.abs(scores).max())
+    heads = [line.find_element("css selector", "th").text for line in browser.all("#why-rows tr")]
+    assert any(head.startswith("</script>") for head in heads)
+    # The weights of the scaled columns, as they are in the model.
+    scaled = model[0].transform(X)
+    largest = int(np.argmax(np.abs(model[-1].coef_ * (scaled[a] - scaled[b]))))
+    assert heads[0].startswith("</script>" if largest == 0 else f"column {largest}")
+
+
+def test_buttons_in_a_query_pick_its_rows(browser, page):
+    browser.open(page)
+    details = browser.all("#queries details")[1]
+    details.find_element("css selector", "summary").click()
+    button = details.find_elements("css selector", "button[data-side='1']")[3]
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert (
+        f"(row {button.get_attribute('aria-label').split()[2]})"
+        in browser.find("#why-says").text.partition("B ")[2]
+    )
+
+
+def test_hovering_convergence_lists_the_alphas(browser, page):
+    browser.open(page)
+    browser.hover(browser.find("#convergence"), 0.5, 0.5)
+    assert browser.find("#tip").text.count("alpha") >= 3
+
+
+def luminance(colour):
+    channels = [int(c) / 255 for c in re.findall(r"\d+", colour)[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_light_and_dark(browser, page, scheme):
+    browser.open(page, scheme=scheme)
+    style = "const s = getComputedStyle(arguments[0]); return [s.color, s.backgroundColor]"
+    _, card = browser.run(style, browser.find("section"))
+    assert (luminance(card) < 0.1) == (scheme == "dark")
+    for selector in ("h2", "section p", ".note", ".tick", ".forest + td", "small", "nav a", "summary"):
+        colour, _ = browser.run(style, browser.find(selector))
+        lighter, darker = sorted([luminance(colour), luminance(card)], reverse=True)
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, selector  # the contrast that WCAG AA asks for
+    assert browser.messages() == []
+
+
+def test_a_phone_shows_everything_without_scrolling_sideways(browser, page):
+    browser.open(page, width=360)
+    assert browser.run("return document.documentElement.scrollWidth") <= 360
+    sizes = browser.run(
+        "return [...document.querySelectorAll('main *')].filter(e => e.children.length === 0 && "
+        "e.textContent.trim() && e.offsetParent).map(e => parseFloat(getComputedStyle(e).fontSize))"
+    )
+    assert min(sizes) >= 12
+    inside = "const a = arguments[0].getBoundingClientRect(); return a.left >= 0 && a.right <= 360"
+    assert all(
+        browser.run(inside, element) for element in browser.all("section, .plot, .metrics td, table.why")
+    )
+
+
+def test_paper_gets_every_query_opened(browser, page):
+    browser.open(page)
+    assert browser.pdf().startswith(b"%PDF")
+    browser.run("window.dispatchEvent(new Event('beforeprint'));")
+    assert not browser.all("details:not([open])")
+    browser.run("window.dispatchEvent(new Event('afterprint'));")
+    assert browser.all("details:not([open])")
+
+
+def test_everything_has_a_name_for_those_who_cannot_see_it(browser, page):
+    browser.open(page)
+    unnamed = browser.run(
+        "return [...document.querySelectorAll('svg:not([aria-hidden]), [role], button, select')].filter(e => "
+        "!(e.getAttribute('aria-label') || e.closest('label') || e.textContent.trim()))"
+        ".map(e => e.outerHTML.slice(0, 80))"
+    )
+    assert unnamed == []
+    identities = browser.run("return [...document.querySelectorAll('[id]')].map(e => e.id)")
+    assert len(identities) == len(set(identities))
+    assert all(
+        browser.all(f"#{link.get_attribute('href').partition('#')[2]}") for link in browser.all("nav a")
+    )

@@ -1,0 +1,116 @@
+"""A matrix on disk serves every linear estimator as one in memory does, and is never loaded."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from numpy.testing import assert_allclose, assert_array_equal
+
+from making_blocks import make_blocks
+from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise.blocks import COUPLINGS, laplacian
+from rankwise.data import mapped, open_store, write_store
+from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
+from rankwise.design.row_order import in_row_order, is_scattered
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Queries whose ids are in no order, enough non-zeros for two threads and several windows."""
+    rng = np.random.default_rng(0)
+    X = sp.random(6000, 300, density=0.1, random_state=1, format="csr", dtype=np.float32)
+    qid = rng.permutation(300)[np.sort(rng.integers(300, size=6000))]
+    y = np.round(X @ rng.normal(size=300) + rng.normal(size=6000))
+    return X, y, qid
+
+
+@pytest.fixture(scope="module")
+def store(data, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("store") / "s"
+    write_store(folder, [data], dtype=np.float32)
+    return open_store(folder)
+
+
+@pytest.fixture(autouse=True)
+def small_windows(monkeypatch):
+    monkeypatch.setattr(mapped, "READ_AHEAD", 5000)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_products_are_those_of_the_matrix_in_memory(data, store, n_threads):
+    X = data[0].astype(np.float64)
+    design = as_design(store.X, n_threads)
+    assert design.window == 5000
+    rng = np.random.default_rng(1)
+    for width in ((), (3,)):
+        v, u = rng.normal(size=(300, *width)), rng.normal(size=(6000, *width))
+        assert_allclose(design.dot(v), X @ v, rtol=1e-12, atol=1e-12)
+        assert_allclose(design.tdot(u), X.T @ u, rtol=1e-12, atol=1e-12)
+    assert_allclose(design.squared_norms(), X.power(2).sum(axis=0).A1, rtol=1e-12)
+    rows = rng.permutation(6000)[:500]
+    assert_array_equal(design.rows(rows).matrix().toarray(), data[0][rows].toarray())
+    assert isinstance(design.arrays[0], np.memmap)
+    assert isinstance(design.prepared[1], np.memmap)
+
+
+def test_many_rows_of_a_matrix_on_disk_stay_there(data, store, monkeypatch):
+    monkeypatch.setattr(csr, "SPARSE_BLOCK", 20_000)
+    X = data[0].astype(np.float64)
+    rows = np.random.default_rng(2).permutation(6000)[:3000]
+    chosen = as_design(store.X).rows(rows)
+    assert isinstance(chosen, OperatorDesign)
+    for width in ((), (3,)):
+        v, u = np.ones((300, *width)), np.ones((3000, *width))
+        assert_allclose(chosen.dot(v), X[rows] @ v, rtol=1e-12)
+        assert_allclose(chosen.tdot(u), X[rows].T @ u, rtol=1e-12)
+    few = np.zeros(6000, dtype=bool)
+    few[:5] = True
+    assert isinstance(as_design(store.X).rows(few), CsrDesign)
+
+
+@pytest.mark.parametrize("coupling", COUPLINGS)
+def test_queries_in_the_order_of_rows_are_the_same_pairs(coupling):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        qid, y = rng.permutation(7)[rng.integers(7, size=40)], rng.integers(4, size=40)
+        blocks = make_blocks(qid, y, coupling, weight=rng.random(40))
+        moved, _ = in_row_order(blocks)
+        first = [
+            moved.order[a:b].min()
+            for a, b in zip(moved.query_start[:-1], moved.query_start[1:], strict=True)
+            if b > a
+        ]
+        assert_array_equal(first, np.sort(first))
+        f = rng.normal(size=40)
+        assert_allclose(laplacian(moved, f), laplacian(blocks, f), rtol=1e-12, atol=1e-12)
+
+
+def test_rows_from_all_over_are_told():
+    order = np.arange(1000)
+    starts = np.arange(0, 1001, 100)
+    assert not is_scattered(order, starts)
+    assert is_scattered(np.random.default_rng(0).permutation(1000), starts)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(alpha=3.0),
+        RankRLS(alpha=3.0, solver="cg", tol=1e-12),
+        RankRLS(alpha=3.0, solver="cg", tol=1e-12, ties="exclude"),
+        RankRLSCV(),
+        RankRLSCV(ties="exclude"),
+        RankSVM(alpha=1.0),
+        RankSVMCV(),
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_estimators_learn_the_same_from_disk(model, with_ids, data, store):
+    X, y, qid = data
+    in_memory = model.__class__(**model.get_params()).fit(X, y, qid=qid if with_ids else None)
+    model.fit(store.X, store.y, qid=store.qid if with_ids else None)
+    scale = np.abs(in_memory.coef_).max()
+    assert_allclose(model.coef_, in_memory.coef_, rtol=0, atol=1e-8 * scale)
+    assert_allclose(model.predict(store.X), in_memory.predict(X), atol=1e-6 * scale)
+    if hasattr(model, "alpha_"):
+        assert model.alpha_ == in_memory.alpha_
