@@ -290,3 +290,15 @@ def smoothed_hinge_of_pairs(scores, violated, weights, delta, margin=1.0):
     loss = np.where(t <= delta, t**2 / (2 * delta), t - delta / 2)
     value = float(np.sum(np.where(violated, weights * loss, 0.0)))
     return value, slope.sum(axis=0) - slope.sum(axis=1), margin * float(slope.sum())
+
+
+def delong_covariance(y, columns):
+    """The covariance of AUCs from explicit pairs: structural components of positive and of negative rows."""
+    positive, negative = np.flatnonzero(y == np.max(y)), np.flatnonzero(y == np.min(y))
+    wins = [
+        np.array([[(s[i] > s[j]) + 0.5 * (s[i] == s[j]) for j in negative] for i in positive])
+        for s in columns.T
+    ]
+    rows = np.atleast_2d(np.cov([w.mean(axis=1) for w in wins]))
+    others = np.atleast_2d(np.cov([w.mean(axis=0) for w in wins]))
+    return np.array([w.mean() for w in wins]), rows / positive.size + others / negative.size

@@ -1,5 +1,6 @@
 """Ranking metrics over queries: ragged, in any row order, in O(m log m), with their conventions named."""
 
+from rankwise.metrics.delong import AucEstimate, auc_estimate
 from rankwise.metrics.gain import err, mean_ndcg, ndcg
 from rankwise.metrics.metric import Evaluator, Metric, PerQuery
 from rankwise.metrics.pairwise import auc, concordance, kendall_tau, pairwise_error
@@ -9,10 +10,12 @@ from rankwise.metrics.table import METRICS, evaluate, get_metric, per_query
 
 __all__ = [
     "METRICS",
+    "AucEstimate",
     "Evaluator",
     "Metric",
     "PerQuery",
     "auc",
+    "auc_estimate",
     "average_precision",
     "concordance",
     "err",
