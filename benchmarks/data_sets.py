@@ -7,6 +7,7 @@ import html
 import os
 import re
 import sys
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,39 @@ def root():
     if not path:
         sys.exit("skipped: set RANKWISE_DATA to the folder of the real data sets")
     return Path(path)
+
+
+def available():
+    """Whether RANKWISE_DATA is set."""
+    return bool(os.environ.get("RANKWISE_DATA"))
+
+
+def ohsumed(variant="QueryLevelNorm"):
+    """The five parts of OHSUMED (LETOR 3.0): a list of ``(X, y, qid)``, 16,140 rows of 45 columns together."""
+    parts = []
+    for number in range(1, 6):
+        y, qid, start, _, values = _read_svmlight(root() / "OHSUMED" / variant / f"S{number}.txt.gz")
+        parts.append((values.reshape(y.size, start[1]), y, qid))
+    return parts
+
+
+def ohsumed_folds(variant="QueryLevelNorm"):
+    """LETOR's five folds: ``(train, validation, test)``, each ``(X, y, qid)``."""
+    parts = ohsumed(variant)
+    for first in range(5):
+        own = [parts[(first + step) % 5] for step in range(5)]
+        train = tuple(np.concatenate(columns) for columns in zip(*own[:3], strict=True))
+        yield train, own[3], own[4]
+
+
+def jester():
+    """Ratings of 100 jokes by 24,983 users; NaN where a user did not rate."""
+    with (
+        zipfile.ZipFile(root() / "jester" / "jester-data-1.zip") as archive,
+        archive.open("jester-data-1.csv") as file,
+    ):
+        ratings = np.loadtxt(file, delimiter=",")[:, 1:]
+    return np.where(ratings == 99, np.nan, ratings)
 
 
 def parse_ranking():

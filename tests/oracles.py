@@ -363,3 +363,15 @@ def scaled_in_queries(X, qid, method):
                     scaled = (below + (equal - 1) / 2) / (len(values) - 1)
                 out[row, column] = scaled
     return out
+
+
+def delong_covariance(y, columns):
+    """The covariance of AUCs from explicit pairs: structural components of positive and of negative rows."""
+    positive, negative = np.flatnonzero(y == np.max(y)), np.flatnonzero(y == np.min(y))
+    wins = [
+        np.array([[(s[i] > s[j]) + 0.5 * (s[i] == s[j]) for j in negative] for i in positive])
+        for s in columns.T
+    ]
+    rows = np.atleast_2d(np.cov([w.mean(axis=1) for w in wins]))
+    others = np.atleast_2d(np.cov([w.mean(axis=0) for w in wins]))
+    return np.array([w.mean() for w in wins]), rows / positive.size + others / negative.size

@@ -29,11 +29,23 @@ def housing():
 
 def ohsumed(variant="QueryLevelNorm"):
     """Features, labels and query ids of all five parts."""
-    rows = []
-    for part in sorted(Path(ROOT, "OHSUMED", variant).glob("S*.txt.gz")):
-        with gzip.open(part, "rt") as text:
-            rows += [re.split(r"[\s:]+", line.partition("#")[0].strip()) for line in text]
-    y = np.array([row[0] for row in rows], float)
-    qid = np.array([row[2] for row in rows])
+    return _joined([_ohsumed_part(number, variant) for number in range(1, 6)])
+
+
+def ohsumed_folds():
+    """LETOR's five folds: training, validation and test rows, each (X, y, qid)."""
+    parts = [_ohsumed_part(number) for number in range(1, 6)]
+    for first in range(5):
+        own = parts[first:] + parts[:first]
+        yield _joined(own[:3]), own[3], own[4]
+
+
+def _ohsumed_part(number, variant="QueryLevelNorm"):
+    with gzip.open(Path(ROOT, "OHSUMED", variant, f"S{number}.txt.gz"), "rt") as text:
+        rows = [re.split(r"[\s:]+", line.partition("#")[0].strip()) for line in text]
     X = np.array([row[4::2] for row in rows], float)
-    return X, y, qid
+    return X, np.array([row[0] for row in rows], float), np.array([row[2] for row in rows])
+
+
+def _joined(parts):
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))

@@ -2,6 +2,7 @@
 
 from rankwise.metrics.bootstrap import Interval, bootstrap_interval, bootstrap_mean
 from rankwise.metrics.comparison import Comparison, compare_rankings, holm, paired_test
+from rankwise.metrics.delong import AucEstimate, auc_estimate
 from rankwise.metrics.gain import err, mean_ndcg, ndcg
 from rankwise.metrics.metric import Evaluator, Metric, PerQuery
 from rankwise.metrics.pairwise import auc, concordance, kendall_tau, pairwise_error
@@ -12,11 +13,13 @@ from rankwise.metrics.table import METRICS, evaluate, get_metric, per_query
 __all__ = [
     "METRICS",
     "Comparison",
+    "AucEstimate",
     "Evaluator",
     "Interval",
     "Metric",
     "PerQuery",
     "auc",
+    "auc_estimate",
     "average_precision",
     "bootstrap_interval",
     "bootstrap_mean",

@@ -1,0 +1,109 @@
+"""How certain an AUC is: the variance and covariances of DeLong, DeLong and Clarke-Pearson (1988)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.stats
+
+from rankwise.data.validation import check_numbers
+from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.metrics.metric import Doubles
+
+__all__ = ["AucEstimate", "auc_estimate"]
+
+
+@dataclass(frozen=True)
+class AucEstimate:
+    """The AUC of one or several score columns over the same rows, with their covariance.
+
+    Attributes
+    ----------
+    auc : (columns,) float64
+    covariance : (columns, columns) float64
+    """
+
+    auc: Doubles
+    covariance: Doubles
+
+    def interval(self, confidence: float = 0.95) -> Doubles:
+        """Return the normal confidence intervals, (columns, 2), cut to [0, 1].
+
+        A column that ranks perfectly has no variance, and so an interval of one point.
+        """
+        if not 0 < confidence < 1:
+            raise InvalidInputError(
+                f"confidence={confidence!r} is not between 0 and 1.", "use for example 0.95."
+            )
+        reach = scipy.stats.norm.ppf((1 + confidence) / 2) * np.sqrt(np.diagonal(self.covariance))
+        return np.asarray(np.clip(np.column_stack([self.auc - reach, self.auc + reach]), 0.0, 1.0))
+
+    def p_value(self, first: int = 0, second: int = 1) -> float:
+        """Return the two-sided p-value of the hypothesis that two columns have the same AUC."""
+        difference = float(self.auc[first] - self.auc[second])
+        C = self.covariance
+        variance = float(C[first, first] + C[second, second] - 2 * C[first, second])
+        if variance <= 0:
+            return 1.0 if difference == 0 else 0.0
+        return float(2 * scipy.stats.norm.sf(abs(difference) / np.sqrt(variance)))
+
+
+def auc_estimate(y_true: Any, scores: Any) -> AucEstimate:
+    """AUC with DeLong's covariance, in O(m log m) a column.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        Two different values; the larger marks the rows that should be above.
+    scores : (rows,) or (rows, columns) numbers
+        The predictions of one model or several; larger is better. A tie counts one half.
+
+    Returns
+    -------
+    AucEstimate
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.metrics import auc_estimate
+    >>> y = np.repeat([0, 1], 50)
+    >>> scores = np.random.default_rng(0).normal(size=(100, 2)) + np.outer(y, [1.0, 2.0])
+    >>> estimate = auc_estimate(y, scores)
+    >>> estimate.interval().shape, bool(estimate.p_value() < 0.05)
+    ((2, 2), True)
+    """
+    labels = check_numbers("y_true", y_true)
+    table = np.asarray(scores)
+    table = table[:, np.newaxis] if table.ndim == 1 else table
+    columns = np.column_stack([check_numbers("scores", column, labels.size) for column in table.T])
+    levels = np.unique(labels)
+    if levels.size > 2:
+        raise InvalidInputError(
+            f"auc needs two levels, and y_true has {levels.size}.", "pass y_true >= 1, for example."
+        )
+    if levels.size < 2:
+        raise NoPairsError("y_true has a single level, so there is nothing to rank.", "pass rows of both.")
+    above = _placements(columns, labels == levels[1])
+    below = 1.0 - _placements(columns, labels == levels[0])
+    covariance = _covariance(above) + _covariance(below)
+    return AucEstimate(above.mean(axis=0), covariance)
+
+
+def _placements(columns: Doubles, chosen: Any) -> Doubles:
+    """Return for each chosen row the share of the other rows that score less, ties counting one half."""
+    placements = np.empty((int(chosen.sum()), columns.shape[1]))
+    for at, scores in enumerate(columns.T):
+        others = np.sort(scores[~chosen])
+        own = scores[chosen]
+        less = np.searchsorted(others, own, side="left") + np.searchsorted(others, own, side="right")
+        placements[:, at] = less / (2 * others.size)
+    return placements
+
+
+def _covariance(placements: Doubles) -> Doubles:
+    """Return the covariance of the mean; that of a single row is unknown and counts 0."""
+    centred = placements - placements.mean(axis=0)
+    n_rows = placements.shape[0]
+    return np.asarray(centred.T @ centred / (n_rows * max(1, n_rows - 1)))
