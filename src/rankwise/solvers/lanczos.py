@@ -83,16 +83,17 @@ class Lanczos:
 
     def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the iterate of an alpha after some steps, from the stored basis."""
-        return self._combine(lane, self.projected_solution(lane, alpha, steps))
+        return self.combine(lane, self.projected_solution(lane, alpha, steps))
 
     def path(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the iterates of an alpha after every one of the first steps, (steps, features)."""
         weights = np.zeros((steps, steps))
         for step in range(1, steps + 1):
             weights[step - 1, :step] = self.projected_solution(lane, alpha, step)
-        return self._combine(lane, weights)
+        return self.combine(lane, weights)
 
-    def _combine(self, lane: int, weights: Floats) -> Floats:
+    def combine(self, lane: int, weights: Floats) -> Floats:
+        """Return sums of the stored basis vectors, for weights of shape (steps,) or (sums, steps)."""
         coef = np.zeros((*weights.shape[:-1], self._rhs.shape[0]))
         for index, chunk in enumerate(self._chunks):
             part = weights[..., index * _CHUNK : (index + 1) * _CHUNK]
