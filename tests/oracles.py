@@ -290,3 +290,15 @@ def smoothed_hinge_of_pairs(scores, violated, weights, delta, margin=1.0):
     loss = np.where(t <= delta, t**2 / (2 * delta), t - delta / 2)
     value = float(np.sum(np.where(violated, weights * loss, 0.0)))
     return value, slope.sum(axis=0) - slope.sum(axis=1), margin * float(slope.sum())
+
+
+# --- gradient descent with momentum (solvers/momentum.py): equation 7 of the eGDM paper, as a matrix ---------------
+
+
+def momentum_iterates(H, b, learning_rate, momentum, steps):
+    """w_0 = 0 and the next iterates of ``[(1 + μ)I - (1 - μ)ηH] w_t - μ w_(t-1) + (1 - μ)η b``."""
+    iterates = [np.zeros_like(b), np.zeros_like(b)]
+    for _ in range(steps):
+        matrix = (1 + momentum) * np.eye(b.size) - (1 - momentum) * learning_rate * H
+        iterates.append(matrix @ iterates[-1] - momentum * iterates[-2] + (1 - momentum) * learning_rate * b)
+    return iterates[1:]

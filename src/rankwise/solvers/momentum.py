@@ -36,6 +36,7 @@ ESTIMATORS = ("lanczos", "power", "blocks")
 
 _MOST_ITERATIONS = 100_000
 _MOST_RESTARTS = 100
+_OVERFLOW = 1e6  # what a step is divided by that leads beyond all numbers
 _IDLE = 500  # iterations without a new best point, after which rounding is to blame
 _NOTHING = 1e-10  # κ_n / κ₁ below which an estimate is of an eigenvalue 0, in whose direction nothing pulls
 _GUESS = 0.01  # κ_n / κ₁ where nothing is known: the descent itself corrects it
@@ -59,7 +60,9 @@ class _Pace:
 
     def slower(self, growth: float) -> _Pace:
         """Return a pace that is stable where this one grows by a factor an iteration, with alternating signs."""
-        guilty = self.eigenvalue_of(-max(growth, 1.0)) if isfinite(growth) else 4 * (1 + self.momentum) / self.step
+        if not isfinite(growth):
+            return replace(self, step=self.step / _OVERFLOW)
+        guilty = self.eigenvalue_of(-max(growth, 1.0))
         return replace(self, step=min(self.step / 1.1, (1 + self.rate) ** 2 / (1.05 * guilty)))
 
 
@@ -148,7 +151,9 @@ class _Descent:
         if pace is not None:
             self._pace = pace
 
+    @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long is noticed below
     def run(self, tol: float, max_iter: int | None) -> Solution:
+        """Descend from 0."""
         before = self._objective.n_products
         rhs = self._objective.rhs
         best = coef = previous = np.zeros_like(rhs)
@@ -176,17 +181,17 @@ class _Descent:
                 best, best_error, idle = coef, error, 0
             if error <= tol:
                 status = Status.CONVERGED
-            elif self._diverges(error, best_error):
+            elif self._diverges(error, best_error, since):
                 if self.n_restarts >= _MOST_RESTARTS:
                     status = Status.STAGNATED
                     break
-                self._slow_down()
+                self._slow_down(best_error, since)
                 coef = previous = best
                 gradient = self._gradient(best)
                 since = idle = 0
             elif idle >= _IDLE + 10 * self._window:
                 status = Status.STAGNATED
-            elif since >= self._window and self._lags_behind():
+            elif since >= 2 * self._window and self._lags_behind():
                 since = 0
         return Solution(
             best,
@@ -206,7 +211,9 @@ class _Descent:
     def _error(self, gradient: Floats) -> float:
         """Return the relative residual, the largest over the outputs."""
         size = np.linalg.norm(gradient, axis=0)
-        ratio = float(np.max(np.divide(size, self._norm, out=np.zeros_like(size), where=self._norm > 0), initial=0.0))
+        ratio = float(
+            np.max(np.divide(size, self._norm, out=np.zeros_like(size), where=self._norm > 0), initial=0.0)
+        )
         return ratio if isfinite(ratio) else inf
 
     def _set_spectrum(self, spectrum: Spectrum) -> None:
@@ -220,15 +227,21 @@ class _Descent:
         """Iterations in which the residual should fall twentyfold."""
         return ceil(3 / (1 - self._pace.rate))
 
-    def _diverges(self, error: float, best_error: float) -> bool:
-        # Momentum lets the residual rise by about the root of the condition number before it falls.
-        return not error <= 100 / (1 - self._pace.rate) * best_error
+    def _diverges(self, error: float, best_error: float, since: int) -> bool:
+        # Momentum lets the residual rise by about the root of the condition number before it falls, but not later.
+        if not error <= 100 / (1 - self._pace.rate) * best_error:
+            return True
+        return since >= 2 * self._window and error > 2 * best_error and self._fall() > 0
 
-    def _slow_down(self) -> None:
-        recent = [error for error in self.history[-4:] if isfinite(error)]
-        growth = (recent[-1] / recent[0]) ** (1 / (len(recent) - 1)) if len(recent) > 1 and recent[0] > 0 else inf
+    def _fall(self) -> float:
+        """Return by how much the logarithm of the residual changed an iteration, over the last window."""
+        window = self._window
+        return log(self.history[-1] / self.history[-1 - window]) / window
+
+    def _slow_down(self, best_error: float, since: int) -> None:
+        before = self.history[-2] if since > 1 else best_error
         self.n_restarts += 1
-        slower = self._pace.slower(growth)
+        slower = self._pace.slower(self.history[-1] / before)
         if self._spectrum is None:
             self._pace = slower
             return
@@ -240,14 +253,11 @@ class _Descent:
         """Tell whether the pace was changed because the last window fell far behind the plan."""
         if self._spectrum is None:
             return False
-        window, rate = self._window, self._pace.rate
-        if len(self.history) <= window:
-            return False
-        fall = log(max(self.history[-1], 1e-300) / max(self.history[-1 - window], 1e-300)) / window
+        fall = self._fall()
         floor = max(self._alpha, np.finfo(np.float64).eps * self._spectrum.largest)
-        if fall <= 0.5 * log(rate) or self._spectrum.smallest <= floor * (1 + 1e-9):
+        if fall <= 0.5 * log(self._pace.rate) or self._spectrum.smallest <= floor * (1 + 1e-9):
             return False
-        left = self._pace.eigenvalue_of(exp(fall)) if fall < 0 else 0.0
+        left = self._pace.eigenvalue_of(exp(fall))
         smallest = max(floor, min(0.8 * left, 0.5 * self._spectrum.smallest), 0.05 * self._spectrum.smallest)
         self._set_spectrum(replace(self._spectrum, smallest=smallest))
         return True
