@@ -375,3 +375,15 @@ def delong_covariance(y, columns):
     rows = np.atleast_2d(np.cov([w.mean(axis=1) for w in wins]))
     others = np.atleast_2d(np.cov([w.mean(axis=0) for w in wins]))
     return np.array([w.mean() for w in wins]), rows / positive.size + others / negative.size
+
+
+# --- gradient descent with momentum (solvers/momentum.py): equation 7 of the eGDM paper, as a matrix ---------------
+
+
+def momentum_iterates(H, b, learning_rate, momentum, steps):
+    """w_0 = 0 and the next iterates of ``[(1 + μ)I - (1 - μ)ηH] w_t - μ w_(t-1) + (1 - μ)η b``."""
+    iterates = [np.zeros_like(b), np.zeros_like(b)]
+    for _ in range(steps):
+        matrix = (1 + momentum) * np.eye(b.size) - (1 - momentum) * learning_rate * H
+        iterates.append(matrix @ iterates[-1] - momentum * iterates[-2] + (1 - momentum) * learning_rate * b)
+    return iterates[1:]

@@ -1,5 +1,7 @@
 """Every solver, storage and setting against the explicit list of pairs."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -37,6 +39,13 @@ def objective_of(problem, storage="dense", **options):
     return SquaredObjective(as_design(STORAGES[storage](problem.X)), graph)
 
 
+@cache
+def explicit_solution(seed, queries, weighted, alpha, **settings):
+    problem = make_problem(seed, queries=queries, weighted=weighted)
+    pairs = label_pairs(problem.y, problem.qid, sample_weight=problem.sample_weight, **settings)
+    return solve_rankrls(problem.X, pairs, alpha)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 @pytest.mark.parametrize("storage", STORAGES)
 @pytest.mark.parametrize("ties", TIES)
@@ -49,10 +58,10 @@ def test_solution_equals_the_explicit_pairs(solver, storage, ties, cost, query_w
     settings = {"ties": ties, "cost": cost, "query_weight": query_weight}
     for seed, queries in [(0, 6), (1, 1)]:
         problem = make_problem(seed, queries=queries, weighted=weighted)
-        pairs = label_pairs(problem.y, problem.qid, sample_weight=problem.sample_weight, **settings)
         for alpha in (0.01, 3.0):
             solution = SOLVERS[solver](objective_of(problem, storage, **settings), alpha, TIGHT)
-            assert relative(solution.coef, solve_rankrls(problem.X, pairs, alpha)) < 1e-8
+            expected = explicit_solution(seed, queries, weighted, alpha, **settings)
+            assert relative(solution.coef, expected) < 1e-8
 
 
 @pytest.mark.parametrize("storage", ["dense", "csr"])
@@ -84,7 +93,7 @@ def test_a_singular_problem_gets_its_least_norm_solution(solver):
     solution = SOLVERS[solver](objective_of(problem), 0.0, TIGHT)
     expected = solve_rankrls(problem.X, label_pairs(problem.y, problem.qid), 0.0)
     assert relative(solution.coef, expected) < 1e-8
-    if solver != "cg":
+    if solver in {"direct", "eigen"}:
         assert solution.status is Status.SINGULAR
         assert solution.rank == 4
 

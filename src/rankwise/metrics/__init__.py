@@ -12,8 +12,8 @@ from rankwise.metrics.table import METRICS, evaluate, get_metric, per_query
 
 __all__ = [
     "METRICS",
-    "Comparison",
     "AucEstimate",
+    "Comparison",
     "Evaluator",
     "Interval",
     "Metric",

@@ -115,41 +115,41 @@ class ScaledObjective:
     """
 
     def __init__(self, objective: QuadraticObjective, column_scale: Floats) -> None:
-        self._objective = objective
+        self.unscaled = objective
         self.column_scale = column_scale
 
     @property
     def n_features(self) -> int:
         """The length of a coefficient vector."""
-        return self._objective.n_features
+        return self.unscaled.n_features
 
     @cached_property
     def rhs(self) -> Floats:
         """``s b``."""
-        return self.to_coef(self._objective.rhs)
+        return self.to_coef(self.unscaled.rhs)
 
     @property
     def n_products(self) -> int:
         """Products of the objective that is scaled."""
-        return self._objective.n_products
+        return self.unscaled.n_products
 
     def product(self, v: Floats) -> Floats:
         """Apply ``diag(s) H diag(s)``."""
-        return self.to_coef(self._objective.product(self.to_coef(v)))
+        return self.to_coef(self.unscaled.product(self.to_coef(v)))
 
     def matrix(self) -> Floats:
         """Return ``diag(s) H diag(s)``."""
-        scaled: Floats = self._objective.matrix() * self.column_scale * self.column_scale[:, None]
+        scaled: Floats = self.unscaled.matrix() * self.column_scale * self.column_scale[:, None]
         return scaled
 
     def diagonal(self) -> Floats:
         """Return the diagonal of ``diag(s) H diag(s)``."""
-        scaled: Floats = self._objective.diagonal() * self.column_scale**2
+        scaled: Floats = self.unscaled.diagonal() * self.column_scale**2
         return scaled
 
     def at(self, coef: Floats) -> SmoothPoint:
         """Evaluate at unscaled coefficients: the objective itself is the same."""
-        return self._objective.at(coef)
+        return self.unscaled.at(coef)
 
     def to_coef(self, u: Floats) -> Floats:
         """Return ``s u``: coefficients from scaled ones."""

@@ -15,9 +15,11 @@ from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.krylov import conjugate_gradients
+from rankwise.solvers.momentum import MOMENTUM, estimated_descent, gradient_descent
 from rankwise.solvers.newton import minimise_by_newton
 from rankwise.solvers.smoothing import minimise_smoothed
 from rankwise.solvers.solution import Solution
+from rankwise.solvers.stochastic import stochastic
 
 __all__ = [
     "MARGIN_SOLVERS",
@@ -39,6 +41,8 @@ class SolverOptions:
     tol: float = 1e-5
     max_iter: int | None = None
     precondition: str | None = None
+    learning_rate: float | None = None
+    momentum: float = MOMENTUM
 
 
 Solver = Callable[[QuadraticObjective, float, SolverOptions], Solution]
@@ -58,7 +62,40 @@ def _cg(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> 
     )
 
 
-SOLVERS: dict[str, Solver] = {"direct": _direct, "eigen": _eigen, "cg": _cg}
+def _gdm(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
+    return gradient_descent(
+        objective,
+        alpha,
+        learning_rate=options.learning_rate,
+        momentum=options.momentum,
+        tol=options.tol,
+        max_iter=options.max_iter,
+    )
+
+
+def _egdm(estimator: str) -> Solver:
+    def solve(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
+        return estimated_descent(
+            objective, alpha, estimator=estimator, tol=options.tol, max_iter=options.max_iter
+        )
+
+    return solve
+
+
+def _stochastic(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
+    return stochastic(objective, alpha, tol=options.tol, max_iter=options.max_iter)
+
+
+SOLVERS: dict[str, Solver] = {
+    "direct": _direct,
+    "eigen": _eigen,
+    "cg": _cg,
+    "gdm": _gdm,
+    "egdm": _egdm("lanczos"),
+    "egdm-power": _egdm("power"),
+    "egdm-blocks": _egdm("blocks"),
+    "stochastic": _stochastic,
+}
 
 # Nanoseconds on one core of a current server; only their ratios matter, and only roughly.
 _DENSE_GRAM = 0.05  # a multiply-add of a dense symmetric product

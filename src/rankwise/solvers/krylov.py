@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["conjugate_gradients"]
 
@@ -26,8 +26,10 @@ def conjugate_gradients(
     tol: float = 1e-5,
     max_iter: int | None = None,
     precondition: str | None = None,
+    start: Floats | None = None,
+    monitor: Monitor | None = None,
 ) -> Solution:
-    """Solve ``(H + αI) w = b`` from ``w = 0``; where it is singular this ends in the least-norm solution.
+    """Solve ``(H + αI) w = b``; where it is singular, from ``w = 0`` this ends in the least-norm solution.
 
     Parameters
     ----------
@@ -37,6 +39,10 @@ def conjugate_gradients(
         At most this many iterations; by default what exact arithmetic could ever need, and some more.
     precondition : "jacobi", optional
         Divide by ``diag(H) + α``. Helps where columns have very different scales; hurts on tf-idf text.
+    start : array, optional
+        Where to start instead of at 0; costs one more product.
+    monitor : Monitor, optional
+        Told the coefficients and the relative residual after every iteration; may stop.
     """
     before = objective.n_products
     rhs = objective.rhs
@@ -44,8 +50,8 @@ def conjugate_gradients(
     target = tol * np.linalg.norm(rhs, axis=0)
     inverse = _jacobi(objective, alpha, rhs) if precondition == "jacobi" else None
 
-    coef = np.zeros_like(rhs)
-    residual = rhs.copy()
+    coef = np.zeros_like(rhs) if start is None else start.copy()
+    residual = rhs.copy() if start is None else rhs - objective.product(coef) - alpha * coef
     direction = _scaled(residual, inverse).copy()
     rho = _dots(residual, direction)
     history: list[float] = []
@@ -73,6 +79,9 @@ def conjugate_gradients(
         history.append(_largest_ratio(error, rhs))
         if not np.any(active):
             status = Status.STAGNATED
+        if monitor is not None and monitor(coef, history[-1], n_iter):
+            status = Status.STOPPED
+            break
         if np.all(error <= target):
             if tol >= _TRUSTED_TOLERANCE:
                 status = Status.CONVERGED

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Protocol
 
 from rankwise.pairs.graph import Floats
+from rankwise.solvers.spectrum import Spectrum
 
 __all__ = ["Monitor", "Solution", "Status"]
 
@@ -48,7 +49,7 @@ class Solution:
     n_products : int
         Products of the Hessian with a vector that this solution took.
     n_reads : int
-        How often the solver of a margin problem read the data.
+        How often a solver that counts reads instead of products read the data.
     certificate : float
         For a quadratic the relative residual ``‖b - (H + αI)w‖ / ‖b‖``, the largest over outputs; for losses with
         margins the proved duality gap, in units of the objective.
@@ -56,6 +57,10 @@ class Solution:
         The certificate after each iteration.
     rank : int or None
         The rank that was found, where the system is singular.
+    spectrum : Spectrum or None
+        The extreme eigenvalues that a gradient method set its pace by, as they were in the end.
+    n_restarts : int
+        How often a gradient method diverged, and started again from its best point at a slower pace.
     """
 
     coef: Floats
@@ -66,3 +71,5 @@ class Solution:
     certificate: float = 0.0
     history: list[float] = field(default_factory=list)
     rank: int | None = None
+    spectrum: Spectrum | None = None
+    n_restarts: int = 0

@@ -1,0 +1,245 @@
+"""A quadratic objective as a sum of parts that are read one after the other: blocks of whole queries.
+
+One large ranking has no smaller queries, but where ties are compared too it can be cut between any two rows. With
+weights summing to ``N`` and ``n``, and means ``x̄`` of the rows so far and of the next ones,
+
+    scatter of all = scatter of the rows so far + scatter of the next ones + N n / (N + n) · δδ',   δ = x̄_next - x̄_so far
+
+and likewise for the labels. So a block of rows is a query of its own plus one pair between two means, and the parts
+add up to the whole exactly, in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import sqrt
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.blocks import QueryBlocks, laplacian
+from rankwise.design import Design
+from rankwise.objectives.protocols import QuadraticObjective
+from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, SumOfQuadratics
+from rankwise.pairs.graph import Floats
+
+__all__ = ["BlockPart", "Part", "RunningMean", "part_rows", "parts_of", "query_parts", "row_parts"]
+
+_MOST_ROWS = 20_000
+_MOST_VALUES = 1 << 24  # stored values of a part: 64 to 128 MiB of them
+
+
+class Part(Protocol):
+    """What a solver that walks through the data asks of a part."""
+
+    @property
+    def rhs(self) -> Floats:
+        """The part's linear term."""
+
+    def product(self, v: Floats) -> Floats:
+        """Apply the part's ``H`` to a vector or to the columns of a block."""
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of the part's ``H``."""
+
+
+@dataclass(frozen=True)
+class RunningMean:
+    """The means of the rows of one ranking that were seen so far, and their weight."""
+
+    weight: float
+    row: Floats
+    label: Floats
+
+    @classmethod
+    def nothing(cls, n_features: int, label_shape: tuple[int, ...]) -> RunningMean:
+        """Return the mean of no rows."""
+        return cls(0.0, np.zeros(n_features), np.zeros(label_shape))
+
+    def joined(self, other: RunningMean) -> tuple[RunningMean, Floats, Floats]:
+        """Return the mean of both, and the difference between the two times the root of the weight it has."""
+        total = self.weight + other.weight
+        if total == 0:
+            return self, np.zeros_like(self.row), np.zeros_like(self.label)
+        share = other.weight / total
+        row, label = other.row - self.row, other.label - self.label
+        root = sqrt(self.weight * share)
+        mean = RunningMean(total, self.row + share * row, self.label + share * label)
+        return mean, root * row, root * label
+
+
+class BlockPart:
+    """``X_B'L_B X_B`` of a block of rows, and what joins a block of one ranking to the rows before it.
+
+    Parameters
+    ----------
+    design, blocks : Design and QueryBlocks
+        The block's rows, and the pairs among them.
+    pull : (rows,) or (rows, outputs) float64
+    join : (features,) and (outputs,) float64, optional
+        The difference of the means of rows and of labels, times the root of its weight.
+    """
+
+    def __init__(
+        self, design: Design, blocks: QueryBlocks, pull: Floats, join: tuple[Floats, Floats] | None = None
+    ) -> None:
+        self.design, self.blocks = design, blocks
+        self._pull, self._join = pull, join
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """``X_B'r_B``."""
+        rhs = self.design.tdot(self._pull)
+        return rhs if self._join is None else rhs + np.multiply.outer(self._join[0], self._join[1])
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``X_B'L_B X_B``: the block is read twice, while it is at hand."""
+        scores = laplacian(self.blocks, self.design.dot(v), n_threads=self.design.n_threads)
+        image = self.design.tdot(scores)
+        return image if self._join is None else image + np.multiply.outer(self._join[0], self._join[0] @ v)
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal."""
+        diagonal = self.design.gram_diagonal(self.blocks)
+        assert diagonal is not None  # operators are not cut
+        return diagonal if self._join is None else diagonal + self._join[0] ** 2
+
+
+@dataclass(frozen=True)
+class _ScaledPart:
+    """A part in the coordinates of a `ScaledObjective`."""
+
+    part: Part
+    whole: ScaledObjective
+
+    @property
+    def rhs(self) -> Floats:
+        return self.whole.to_coef(self.part.rhs)
+
+    def product(self, v: Floats) -> Floats:
+        return self.whole.to_coef(self.part.product(self.whole.to_coef(v)))
+
+    def diagonal(self) -> Floats:
+        scaled: Floats = self.part.diagonal() * self.whole.column_scale**2
+        return scaled
+
+
+def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterator[Part]:
+    """Walk through an objective once, in blocks of about so many rows; whole, where it cannot be cut."""
+    if isinstance(objective, ScaledObjective):
+        yield from (_ScaledPart(part, objective) for part in parts_of(objective.unscaled, n_rows))
+    elif isinstance(objective, SumOfQuadratics):
+        for summand in objective.parts:
+            yield from parts_of(summand, n_rows)
+    elif isinstance(objective, SquaredObjective) and _can_be_cut(objective):
+        design, graph = objective.design, objective.graph
+        assert graph.blocks is not None
+        rows = part_rows(design) if n_rows is None else n_rows
+        yield from _cut(design, graph.blocks, graph.pull, rows)
+        design.reads += 1
+    else:
+        yield objective
+
+
+def part_rows(design: Design) -> int:
+    """Return how many rows make a part: what fits in memory many times over."""
+    per_row = design.nnz / max(design.shape[0], 1)
+    return int(np.clip(_MOST_VALUES / max(per_row, 1.0), 1, _MOST_ROWS))
+
+
+def query_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
+    """Cut between queries; a query is never cut, however large."""
+    start, first, n_queries = blocks.query_start, 0, blocks.scale.size
+    while first < n_queries:
+        last = int(np.searchsorted(start, start[first] + n_rows, side="right")) - 1
+        last = max(last, first + 1)
+        rows = _rows(blocks.order, int(start[first]), int(start[last]))
+        yield BlockPart(design.rows(rows), blocks.part(first, last), pull[rows])
+        first = last
+
+
+def row_parts(
+    design: Design,
+    labels: Floats,
+    row_weight: Floats | None,
+    n_rows: int,
+    before: RunningMean,
+    *,
+    factor: float = 1.0,
+) -> Iterator[tuple[BlockPart, RunningMean]]:
+    """Cut one ranking, in which ties are compared too, between rows.
+
+    Parameters
+    ----------
+    labels : (rows,) or (rows, outputs) float64
+        Wanted scores, up to a shift.
+    before : RunningMean
+        Of the rows that came before, if any.
+    factor : float
+        Of every pair's weight over what it would be with ``query_weight="size"``.
+
+    Yields
+    ------
+    part : BlockPart
+    mean : RunningMean
+        After that part.
+    """
+    for first in range(0, design.shape[0], n_rows):
+        rows = slice(first, min(first + n_rows, design.shape[0]))
+        block, z = design.rows(rows), labels[rows]
+        weight = np.ones(z.shape[0]) if row_weight is None else row_weight[rows]
+        total = float(weight.sum())
+        if total == 0:
+            continue  # nothing in here weighs anything
+        own = RunningMean(total, block.column_sums(weight) / total, weight @ z / total)
+        before, gap, label_gap = before.joined(own)
+        pairs = _one_query(z.shape[0], total, factor, None if row_weight is None else weight)
+        pull = laplacian(pairs, np.ascontiguousarray(z - own.label), n_threads=block.n_threads)
+        root = sqrt(factor)
+        yield BlockPart(block, pairs, pull, (root * gap, root * label_gap)), before
+
+
+def _can_be_cut(objective: SquaredObjective) -> bool:
+    return objective.graph.blocks is not None and objective.design.kind != "operator"
+
+
+def _cut(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
+    if blocks.scale.size > 1 or blocks.coupling != "all" or design.shape[0] <= n_rows:
+        yield from query_parts(design, blocks, pull, n_rows)
+        return
+    # L is a centering times the degree, so labels that pull like this can be read off.
+    factor = float(blocks.degree[0])
+    weight = np.ones(design.shape[0])
+    if blocks.row_weight is not None:
+        weight[blocks.order] = blocks.row_weight
+    own = weight if pull.ndim == 1 else weight[:, None]
+    labels = np.divide(pull, factor * own, out=np.zeros_like(pull), where=factor * own > 0)
+    nothing = RunningMean.nothing(design.shape[1], pull.shape[1:])
+    row_weight = None if blocks.row_weight is None else weight
+    for part, _ in row_parts(design, labels, row_weight, n_rows, nothing, factor=factor):
+        yield part
+
+
+def _rows(order: npt.NDArray[np.int64], first: int, last: int) -> slice | npt.NDArray[np.int64]:
+    """Return grouped rows [first, last) as a slice where they stand together, so that a store reads them in one go."""
+    run = order[first:last]
+    if run.size and run[-1] - run[0] == run.size - 1 and bool(np.all(np.diff(run) == 1)):
+        return slice(int(run[0]), int(run[-1]) + 1)
+    return run
+
+
+def _one_query(n_rows: int, total: float, factor: float, row_weight: Floats | None) -> QueryBlocks:
+    whole = np.array([0, n_rows], dtype=np.int64)
+    blocks = QueryBlocks(
+        order=np.arange(n_rows, dtype=np.int64),
+        query_start=whole,
+        segment_start=whole,
+        query_segment=np.array([0, 1], dtype=np.int64),
+        degree=np.array([factor]),
+        scale=np.array([factor / total]),
+        coupling="all",
+    )
+    return blocks if row_weight is None else replace(blocks, row_weight=row_weight)

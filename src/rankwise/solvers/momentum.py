@@ -1,0 +1,263 @@
+"""Gradient descent with momentum (the eGDM paper): one product ``X'LXv`` an iteration, and no inner products.
+
+    w ← w - (1 - μ) η ((H + αI) w - b) + μ (w - w_before)
+
+*GDM* takes η and μ as given. The paper leaves them open; here μ is 0.9, and η the largest with which no eigenvalue is
+slower than it need be, under a bound of the spectrum that takes no iteration: its trace. *eGDM* sets both by the ends
+κ₁ and κ_n of the spectrum, equation 11.
+
+Departs from the paper's Algorithm 2 as printed, which does not converge: the step starts from ``w`` (missing there),
+and the spectrum is that of ``X'LX + αI`` (see `rankwise.solvers.spectrum`). Added to it:
+
+- A step that is too long makes the residual grow without end. Its growth from one iteration to the next tells
+  the eigenvalue to blame (equation 10, with its sign corrected), and the descent starts again from its best
+  point at the pace that this eigenvalue allows. What is returned has never diverged.
+- An overestimated κ_n is stable, but slow: the residual then falls more slowly than √μ an iteration. How much more
+  tells which eigenvalue is left, and κ_n is lowered to it, never below α.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import ceil, exp, inf, isfinite, log, sqrt
+
+import numpy as np
+
+from rankwise.objectives import QuadraticObjective
+from rankwise.objectives.parts import parts_of
+from rankwise.pairs.graph import Floats
+from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.spectrum import RunningSpectrum, Spectrum, lanczos_spectrum, power_spectrum
+
+__all__ = ["ESTIMATORS", "MOMENTUM", "estimated_descent", "gradient_descent"]
+
+MOMENTUM = 0.9
+ESTIMATORS = ("lanczos", "power", "blocks")
+
+_MOST_ITERATIONS = 100_000
+_MOST_RESTARTS = 100
+_OVERFLOW = 1e6  # what a step is divided by that leads beyond all numbers
+_IDLE = 500  # iterations without a new best point, after which rounding is to blame
+_NOTHING = 1e-10  # κ_n / κ₁ below which an estimate is of an eigenvalue 0, in whose direction nothing pulls
+_GUESS = 0.01  # κ_n / κ₁ where nothing is known: the descent itself corrects it
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """How far a step goes: ``step = (1 - μ) η``."""
+
+    step: float
+    momentum: float
+
+    @property
+    def rate(self) -> float:
+        """The factor an iteration that no eigenvalue in the planned range exceeds."""
+        return sqrt(self.momentum)
+
+    def eigenvalue_of(self, factor: float) -> float:
+        """Return the eigenvalue whose component changes by a (real) factor an iteration, from equation 10."""
+        return (1 + self.momentum - factor - self.momentum / factor) / self.step
+
+    def slower(self, growth: float) -> _Pace:
+        """Return a pace that is stable where this one grows by a factor an iteration, with alternating signs."""
+        if not isfinite(growth):
+            return replace(self, step=self.step / _OVERFLOW)
+        guilty = self.eigenvalue_of(-max(growth, 1.0))
+        return replace(self, step=min(self.step / 1.1, (1 + self.rate) ** 2 / (1.05 * guilty)))
+
+
+def _best_pace(largest: float, smallest: float) -> _Pace:
+    root = sqrt(largest / smallest)
+    momentum = ((root - 1) / (root + 1)) ** 2
+    return _Pace((1 - momentum) / sqrt(largest * smallest), momentum)
+
+
+def gradient_descent(
+    objective: QuadraticObjective,
+    alpha: float,
+    *,
+    learning_rate: float | None = None,
+    momentum: float = MOMENTUM,
+    tol: float = 1e-5,
+    max_iter: int | None = None,
+) -> Solution:
+    """GDM: solve ``(H + αI) w = b`` with a fixed η and μ.
+
+    Parameters
+    ----------
+    learning_rate : float, optional
+        η. By default ``(1 + √μ)² / ((1 - μ) κ)`` with κ the trace of ``H + αI`` over the columns that matter, which no
+        eigenvalue exceeds. Too large a value is found out, and shrunk.
+    momentum : float
+        μ, at least 0 and below 1.
+    """
+    if learning_rate is None:
+        bound = float(objective.diagonal().sum()) + alpha
+        step = (1 + sqrt(momentum)) ** 2 / bound if bound > 0 else 1.0
+    else:
+        step = (1 - momentum) * learning_rate
+    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter)
+
+
+def estimated_descent(
+    objective: QuadraticObjective,
+    alpha: float,
+    *,
+    estimator: str = "lanczos",
+    tol: float = 1e-5,
+    max_iter: int | None = None,
+    seed: int = 0,
+) -> Solution:
+    """eGDM: solve ``(H + αI) w = b`` with η and μ from the spectrum.
+
+    Parameters
+    ----------
+    estimator : {"lanczos", "power", "blocks"}
+        The safe one; the paper's; or the on-line one, which reads the data once, a block of rows at a time.
+    """
+    before = objective.n_products
+    spectrum = _estimate(objective, alpha, estimator, seed)
+    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter)
+    return replace(solution, n_products=objective.n_products - before)
+
+
+def _estimate(objective: QuadraticObjective, alpha: float, estimator: str, seed: int) -> Spectrum:
+    n_features = objective.n_features
+    if estimator == "lanczos":
+        return lanczos_spectrum(objective.product, n_features, alpha, seed=seed)
+    if estimator == "power":
+        return power_spectrum(objective.product, n_features, alpha, seed=seed)
+    running = RunningSpectrum(n_features, seed=seed)
+    for part in parts_of(objective):
+        running.refresh(part.product)
+    return running.of(alpha)
+
+
+class _Descent:
+    """The iteration, and what it learns about the spectrum on its way."""
+
+    def __init__(
+        self, objective: QuadraticObjective, alpha: float, pace: _Pace | None, spectrum: Spectrum | None
+    ) -> None:
+        self._objective, self._alpha = objective, alpha
+        self._norm = np.linalg.norm(objective.rhs, axis=0)
+        self.history: list[float] = []
+        self.n_restarts = 0
+        self._spectrum: Spectrum | None = None
+        if spectrum is not None:
+            is_known = spectrum.smallest > _NOTHING * spectrum.largest
+            guess = spectrum if is_known else replace(spectrum, smallest=_GUESS * spectrum.largest)
+            self._set_spectrum(guess)
+        if pace is not None:
+            self._pace = pace
+
+    @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long is noticed below
+    def run(self, tol: float, max_iter: int | None) -> Solution:
+        """Descend from 0."""
+        before = self._objective.n_products
+        rhs = self._objective.rhs
+        best = coef = previous = np.zeros_like(rhs)
+        gradient = -rhs
+        best_error = error = self._error(gradient)
+        idle, since = 0, 0  # iterations since the best point, and since the pace was set
+        limit = _MOST_ITERATIONS if max_iter is None else max_iter
+        status = Status.CONVERGED if error <= tol else Status.MAX_ITER
+        while status is Status.MAX_ITER and len(self.history) < limit:
+            try:
+                pace = self._pace
+                following = coef - pace.step * gradient + pace.momentum * (coef - previous)
+                gradient = self._gradient(following)
+            except KeyboardInterrupt:
+                if not self.history:
+                    raise
+                status = Status.INTERRUPTED
+                break
+            coef, previous = following, coef
+            error = self._error(gradient)
+            self.history.append(error)
+            since += 1
+            idle += 1
+            if error < best_error:
+                best, best_error, idle = coef, error, 0
+            if error <= tol:
+                status = Status.CONVERGED
+            elif self._diverges(error, best_error, since):
+                if self.n_restarts >= _MOST_RESTARTS:
+                    status = Status.STAGNATED
+                    break
+                self._slow_down(best_error, since)
+                coef = previous = best
+                gradient = self._gradient(best)
+                since = idle = 0
+            elif idle >= _IDLE + 10 * self._window:
+                status = Status.STAGNATED
+            elif since >= 2 * self._window and self._lags_behind():
+                since = 0
+        return Solution(
+            best,
+            status,
+            n_iter=len(self.history),
+            n_products=self._objective.n_products - before,
+            certificate=best_error,
+            history=self.history,
+            spectrum=self._spectrum,
+            n_restarts=self.n_restarts,
+        )
+
+    def _gradient(self, coef: Floats) -> Floats:
+        gradient: Floats = self._objective.product(coef) + self._alpha * coef - self._objective.rhs
+        return gradient
+
+    def _error(self, gradient: Floats) -> float:
+        """Return the relative residual, the largest over the outputs."""
+        size = np.linalg.norm(gradient, axis=0)
+        ratio = float(
+            np.max(np.divide(size, self._norm, out=np.zeros_like(size), where=self._norm > 0), initial=0.0)
+        )
+        return ratio if isfinite(ratio) else inf
+
+    def _set_spectrum(self, spectrum: Spectrum) -> None:
+        largest = spectrum.largest if spectrum.largest > 0 else 1.0  # H = 0: any pace will do
+        smallest = min(spectrum.smallest, largest) or largest
+        self._spectrum = replace(spectrum, largest=largest, smallest=smallest)
+        self._pace = _best_pace(largest, smallest)
+
+    @property
+    def _window(self) -> int:
+        """Iterations in which the residual should fall twentyfold."""
+        return ceil(3 / (1 - self._pace.rate))
+
+    def _diverges(self, error: float, best_error: float, since: int) -> bool:
+        # Momentum lets the residual rise by about the root of the condition number before it falls, but not later.
+        if not error <= 100 / (1 - self._pace.rate) * best_error:
+            return True
+        return since >= 2 * self._window and error > 2 * best_error and self._fall() > 0
+
+    def _fall(self) -> float:
+        """Return by how much the logarithm of the residual changed an iteration, over the last window."""
+        window = self._window
+        return log(self.history[-1] / self.history[-1 - window]) / window
+
+    def _slow_down(self, best_error: float, since: int) -> None:
+        before = self.history[-2] if since > 1 else best_error
+        self.n_restarts += 1
+        slower = self._pace.slower(self.history[-1] / before)
+        if self._spectrum is None:
+            self._pace = slower
+            return
+        # (1 + √μ)² = step κ₁ at the best pace: what the step may be says what κ₁ is.
+        largest = max(1.05 * self._spectrum.largest, (1 + slower.rate) ** 2 / slower.step)
+        self._set_spectrum(replace(self._spectrum, largest=largest))
+
+    def _lags_behind(self) -> bool:
+        """Tell whether the pace was changed because the last window fell far behind the plan."""
+        if self._spectrum is None:
+            return False
+        fall = self._fall()
+        floor = max(self._alpha, np.finfo(np.float64).eps * self._spectrum.largest)
+        if fall <= 0.5 * log(self._pace.rate) or self._spectrum.smallest <= floor * (1 + 1e-9):
+            return False
+        left = self._pace.eigenvalue_of(exp(fall))
+        smallest = max(floor, min(0.8 * left, 0.5 * self._spectrum.smallest), 0.05 * self._spectrum.smallest)
+        self._set_spectrum(replace(self._spectrum, smallest=smallest))
+        return True

@@ -1,0 +1,252 @@
+"""Gradient descent with momentum: estimated spectra, the pace they set, and recovery from a wrong one."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from oracles import momentum_iterates
+from rankwise.data.validation import check_qid
+from rankwise.design import as_design
+from rankwise.objectives import ScaledObjective, SquaredObjective, SumOfQuadratics
+from rankwise.objectives.parts import parts_of
+from rankwise.pairs.labels import label_graph
+from rankwise.solvers.direct import DirectFactor
+from rankwise.solvers.krylov import conjugate_gradients
+from rankwise.solvers.momentum import ESTIMATORS, estimated_descent, gradient_descent
+from rankwise.solvers.solution import Status
+from rankwise.solvers.spectrum import RunningSpectrum, lanczos_spectrum, power_spectrum
+from strategies import make_problem
+
+
+def with_spectrum(eigenvalues, seed=0, rows=None):
+    """One ranking whose ``X'LX`` has exactly these eigenvalues."""
+    eigenvalues = np.asarray(eigenvalues, dtype=float)
+    n = eigenvalues.size
+    rng = np.random.default_rng(seed)
+    rows = 3 * n + 5 if rows is None else rows
+    left = rng.normal(size=(rows, n))
+    left = np.linalg.qr(left - left.mean(axis=0))[0]
+    right = np.linalg.qr(rng.normal(size=(n, n)))[0]
+    X = left * np.sqrt(eigenvalues) @ right.T
+    y = rng.normal(size=rows)
+    return SquaredObjective(as_design(X), label_graph(y, check_qid(None, rows)))
+
+
+SPECTRA = {
+    "one value": [3.0] * 12,
+    "two clusters": [1.0] * 20 + [100.0] * 20,
+    "a gap on top": [*np.linspace(1, 2, 30), 500.0],
+    "crowded on top": [*np.linspace(1, 10, 30), *np.linspace(99, 100, 10)],
+    "tight pair on top": [*np.linspace(1, 10, 30), 99.9, 100.0],
+    "geometric": np.geomspace(1e-3, 1e3, 40),
+    "uniform": np.linspace(1, 1000, 60),
+    "long tail": 1000.0 / np.arange(1, 81) ** 1.5,
+    "singular": [*np.linspace(1, 10, 10), *[0.0] * 5],
+}
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("alpha", [1e-2, 1.0])
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_the_direct_solution_on_known_spectra(name, alpha, estimator):
+    objective = with_spectrum(SPECTRA[name])
+    exact = DirectFactor(objective).solve(alpha).coef
+    solution = estimated_descent(objective, alpha, estimator=estimator, tol=1e-12)
+    assert solution.status is Status.CONVERGED
+    assert np.linalg.norm(solution.coef - exact) <= 1e-8 * np.linalg.norm(exact)
+    assert solution.certificate == min(solution.history) <= 1e-12
+
+
+@pytest.mark.parametrize("name", SPECTRA)
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_the_safe_bound_is_never_below_and_at_most_a_percent_above(name, alpha):
+    true = max(SPECTRA[name]) + alpha
+    for seed in range(20):
+        objective = with_spectrum(SPECTRA[name])
+        found = lanczos_spectrum(objective.product, objective.n_features, alpha, seed=seed)
+        assert true <= found.largest <= 1.01 * true
+        assert found.n_iter == len(found.history)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.floats(1e-3, 1e3), min_size=1, max_size=25), st.integers(0, 1000), st.sampled_from([0.0, 0.5])
+)
+def test_the_safe_bound_on_any_spectrum(eigenvalues, seed, alpha):
+    objective = with_spectrum(eigenvalues, seed)
+    true = np.linalg.eigvalsh(objective.matrix())[-1] + alpha
+    found = lanczos_spectrum(objective.product, objective.n_features, alpha, seed=seed)
+    assert true <= found.largest <= 1.01 * true
+
+
+def test_the_papers_power_iteration():
+    objective = with_spectrum(SPECTRA["a gap on top"])
+    found = power_spectrum(objective.product, objective.n_features, 1.0, n_iter=200)
+    assert found.largest == pytest.approx(501.0, rel=1e-6)
+    # Twenty steps, as printed, leave the smallest eigenvalue where the paper's figures do: above the truth.
+    early = power_spectrum(objective.product, objective.n_features, 1.0)
+    assert early.n_iter == 20
+    assert early.smallest >= 2.0 - 1e-9
+    assert early.largest <= 501.0 + 1e-9
+
+
+@pytest.mark.parametrize("queries", [1, 6])
+def test_bounds_refreshed_on_blocks_hold_for_every_sum(queries):
+    problem = make_problem(0, rows=300, features=8, queries=queries, real=True)
+    graph = label_graph(problem.y, check_qid(problem.qid, 300))
+    objective = SquaredObjective(as_design(problem.X), graph)
+    running, total = RunningSpectrum(8), np.zeros((8, 8))
+    for part in parts_of(objective, 40):
+        running.refresh(part.product)
+        total += part.product(np.eye(8))
+        assert running.largest >= np.linalg.eigvalsh(total)[-1] * (1 - 1e-12)
+    np.testing.assert_allclose(total, objective.matrix(), atol=1e-9)
+    assert running.of(2.0).largest == running.largest + 2.0
+    assert len(running.history) == running.of(2.0).n_iter
+
+
+def test_blocks_of_one_source_bound_closely():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 6)) * [3, 1, 1, 1, 1, 1]
+    objective = SquaredObjective(as_design(X), label_graph(rng.normal(size=20_000), check_qid(None, 20_000)))
+    running = RunningSpectrum(6)
+    for part in parts_of(objective, 4_000):
+        running.refresh(part.product)
+    true = np.linalg.eigvalsh(objective.matrix())[-1]
+    assert true <= running.largest <= 1.1 * true
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_every_iterate_is_the_papers(momentum):
+    objective = with_spectrum(SPECTRA["uniform"])
+    H = objective.matrix() + 2.0 * np.eye(60)
+    rate = (1 + momentum) / (1 - momentum) / 1002.0
+    expected = momentum_iterates(H, objective.rhs, rate, momentum, 25)
+    for steps in (1, 2, 25):
+        solution = gradient_descent(
+            objective, 2.0, learning_rate=rate, momentum=momentum, tol=0.0, max_iter=steps
+        )
+        errors = [np.linalg.norm(H @ w - objective.rhs) for w in expected[: steps + 1]]
+        np.testing.assert_allclose(solution.coef, expected[int(np.argmin(errors))], rtol=1e-9)
+        np.testing.assert_allclose(solution.history, errors[1:] / np.linalg.norm(objective.rhs), rtol=1e-9)
+
+
+@pytest.mark.parametrize("factor", [1.01, 3.0, 1e3, 1e12, 1e300])
+@pytest.mark.parametrize("momentum", [0.0, 0.9])
+def test_a_step_that_is_too_long_is_shrunk(factor, momentum):
+    objective = with_spectrum(SPECTRA["geometric"])
+    limit = 2 * (1 + momentum) / ((1 - momentum) * 1001.0)  # the longest stable one
+    solution = gradient_descent(
+        objective, 1.0, learning_rate=factor * limit, momentum=momentum, tol=1e-10, max_iter=20_000
+    )
+    assert solution.status is Status.CONVERGED
+    assert solution.n_restarts >= 1
+    exact = DirectFactor(objective).solve(1.0).coef
+    np.testing.assert_allclose(solution.coef, exact, atol=1e-8)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+def test_an_underestimated_spectrum_is_survived(monkeypatch, share):
+    """What the paper's twenty power steps can do: a largest eigenvalue that is too low diverges."""
+    objective = with_spectrum(SPECTRA["uniform"])
+    honest = power_spectrum
+
+    def low(product, n_features, alpha, **options):
+        found = honest(product, n_features, alpha, n_iter=2000)
+        return type(found)(share * found.largest, found.smallest, found.n_iter, found.history)
+
+    monkeypatch.setattr("rankwise.solvers.momentum.power_spectrum", low)
+    solution = estimated_descent(objective, 1.0, estimator="power", tol=1e-10)
+    assert solution.status is Status.CONVERGED
+    assert solution.n_restarts >= 1
+    assert solution.spectrum.largest >= 0.97 * 1001.0
+    assert solution.certificate == min(solution.history)
+
+
+def test_what_is_returned_is_the_best_point_even_when_cut_short():
+    objective = with_spectrum(SPECTRA["uniform"])
+    for steps in range(1, 12):
+        solution = gradient_descent(objective, 1.0, learning_rate=1.0, max_iter=steps)
+        w = solution.coef
+        residual = np.linalg.norm(objective.product(w) + w - objective.rhs) / np.linalg.norm(objective.rhs)
+        assert residual == pytest.approx(solution.certificate)
+        assert solution.certificate <= 1.0
+        assert solution.status is Status.MAX_ITER
+
+
+@pytest.mark.parametrize("smallest", [1e-3, 1.0])
+def test_an_overestimated_smallest_eigenvalue_is_lowered(smallest):
+    """Random starts see little of an eigenvalue that stands alone below many others."""
+    objective = with_spectrum([smallest, *np.linspace(500, 1000, 200)])
+    solution = estimated_descent(objective, 1e-4, tol=1e-9)
+    assert solution.status is Status.CONVERGED
+    assert solution.spectrum.smallest <= 3 * smallest
+    best = np.sqrt(1000 / smallest)
+    assert solution.n_iter <= 20 * best
+
+
+def test_products_are_counted_and_few():
+    objective = with_spectrum(np.geomspace(1e-2, 100, 200))
+    gradients = conjugate_gradients(objective, 1.0)
+    descent = estimated_descent(objective, 1.0)
+    assert descent.n_products == descent.n_iter + descent.spectrum.n_iter
+    assert descent.n_products <= 2.5 * gradients.n_products
+    plain = gradient_descent(objective, 1.0, momentum=0.0)
+    assert plain.n_products >= 5 * descent.n_products
+
+
+def test_several_outputs_and_scaled_columns():
+    problem = make_problem(3, rows=60, features=6)
+    y = np.column_stack([problem.y, problem.X[:, 0], np.zeros(60)])
+    objective = SquaredObjective(
+        as_design(sp.csr_matrix(problem.X)), label_graph(y, check_qid(problem.qid, 60))
+    )
+    scaled = ScaledObjective(objective, np.geomspace(0.5, 2, 6))
+    for estimator in ESTIMATORS:
+        solution = estimated_descent(scaled, 0.3, estimator=estimator, tol=1e-12)
+        np.testing.assert_allclose(solution.coef, DirectFactor(scaled).solve(0.3).coef, atol=1e-9)
+        np.testing.assert_array_equal(solution.coef[:, 2], 0.0)
+
+
+def test_a_sum_of_objectives():
+    halves = SumOfQuadratics([with_spectrum(SPECTRA["uniform"], seed) for seed in (1, 2)])
+    exact = DirectFactor(halves).solve(1.0).coef
+    for estimator in ESTIMATORS:
+        solution = estimated_descent(halves, 1.0, estimator=estimator, tol=1e-11)
+        np.testing.assert_allclose(solution.coef, exact, atol=1e-8)
+
+
+def test_labels_that_pull_nothing():
+    objective = with_spectrum([1.0, 2.0])
+    objective.__dict__["rhs"] = np.zeros(2)
+    for solution in (gradient_descent(objective, 1.0), estimated_descent(objective, 1.0)):
+        assert solution.status is Status.CONVERGED
+        np.testing.assert_array_equal(solution.coef, 0.0)
+
+
+def test_columns_without_any_variation():
+    X = np.ones((10, 3))
+    objective = SquaredObjective(as_design(X), label_graph(np.arange(10.0), check_qid(None, 10)))
+    for alpha in (0.0, 1.0):
+        for estimator in ESTIMATORS:
+            np.testing.assert_array_equal(estimated_descent(objective, alpha, estimator=estimator).coef, 0.0)
+        np.testing.assert_array_equal(gradient_descent(objective, alpha).coef, 0.0)
+
+
+@pytest.mark.parametrize("call", [gradient_descent, estimated_descent])
+def test_an_interruption_keeps_the_best_point(monkeypatch, call):
+    objective = with_spectrum(SPECTRA["uniform"])
+    product, calls = objective.product, []
+
+    def interrupted(v):
+        calls.append(1)
+        if len(calls) > 100:
+            raise KeyboardInterrupt
+        return product(v)
+
+    monkeypatch.setattr(objective, "product", interrupted)
+    solution = call(objective, 1.0, tol=1e-13)
+    assert solution.status is Status.INTERRUPTED
+    assert solution.certificate == min(1.0, *solution.history)
