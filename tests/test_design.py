@@ -155,7 +155,15 @@ def test_features_far_from_zero_keep_their_digits():
 
 
 @pytest.mark.parametrize(
-    "index", [slice(5, 20), np.array([3, 60, 3, 9]), np.arange(ROWS) % 3 == 0, np.array([], dtype=int)]
+    "index",
+    [
+        slice(5, 20),
+        slice(20, 5),
+        slice(60, 3, -7),
+        np.array([3, 60, 3, 9]),
+        np.arange(ROWS) % 3 == 0,
+        np.array([], dtype=int),
+    ],
 )
 def test_rows(stored, values, index):
     part = stored.rows(index)

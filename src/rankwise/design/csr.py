@@ -142,9 +142,14 @@ class CsrDesign:
         return out
 
     def rows(self, index: RowIndex) -> CsrDesign | OperatorDesign:
-        """Return the design of a subset of rows; of a matrix on disk, many rows stay there."""
-        chosen = np.asarray(index)
-        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        """Return the design of a subset of rows; of a matrix on disk, many rows stay there. A slice copies nothing."""
+        if isinstance(index, slice):
+            first, last, step = index.indices(self.shape[0])
+            if step == 1:
+                return CsrDesign(self._run(first, max(first, last)), self.n_threads)
+            index = np.arange(first, last, step)
+        chosen: npt.NDArray[Any] = np.asarray(index)
+        rows: npt.NDArray[np.int64] = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
         if self.window and int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
             return OperatorDesign(self._selection(rows), self.n_threads)
         return CsrDesign(self._take(rows), self.n_threads)
@@ -152,6 +157,14 @@ class CsrDesign:
     def matrix(self) -> Any:
         """Return the SciPy matrix; nothing is copied."""
         return sp.csr_matrix(self.arrays, shape=self.shape, copy=False)
+
+    def _run(self, first: int, last: int) -> Any:
+        """Return consecutive rows as a SciPy matrix on the same arrays."""
+        values, ids, start = self.arrays
+        own = slice(start[first], start[last])
+        # In the type of the column numbers, or SciPy would copy those.
+        pointers = (start[first : last + 1] - start[first]).astype(ids.dtype, copy=False)
+        return sp.csr_matrix((values[own], ids[own], pointers), shape=(last - first, self.shape[1]))
 
     def _take(self, rows: npt.NDArray[np.int64]) -> Any:
         """Return some rows as a SciPy matrix in memory."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,7 +30,7 @@ __all__ = [
 class _BinaryMetric(TopMetric):
     """What a query sums over its relevant rows, in `kernel`, over a divisor."""
 
-    kernel: ClassVar[Callable[..., Any]]
+    kernel: ClassVar[str]  # by name: a class that held it would outlive the compiled module
 
     relevant: float = 1
 
@@ -52,7 +51,7 @@ class _BinaryMetric(TopMetric):
         values, n_relevant = relevance(labels, self.relevant, queries)
         return TopEvaluator(
             self,
-            self.kernel,
+            getattr(_core, self.kernel),
             values,
             self._divisor(n_relevant),
             relevant=n_relevant > 0,
@@ -67,7 +66,7 @@ class AveragePrecision(_BinaryMetric):
     """Mean precision at the relevant rows; see `average_precision`."""
 
     base_name: ClassVar[str] = "map"
-    kernel: ClassVar[Callable[..., Any]] = staticmethod(_core.summed_precision)
+    kernel: ClassVar[str] = "summed_precision"
 
     def describe(self) -> str:
         """Return the convention in words."""
@@ -83,7 +82,7 @@ class Precision(_BinaryMetric):
     """Share of relevant rows among the first k; see `precision`."""
 
     base_name: ClassVar[str] = "precision"
-    kernel: ClassVar[Callable[..., Any]] = staticmethod(_core.relevant_at_top)
+    kernel: ClassVar[str] = "relevant_at_top"
 
     k: int | None = 10
 
@@ -112,7 +111,7 @@ class ReciprocalRank(_BinaryMetric):
     """One over the position of the first relevant row; see `reciprocal_rank`."""
 
     base_name: ClassVar[str] = "mrr"
-    kernel: ClassVar[Callable[..., Any]] = staticmethod(_core.reciprocal_rank)
+    kernel: ClassVar[str] = "reciprocal_rank"
 
     def describe(self) -> str:
         """Return the convention in words."""
