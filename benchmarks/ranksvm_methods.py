@@ -70,6 +70,10 @@ class CountedViolations:
     def net_wins(self):
         return self.won - self.lost
 
+    @property
+    def active(self):
+        return float(self.won.sum())
+
     def hinge(self):
         return float(self.won.sum() - self.net_wins @ self.scores)
 

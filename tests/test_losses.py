@@ -74,6 +74,8 @@ def test_values_and_derivatives(name, kind):
         ahead, behind = (LOSSES[name]().at(pairs, scores + s * direction) for s in (step, -step))
         slope = (ahead.value - behind.value) / (2 * step)
         assert point.gradient @ direction == pytest.approx(slope, rel=1e-5, abs=1e-5)
+        if name != "squared":
+            assert point.offset == pytest.approx(float(point.value) - point.gradient @ scores, abs=1e-9)
         if name != "hinge":
             change = (ahead.gradient - behind.gradient) / (2 * step)
             np.testing.assert_allclose(point.hessian_product(direction), change, atol=1e-4)

@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import entr, expit
 
 from rankwise.pairs.graph import Floats, ListedPairs, MarginPairs, PairGraph, SmoothedHinge
 
@@ -135,6 +135,11 @@ class HingeLossPoint:
         """A subgradient: ``-d_V``."""
         return -self._violated.net_wins
 
+    @property
+    def offset(self) -> float:
+        """``Σ_V ωz``: exact, however large the scores are."""
+        return self._violated.active
+
     def smoothed(self, delta: float) -> SmoothedHinge:
         """Return the Huberised hinge at the same scores; nothing is sorted again."""
         return self._violated.smoothed(delta)
@@ -154,6 +159,7 @@ class SquaredHingeLossPoint:
     """The squared hinge at some scores."""
 
     def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
+        self._scores = scores
         self._violated = pairs.at(scores)
 
     @cached_property
@@ -169,6 +175,12 @@ class SquaredHingeLossPoint:
     def gradient(self) -> Floats:
         """``2 (L_V f - r_V)``."""
         return self._value_and_gradient[1]
+
+    @property
+    def offset(self) -> float:
+        """The loss less its derivative times the scores."""
+        value, gradient = self._value_and_gradient
+        return value - float(gradient @ self._scores)
 
     def hessian_product(self, v: Floats) -> Floats:
         """Return ``2 L_V v``: a generalised Hessian, where a pair at its margin counts as satisfied."""
@@ -202,6 +214,11 @@ class LogisticLossPoint:
     def gradient(self) -> Floats:
         """``-A'Ωp``, p the probability that the loser would have won."""
         return -self._pairs.at_rows(self._pairs.pair_weight * self._lost)
+
+    @property
+    def offset(self) -> float:
+        """The entropy of the predictions, weighted."""
+        return float(self._pairs.pair_weight @ (entr(self._lost) + entr(1 - self._lost)))
 
     def hessian_product(self, v: Floats) -> Floats:
         """Return ``A'Ω diag(p (1 - p)) A v``."""

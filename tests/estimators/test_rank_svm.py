@@ -7,13 +7,15 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 
 from oracles import label_pairs
 from rankwise import RankSVM, RankSVMCV
+from rankwise.estimators import margin_fit
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UnsuitableSolverError
 from rankwise.metrics import pairwise_error
+from rankwise.model_selection import PreferenceKFold
 from strategies import make_problem
 
 EVERY = [
@@ -171,7 +173,6 @@ def test_early_stopping_of_several_outputs():
 def test_interruption_keeps_the_best_model(loss, solver, monkeypatch):
     problem = make_problem(1, rows=200, features=20)
     calls = {"n": 0}
-    from rankwise.estimators import margin_fit  # noqa: PLC0415
 
     def interrupt(self, text):
         calls["n"] += 1
@@ -187,6 +188,58 @@ def test_interruption_keeps_the_best_model(loss, solver, monkeypatch):
     tight = fit(problem, loss=loss, alpha=1e-5, tol=1e-7)
     excess = objective(problem, model.coef_, loss, 1e-5) - objective(problem, tight.coef_, loss, 1e-5)
     assert excess <= model.duality_gap_ + 1e-7
+
+
+def interrupt_at(monkeypatch, moment):
+    """Press Ctrl-C when progress is shown for the nth time."""
+    seen = {"n": 0}
+
+    def interrupt(self, text):
+        seen["n"] += 1
+        if seen["n"] == moment:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(margin_fit.ProgressLine, "update", interrupt)
+    return seen
+
+
+def test_one_interruption_ends_a_fit_of_several_outputs(monkeypatch):
+    problem = make_problem(1, rows=200, features=20)
+    model = RankSVM(1e-5, tol=1e-9)
+    Y = np.column_stack([problem.y, -problem.y])
+    seen = interrupt_at(monkeypatch, 3)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(problem.X, Y, problem.qid)
+    assert seen["n"] == 3
+    assert not hasattr(model, "coef_")
+
+
+def test_an_interruption_says_how_to_go_on(monkeypatch):
+    problem = make_problem(1, rows=200, features=20)
+    interrupt_at(monkeypatch, 3)
+    with pytest.warns(ConvergenceWarning, match="Hint: fit again, with warm_start=True"):
+        fit(problem, alpha=1e-5, tol=1e-9)
+
+
+def test_a_large_ranking_of_unscaled_columns_goes_on_with_smoothing(monkeypatch):
+    monkeypatch.setattr(margin_fit, "_FIRST_TRY", 5)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 4)) * [1.0, 1e2, 1e4, 1e6]
+    y = X @ [1.0, 1e-2, -1e-4, 1e-6] + rng.normal(size=20_000)
+    model = RankSVM().fit(X, y)
+    assert model.solver_ == "smoothing"
+    assert model.duality_gap_ <= 1e-3
+    with pytest.warns(ConvergenceWarning, match="max_iter was reached"):
+        assert RankSVM(max_iter=2).fit(X, y).n_iter_ == 2
+
+
+def test_early_stopping_leaves_nothing_behind():
+    problem = make_problem(3, rows=200, queries=20)
+    model = fit(problem, early_stopping=True)
+    assert model.history_
+    model.set_params(early_stopping=False).fit(problem.X, problem.y, problem.qid)
+    assert not hasattr(model, "history_")
+    assert not hasattr(model, "best_iteration_")
 
 
 def test_tol_zero_and_max_iter_warn():
@@ -208,14 +261,15 @@ def test_pairs_that_are_outside_the_margin_already():
     assert model.coef_[0] == pytest.approx(0.1, rel=1e-2)
 
 
+@pytest.mark.parametrize("n_rows", [20_000, pytest.param(1_000_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("levels", [2, None])
-def test_one_query_of_many_rows_and_many_labels(levels):
+def test_one_query_of_many_rows_and_many_labels(levels, n_rows):
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 3)).astype(np.float32)
-    y = X @ [1.0, -1.0, 0.0] + rng.normal(size=20_000)
+    X = rng.normal(size=(n_rows, 3)).astype(np.float32)
+    y = X @ [1.0, -1.0, 0.0] + rng.normal(size=n_rows)
     y = y if levels is None else (y > 0).astype(float)
     model = RankSVM(1e-3).fit(X, y)
-    assert model.n_pairs_ > 9e7
+    assert model.n_pairs_ > 0.2 * n_rows**2
     assert model.score(X, y) > 0.75
     assert model.duality_gap_ <= 1e-3
 
@@ -264,12 +318,30 @@ class TestListedPairs:
         hinge = RankSVM(1e-3).fit_pairs(X, pairs)
         assert hinge.predict_pairs(X[pairs[:, 0]], X[pairs[:, 1]]).max() > 1
 
+    @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+    @pytest.mark.parametrize("with_eval_set", [True, False])
+    def test_early_stopping_watches_pairs(self, loss, with_eval_set):
+        X, pairs, _, weight = self.data()
+        model = RankSVM(1e-7, loss=loss, tol=1e-9, early_stopping=True, patience=3)
+        eval_set = (X, pairs[150:], weight[150:]) if with_eval_set else None
+        model.fit_pairs(X, pairs[:150], weight=weight[:150], eval_set=eval_set)
+        assert min(model.history_) == model.history_[model.best_iteration_ - 1]
+        if with_eval_set:
+            error = 1 - model.score_pairs(X, pairs[150:], weight[150:])
+            assert error == pytest.approx(min(model.history_))
+        with pytest.raises(InvalidInputError, match="nothing looks at it"):
+            RankSVM().fit_pairs(X, pairs, eval_set=(X, pairs))
+
     def test_bad_pairs(self):
         X, pairs, magnitude, _ = self.data()
         with pytest.raises(InvalidInputError, match="Hint"):
             RankSVM().fit_pairs(X, pairs, np.where(magnitude > 1, np.inf, magnitude))
         with pytest.raises(InvalidInputError, match="two opposite pairs"):
             RankSVM(loss="logistic").fit_pairs(X, pairs, magnitude)
+        with pytest.raises(InvalidInputError, match="squares overflow"):
+            RankSVM(loss="squared_hinge").fit_pairs(X, pairs, 1e300)
+        with pytest.raises(InvalidInputError, match="only their ratios matter"):
+            RankSVM().fit_pairs(X, pairs, weight=1e308)
         with pytest.raises(NoPairsError):
             RankSVM().fit_pairs(X, pairs, 0.0)
         with pytest.raises(InvalidInputError, match="use fit_pairs"):
@@ -314,6 +386,57 @@ class TestChoosingAlpha:
         assert (model.best_score_ == model.cv_errors_.max(axis=0)).all()
         assert model.coef_.shape == (2, 30)
 
+    @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+    def test_folds_of_pairs(self, loss):
+        X, pairs, _, weight = TestListedPairs().data()
+        model = RankSVMCV([1e-3, 1e-1, 1.0], loss=loss, tol=1e-7, cv=PreferenceKFold(3))
+        model.fit_pairs(X, pairs, weight=weight)
+        expected = np.zeros(3)
+        for train, test in PreferenceKFold(3).split(pairs):
+            for k, alpha in enumerate(model.alphas_):
+                one = RankSVM(alpha, loss=loss, tol=1e-7).fit_pairs(X, pairs[train], weight=weight[train])
+                expected[k] += (1 - one.score_pairs(X, pairs[test], weight[test])) / 3
+        np.testing.assert_allclose(model.cv_errors_, expected, atol=0.02)
+        assert model.best_score_ == model.cv_errors_.min()
+        alone = RankSVM(model.alpha_, loss=loss, tol=1e-9).fit_pairs(X, pairs, weight=weight)
+        assert np.linalg.norm(model.coef_ - alone.coef_) <= np.sqrt(2e-7 / model.alpha_)
+
+    def test_groups_and_evaluation_sets_of_pairs(self):
+        X, pairs, magnitude, weight = TestListedPairs().data()
+        model = RankSVMCV([1e-2, 1.0]).fit_pairs(X, pairs, magnitude, groups=pairs[:, 0] % 7)
+        assert model.cv_ == "5 folds of groups"
+        model = RankSVMCV([1e-2, 1.0], scoring="concordance")
+        model.fit_pairs(X, pairs[:150], eval_set=(X, pairs[150:], weight[150:]))
+        assert model.cv_ == "an evaluation set of 50 pairs"
+        assert model.best_score_ == pytest.approx(model.score_pairs(X, pairs[150:], weight[150:]))
+        with pytest.raises(InvalidInputError, match="pairs have none"):
+            RankSVMCV(scoring="ndcg").fit_pairs(X, pairs)
+        with pytest.raises(NoPairsError, match="Hint"):
+            RankSVMCV(cv=[(np.arange(0), np.arange(200))]).fit_pairs(X, pairs)
+
+    @pytest.mark.parametrize("moment", [4, 40])
+    def test_one_interruption_ends_the_search(self, moment, monkeypatch):
+        X, y, qid = self.problem()
+        seen = interrupt_at(monkeypatch, moment)
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = RankSVMCV([1e-5, 1e-3, 1e-1], tol=1e-6).fit(X, y, qid)
+        assert seen["n"] == moment
+        assert "interrupted after" in model.cv_
+        assert np.isfinite(model.best_score_)
+        assert np.isnan(model.cv_errors_).any()
+        assert model.coef_.any()
+
+    def test_an_interruption_of_a_later_fold_leaves_the_choice_to_the_earlier_ones(self, monkeypatch):
+        X, y, qid = self.problem()
+        counted = interrupt_at(monkeypatch, -1)
+        RankSVMCV([1e-2, 1.0], cv=3).fit(X, y, qid)
+        monkeypatch.undo()
+        interrupt_at(monkeypatch, counted["n"] // 2)
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = RankSVMCV([1e-2, 1.0], cv=3).fit(X, y, qid)
+        assert model.cv_.startswith("3 folds of queries, interrupted after ")
+        assert np.isfinite(model.cv_errors_).all()
+
     def test_bad_grids(self):
         X, y, qid = self.problem()
         with pytest.raises(InvalidInputError, match="contains 0"):
@@ -339,6 +462,8 @@ class TestChoosingAlpha:
         ({"validation_fraction": 1.5}, "validation_fraction"),
         ({"n_threads": 0}, "n_threads"),
         ({"scoring": "ndgc"}, "ndcg"),
+        ({"early_stopping": "yes"}, "neither True nor False"),
+        ({"warm_start": "no"}, "neither True nor False"),
     ],
 )
 def test_bad_parameters(options, message):
@@ -363,6 +488,9 @@ def test_bad_data():
         RankSVM().fit(problem.X, np.where(problem.y > 1, np.inf, problem.y))
     with pytest.raises(InvalidInputError, match="nothing looks at it"):
         RankSVM().fit(problem.X, problem.y, eval_set=(problem.X, problem.y))
+    one_way = LinearOperator(problem.X.shape, matvec=lambda v: problem.X @ v.ravel(), dtype=float)
+    with pytest.raises(InvalidInputError, match="Hint: make it with rmatvec"):
+        RankSVM().fit(one_way, problem.y)
     model = fit(problem)
     with pytest.raises(MissingQueriesError):
         model.score(problem.X, problem.y)

@@ -27,6 +27,7 @@ __all__ = ["MARGIN_LOSSES", "HeldOut", "MarginFit", "label_margins", "one_or_all
 
 _SMOOTH: dict[str, type[SmoothLoss]] = {"squared_hinge": SquaredHingeLoss, "logistic": LogisticLoss}
 MARGIN_LOSSES = ("hinge", *_SMOOTH)
+_FIRST_TRY = 200  # iterations of the solver that "auto" tries first; text takes it 10 to 100
 
 
 def label_margins(data: TrainingData, output: int, row_weight: Floats | None) -> ViolationSweep:
@@ -83,6 +84,8 @@ class MarginFit:
         One of `MARGIN_LOSSES`.
     solver : str
         A name of `MARGIN_SOLVERS`.
+    second : str or None
+        The one that goes on, here and in later calls, where the first is not done after `_FIRST_TRY` iterations.
     tol : float
         The absolute duality gap.
     """
@@ -91,6 +94,7 @@ class MarginFit:
     solver: str
     tol: float
     max_iter: int | None
+    second: str | None = None
 
     def solve(
         self,
@@ -103,6 +107,13 @@ class MarginFit:
         title: str = "fitting",
     ) -> Solution:
         """Minimise the mean loss plus ``alpha ‖w‖²``; on Ctrl-C keep the best model so far, if there is one."""
+        with np.errstate(over="ignore"):
+            total = pairs.weight
+        if not 0 < total < np.inf:
+            raise InvalidInputError(
+                f"All pairs together weigh {total}: their weights overflow or vanish.",
+                "use weights around 1; only their ratios matter.",
+            )
         last: list[tuple[Floats, float, int]] = []
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, _quiet_blas(design), overflows:
@@ -113,15 +124,17 @@ class MarginFit:
                 return n_iter > 0 and held_out is not None and held_out.look(coef, gap)
 
             reads = design.reads
+            options = {"tol": self.tol, "max_iter": self.max_iter, "monitor": monitor}
+            objective = self._objective(design, pairs)
             try:
-                solution = MARGIN_SOLVERS[self.solver](
-                    self._objective(design, pairs),
-                    alpha,
-                    tol=self.tol,
-                    max_iter=self.max_iter,
-                    start=start,
-                    monitor=monitor,
-                )
+                if self.second is not None:
+                    first = {**options, "max_iter": min(_FIRST_TRY, self.max_iter or _FIRST_TRY)}
+                    solution = MARGIN_SOLVERS[self.solver](objective, alpha, start=start, **first)
+                    is_unfinished = solution.status in {Status.STAGNATED, Status.MAX_ITER}
+                    if is_unfinished and (self.max_iter is None or self.max_iter > _FIRST_TRY):
+                        self.solver, self.second, start = self.second, None, solution.coef
+                if self.second is None:
+                    solution = MARGIN_SOLVERS[self.solver](objective, alpha, start=start, **options)
             except KeyboardInterrupt:
                 if not last:
                     raise
@@ -131,7 +144,7 @@ class MarginFit:
                 )
             if not (np.isfinite(solution.certificate) and np.isfinite(solution.coef).all()):
                 raise InvalidInputError(
-                    "The columns of X are so large that their squares overflow.",
+                    "The numbers in X, or the margins of the pairs, are so large that their squares overflow.",
                     "scale them, for example with sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
                 )
             if held_out is not None:

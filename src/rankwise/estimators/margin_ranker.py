@@ -107,10 +107,12 @@ class MarginRanker(PreferenceRanker, LinearRanker):
         return self._listed_margins(data.graph, chosen), PreferenceJudge(winner, loser, judge)
 
     def _margin_fit(self, pairs: MarginPairs) -> MarginFit:
-        solver = self.solver
+        solver, second = self.solver, None
         if solver == "auto":
             solver = choose_margin_solver(self.loss, pairs, float(self.tol))
-        return MarginFit(self.loss, solver, float(self.tol), self.max_iter)
+            # Steep planes lose their digits sooner than steep slopes: columns of 1e5 at alpha 1e-4 are too much.
+            second = "smoothing" if solver == "bundle" else None
+        return MarginFit(self.loss, solver, float(self.tol), self.max_iter, second)
 
     def _report_solutions(
         self, fit: MarginFit, solutions: Sequence[Solution], several: bool, stacklevel: int

@@ -78,6 +78,11 @@ class _MeanPoint:
         gradient: Floats = self._point.gradient / self._objective.pairs.weight
         return gradient
 
+    @property
+    def offset(self) -> float:
+        """Where the plane that touches the loss here meets scores of 0: ``loss - gradient'f``."""
+        return float(self._point.offset / self._objective.pairs.weight)
+
     @cached_property
     def gradient(self) -> Floats:
         """A subgradient with respect to the coefficients."""

@@ -97,6 +97,10 @@ class MarginPoint(ConvexPoint, Protocol):
     def score_gradient(self) -> Floats:
         """A subgradient with respect to the scores; no data are read for it."""
 
+    @property
+    def offset(self) -> float:
+        """Where the plane that touches the loss here meets scores of 0: ``loss - gradient'f``."""
+
 
 class ScoreSample(Protocol):
     """A loss estimated from some of the rows."""

@@ -74,6 +74,10 @@ class SmoothedHinge:
 class ViolatedPairs(PairGraph, Protocol):
     """The pairs that lie inside their margin at some scores: ``f_i - f_j < z``."""
 
+    @property
+    def active(self) -> float:
+        """``Σ ωz``: the hinge less its derivative times the scores, without their rounding."""
+
     def hinge(self) -> float:
         """Return ``Σ ω (z - (f_i - f_j))``; a subgradient is `-net_wins`."""
 

@@ -122,6 +122,11 @@ class ViolatedPreferences:
         """``c = z'Ωz``."""
         return np.array(self.pair_weight @ self.margin**2)
 
+    @property
+    def active(self) -> float:
+        """``Σ ωz``."""
+        return float(self.pair_weight @ self.margin)
+
     def hinge(self) -> float:
         """Return ``Σ ω t``."""
         return float(self.pair_weight @ self.slack)

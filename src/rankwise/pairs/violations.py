@@ -222,6 +222,11 @@ class Violations:
     def blocks(self) -> None:
         """Violated pairs have no structure by level that a fused product could use."""
 
+    @property
+    def active(self) -> float:
+        """``Σ ωz``."""
+        return self.sweep.margin * self.weight
+
     def hinge(self) -> float:
         """Return the weighted sum of ``max(0, margin - (f_i - f_j))``; a subgradient is `-net_wins`."""
         won, lost = self._counts

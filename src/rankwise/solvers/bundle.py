@@ -38,7 +38,8 @@ _MAX_ITER = 100_000
 _TRIALS = 12
 _PRECISION = 0.1  # of the bracket in which the line search interpolates
 _SAMPLE = 4_000  # rows on which a line is searched first
-_PATIENCE = 100  # iterations without any progress after which rounding is to blame
+# If the gap falls by less than this share in so many iterations, rounding is to blame: O(1/tol) iterations do better.
+_PROGRESS, _PATIENCE = 1e-3, 100
 
 
 @dataclass
@@ -81,11 +82,12 @@ class _Planes:
         H = self.gram / (2 * self.alpha)
         self.weight = minimise_on_simplex(H, self.offset, self.weight)
         self.idle = np.where(self.weight > 0, 0.0, self.idle + 1)
-        value = float(self.weight @ (self.offset - H @ self.weight / 2))  # feasible, so a bound, exact or not
         combined = np.zeros_like(self.vectors[0])
         for share, vector in zip(self.weight, self.vectors, strict=True):
             if share > 0:
                 combined += share * vector
+        # Feasible, so a bound, exact or not. Not by H: where planes are steep, its entries have nothing left to cancel.
+        value = float(self.weight @ self.offset - combined @ combined / (4 * self.alpha))
         if self.drops:
             self._drop(combined)
         return combined / (-2 * self.alpha), value
@@ -128,20 +130,20 @@ def minimise_by_planes(
     point = objective.at_scores(scores)
     best = _Best(coef, scores, float(point.value) + alpha * float(coef @ coef))
     search = _LineSearch(objective, alpha) if line_search else None
-    gap, bound, stale = np.inf, 0.0, 0  # no loss of pairs is negative
+    gap, bound = np.inf, 0.0  # no loss of pairs is negative
+    milestone, reached = np.inf, 0
     history: list[float] = []
     status = Status.MAX_ITER
     while len(history) < limit:
         # 1. The plane at the point: a'w + (loss(v) - a'v).
-        plane = objective.pull_back(point.score_gradient)
-        planes.add(plane, float(point.value) - float(point.score_gradient @ scores))
+        planes.add(objective.pull_back(point.score_gradient), point.offset)
         # 2. The minimum of the model, and what it proves.
         target, model = planes.minimise()
-        proved = max(bound, model)
+        bound = max(bound, model)
         # 3. The new point; plain: the model's minimiser, else the minimum of the line to it.
         target_scores = objective.scores(target)
         direction, moved = target - best.coef, target_scores - best.scores
-        before, is_plain = best.value, search is None
+        is_plain = search is None
         if search is not None:
             length = search.length(best, direction, moved)
             coef, scores = best.coef + length * direction, best.scores + length * moved
@@ -151,7 +153,7 @@ def minimise_by_planes(
                 best = _Best(coef, scores, value)
             else:
                 search.look_closer()
-            at_target = float(point.value) + float(point.score_gradient @ (target_scores - scores))
+            at_target = point.offset + float(point.score_gradient @ target_scores)
             cut = at_target + alpha * float(target @ target) - model
             is_plain = cut < _CUT * (best.value - model)
         if is_plain:
@@ -159,14 +161,14 @@ def minimise_by_planes(
             value = float(point.value) + alpha * float(target @ target)
             if value < best.value:
                 best = _Best(target, target_scores, value)
-        stale = 0 if best.value < before or proved > bound else stale + 1
-        bound = proved
         # 4. The gap.
         gap = max(best.value - bound, 0.0)  # rounding
         history.append(gap)
+        if gap <= (1 - _PROGRESS) * milestone:
+            milestone, reached = gap, len(history)
         if gap <= tol:
             status = Status.CONVERGED
-        elif stale >= _PATIENCE:
+        elif len(history) - reached >= _PATIENCE:
             status = Status.STAGNATED
         elif monitor is not None and monitor(best.coef, gap, len(history)):
             status = Status.STOPPED

@@ -23,6 +23,8 @@ _FORCING = 0.3  # Newton's equation is solved to this share of the gradient
 _ACCEPT = 1e-4  # share of the predicted decrease that makes a step acceptable
 _POOR, _GOOD = 0.25, 0.75  # shares below and above which the region shrinks and grows
 _SHRINK, _GROW = 0.25, 4.0
+_ROUNDING = 4 * np.finfo(np.float64).eps  # share of the value below which a decrease cannot be seen
+_STEADY = 0.9  # share of the gradient that may remain after a step whose decrease cannot be seen
 
 
 def minimise_by_newton(
@@ -42,7 +44,7 @@ def minimise_by_newton(
     point = objective.at_scores(scores)
     value = float(point.value) + alpha * float(coef @ coef)
     bound = LowerBound(alpha)
-    gradient = _gradient(point, coef, scores, alpha, bound)
+    gradient = _gradient(point, coef, alpha, bound)
     radius = np.inf  # the first step is Newton's own: the region is known after it
     history = [max(value - bound.value, 0.0)]  # rounding
     status = Status.MAX_ITER
@@ -60,9 +62,15 @@ def minimise_by_newton(
         new_value = float(new_point.value) + alpha * float(new_coef @ new_coef)
         achieved = value - new_value
         length = float(np.linalg.norm(step))
-        if predicted <= np.finfo(np.float64).eps * abs(value):
-            status = Status.STAGNATED
-            break
+        if predicted <= _ROUNDING * abs(value):
+            # Values no longer tell, but slopes do: where X is large and alpha small, they still are the whole gap.
+            new_gradient = _gradient(new_point, new_coef, alpha, bound)
+            if np.linalg.norm(new_gradient) > _STEADY * np.linalg.norm(gradient):
+                status = Status.STAGNATED
+                break
+            coef, scores, point, value, gradient = new_coef, new_scores, new_point, new_value, new_gradient
+            history.append(max(value - bound.value, 0.0))
+            continue
         if achieved < _POOR * predicted:
             radius = _SHRINK * length
         elif achieved > _GOOD * predicted and length > 0.9 * radius:
@@ -71,7 +79,7 @@ def minimise_by_newton(
             radius = _GROW * length
         if achieved > _ACCEPT * predicted:
             coef, scores, point, value = new_coef, new_scores, new_point, new_value
-            gradient = _gradient(point, coef, scores, alpha, bound)
+            gradient = _gradient(point, coef, alpha, bound)
         elif radius <= np.finfo(np.float64).eps * float(np.linalg.norm(coef)):
             status = Status.STAGNATED
             break
@@ -86,9 +94,9 @@ def minimise_by_newton(
     )
 
 
-def _gradient(point: MeanLossPoint, coef: Floats, scores: Floats, alpha: float, bound: LowerBound) -> Floats:
+def _gradient(point: MeanLossPoint, coef: Floats, alpha: float, bound: LowerBound) -> Floats:
     plane = point.gradient
-    bound.add(plane, float(point.value) - float(point.score_gradient @ scores))
+    bound.add(plane, point.offset)
     return plane + 2 * alpha * coef
 
 

@@ -32,7 +32,8 @@ _AIM = 0.25  # the share of `tol` that the smoothing may cost in the end
 _LARGEST_CUT = 0.1  # of δ at a time
 _NARROWEST = 1e-9  # δ below which slopes are rounding errors
 _MAX_ITER = 10_000
-_PATIENCE = 100  # iterations without any progress after which rounding is to blame
+# If the gap falls by less than this share in so many iterations, rounding is to blame.
+_PROGRESS, _PATIENCE = 1e-3, 100
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def minimise_smoothed(
 
     hinge = objective.at_scores(scores)
     width, smooth, loss_gradient = _first_width(objective, hinge, alpha, is_cold=start is None)
-    best, lowest, stale = coef, np.inf, 0
+    best, lowest = coef, np.inf
+    milestone, reached = np.inf, 0
     history: list[float] = []
     status = Status.MAX_ITER
     while True:
@@ -76,11 +78,12 @@ def minimise_smoothed(
         if loss + penalty < lowest:
             best, lowest = coef, loss + penalty
         gap = max(lowest - bound.value, 0.0)  # rounding
-        stale = 0 if not history or gap < history[-1] else stale + 1
         history.append(gap)
+        if gap <= (1 - _PROGRESS) * milestone:
+            milestone, reached = gap, len(history)
         if gap <= tol:
             status = Status.CONVERGED
-        elif stale >= _PATIENCE:
+        elif len(history) - reached >= _PATIENCE:
             status = Status.STAGNATED
         elif monitor is not None and monitor(best, gap, len(history) - 1):
             status = Status.STOPPED
