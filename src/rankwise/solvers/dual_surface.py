@@ -2,8 +2,9 @@
 
 Lanczos on the symmetric ``H = FKF'`` started at t builds the space of the dual variables b. In the kernel's own space
 the functions ``Z'F'b`` are the Krylov space that conjugate gradients on ``(Z'LZ + αI) w = Z'r`` builds, and its
-iterates are the ones wanted: the minimum of the objective over the space, which is what early stopping regularises by.
-They come from the same run. With ``U'HU = T = Q diag(θ) Q'`` and β the length of the next step, ``b = U Q θ^-1/2 y`` where
+iterates are the ones wanted: the minimum of the objective over the space, which is what early stopping regularises
+by. They come from the same run. With ``U'HU = T = Q diag(θ) Q'`` and β the length of the next step,
+``b = U Q θ^-1/2 y`` where
 
     (diag(θ) + β² hh' + αI) y = ‖t‖ θ^1/2 Q'e_1          h = θ^-1/2 Q'e_k
 
