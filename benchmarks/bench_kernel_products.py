@@ -1,8 +1,8 @@
 """Kernel RankRLS by products alone: the 2009 paper's section 4.3, more than 12,000 documents and a linear kernel.
 
-The paper runs conjugate gradients on ``(K L K + λK) a = K L y`` for one topic of Reuters: "a couple of hundred iterations",
-"a few seconds". Ours multiplies by the same kernel: as the sparse operator ``X (X'v)``, kept in memory, on disk, and
-made again block by block; and chooses among 21 alphas, which the paper's run does not. Run with
+The paper runs conjugate gradients on ``(K L K + λK) a = K L y`` for one topic of Reuters: "a couple of hundred
+iterations", "a few seconds". Ours multiplies by the same kernel: as the sparse operator ``X (X'v)``, as a matrix on
+disk, and made again block by block; and chooses among 21 alphas, which the paper's run does not. Run with
 ``RANKWISE_DATA=... python benchmarks/bench_kernel_products.py`` (``--rows 3000`` for a small size).
 """
 

@@ -45,7 +45,7 @@ def run(solver, args):
     model.fit(X, y, qid)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    loss = float(SquaredLoss().value(label_graph(y, check_qid(qid, y.size)), model.predict(X)))
+    loss = float(SquaredLoss().at(label_graph(y, check_qid(qid, y.size)), model.predict(X)).value)
     between = model.kernel_.matrix(model.X_fit_, model.X_fit_)
     penalty = args.alpha * float(model.dual_coef_ @ between @ model.dual_coef_)
     return {"seconds": seconds, "peak_gib": peak, "n_iter": model.n_iter_, "objective": loss + penalty}

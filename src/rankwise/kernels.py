@@ -109,12 +109,15 @@ class FeatureMap:
     basis : (b, features) matrix
         The basis rows; for a precomputed kernel the (b, b) kernel between them, which is not used again.
     projection : (b, rank) float64
-        ``K(B, B)^-1/2`` without the directions that rounding cannot tell from zero.
+        ``K(B, B)^-1/2`` without the directions that rounding cannot tell from zero, and without negative ones.
+    extremes : (float, float)
+        The smallest and the largest eigenvalue of the kernel between basis rows.
     """
 
     kernel: Kernel
     basis: Any
     projection: Floats
+    extremes: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def of_basis(cls, kernel: Kernel, basis: Any, between: Floats | None = None) -> FeatureMap:
@@ -128,7 +131,8 @@ class FeatureMap:
         K = kernel.matrix(basis, basis) if between is None else between
         values, vectors = scipy.linalg.eigh((K + K.T) / 2, check_finite=False, driver="evd")
         kept = values > values.size * np.finfo(np.float64).eps * max(values.max(initial=0.0), 0.0)
-        return cls(kernel, basis, vectors[:, kept] / np.sqrt(values[kept]))
+        extremes = float(values.min(initial=0.0)), float(values.max(initial=0.0))
+        return cls(kernel, basis, vectors[:, kept] / np.sqrt(values[kept]), extremes)
 
     @property
     def n_features(self) -> int:

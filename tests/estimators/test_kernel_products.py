@@ -1,5 +1,8 @@
 """Choosing by products with the kernel alone: the linear kernel's surface is that of the linear model."""
 
+import io
+import sys
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +10,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLSCV
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLSCV, progress
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
@@ -164,3 +167,36 @@ def test_bad_input(options, message):
     X, y, qid = data()
     with pytest.raises(InvalidInputError, match=message):
         KernelRankRLSCV(**options).fit(X, y, qid)
+
+
+def indefinite(size):
+    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(size, size)))[0]
+    K = (Q * np.linspace(-0.5, 2, size)) @ Q.T
+    return (K + K.T) / 2
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"solver": "cg"}, {"basis": 30}, {"basis": 30, "solver": "cg"}], ids=str
+)
+def test_an_indefinite_kernel_is_told_by_every_road(options):
+    _, y, qid = data()
+    with pytest.warns(UserWarning, match=r"indefinite .* go down to -0\.\d+, .* left out. Hint: "):
+        KernelRankRLSCV("precomputed", alphas=ALPHAS, **options).fit(indefinite(80), y, qid)
+
+
+@pytest.mark.parametrize("solver", ["direct", "cg"])
+@pytest.mark.parametrize("memory_limit", [None, 150_000])
+def test_progress_of_kernel_rows(solver, memory_limit, monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_REFRESH", 0.0)
+    X, y, qid = data(rows=300)
+    KernelRankRLS(basis=25, solver=solver, memory_limit=memory_limit).fit(X, y, qid)
+    assert "kernel rows 300 of 300" in stream.getvalue()
+    assert ("relative residual" in stream.getvalue()) == (solver == "cg")
+    assert stream.getvalue().endswith(" \r")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rankwise import KernelRankRLS, KernelRankRLSCV
@@ -144,6 +145,50 @@ def test_nested_agrees_for_a_precomputed_kernel():
     given = KernelRankRLSCV("precomputed", nested=3, alphas=ALPHAS).fit(rbf_kernel(X, gamma=0.5), y, qid)
     np.testing.assert_allclose(given.cv_errors_, model.cv_errors_)
     assert 0 < model.nested_score_ < 0.6
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"ties": "exclude"}, {"query_weight": "pairs"}, {"query_weight": "equal", "cost": "unit"}],
+    ids=str,
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_pooled_auc_of_refits(settings, weighted):
+    """Folds are comparable because a fold's training rows score on average what their labels are."""
+    X, y, _ = data(1)
+    y = (y > np.median(y)).astype(float)
+    weight = np.random.default_rng(0).integers(1, 4, size=60).astype(float) if weighted else np.ones(60)
+    given = {"sample_weight": weight} if weighted else {}
+    model = KernelRankRLSCV(
+        alphas=ALPHAS, gamma=0.5, cv=5, averaging="pooled", scoring="auc", **settings
+    ).fit(X, y, **given)
+    fold = deal_folds(as_design(X), y, check_qid(None, 60), 5, 0)
+    for a, alpha in enumerate(ALPHAS):
+        scores = np.empty(60)
+        for k in range(5):
+            test = fold == k
+            one = KernelRankRLS(gamma=0.5, alpha=alpha, solver="eigen", **settings)
+            one.fit(X[~test], y[~test], **({"sample_weight": weight[~test]} if weighted else {}))
+            shift = np.average(y[~test] - one.predict(X[~test]), weights=weight[~test])
+            scores[test] = one.predict(X[test]) + shift
+        expected = roc_auc_score(y, scores, sample_weight=weight)
+        assert model.cv_errors_[a] == pytest.approx(expected, abs=1e-9)
+    assert model.best_score_ == model.cv_errors_.max()
+
+
+@pytest.mark.parametrize("with_qid", [True, False])
+def test_nested_is_the_procedure_on_outer_folds(with_qid):
+    X, y, qid = data(8)
+    qid = qid if with_qid else None
+    model = KernelRankRLSCV(alphas=ALPHAS, gammas=[0.1, 1.0], nested=True, cv=3).fit(X, y, qid)
+    fold = deal_folds(as_design(X), y, check_qid(qid, 60), 5, 1)
+    scores = np.empty(60)
+    for k in range(5):
+        test = fold == k
+        one = KernelRankRLSCV(alphas=ALPHAS, gammas=[0.1, 1.0], cv=3)
+        one.fit(X[~test], y[~test], None if qid is None else qid[~test])
+        scores[test] = one.predict(X[test])
+    assert model.nested_score_ == pytest.approx(pairwise_error(y, scores, fold if qid is None else qid))
 
 
 def test_rows_that_weigh_nothing_do_not_judge():

@@ -19,9 +19,16 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import FeatureMap, Kernel, KernelDesign, Report, matrix_rows, no_report
 from rankwise.memory import MemoryBudget
 from rankwise.pairs.graph import Floats
-from rankwise.solvers.dual import DualSpectrum, indefiniteness
+from rankwise.solvers.dual import DualSpectrum, indefiniteness, is_indefinite
 
-__all__ = ["KernelProblem", "check_precomputed", "choose_basis", "resolve_gamma", "warn_if_indefinite"]
+__all__ = [
+    "KernelProblem",
+    "check_precomputed",
+    "choose_basis",
+    "resolve_gamma",
+    "warn_if_indefinite",
+    "warn_of_extremes",
+]
 
 Rows = npt.NDArray[np.int64]
 
@@ -113,8 +120,12 @@ class KernelProblem:
         size = self.basis.size
         self.budget.demand(8 * 4 * size**2, self.n_rows, f"A reduced set of {size} rows")
         if self.kernel.is_precomputed:
-            return FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
-        return FeatureMap.of_basis(self.kernel, self.X[self.basis])
+            found = FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
+        else:
+            found = FeatureMap.of_basis(self.kernel, self.X[self.basis])
+        if not self.kernel.is_surely_positive:
+            warn_of_extremes(*found.extremes, "between basis rows", stacklevel=5)
+        return found
 
     def kept_features(self, feature_map: FeatureMap) -> Floats:
         """Return the features of all rows, if they fit."""
@@ -234,14 +245,18 @@ def check_precomputed(K: Any) -> None:
 
 
 def warn_if_indefinite(spectrum: DualSpectrum) -> None:
-    """Say how indefinite a kernel is, and what was done about it."""
-    if spectrum.values.size < spectrum.vectors.shape[0]:
-        largest = float(spectrum.values[-1]) if spectrum.values.size else 0.0
+    """Say how indefinite a kernel is on the pairs, and what was done about it."""
+    largest = float(spectrum.values[-1]) if spectrum.values.size else 0.0
+    warn_of_extremes(spectrum.smallest, largest, "on the pairs", stacklevel=5)
+
+
+def warn_of_extremes(smallest: float, largest: float, where: str, stacklevel: int) -> None:
+    """Say how indefinite a kernel with these extreme eigenvalues is, and that its positive part is used."""
+    if is_indefinite(smallest, largest):
         warnings.warn(
-            f"The kernel is indefinite on the pairs: its eigenvalues go down to {spectrum.smallest:.3g}, "
-            f"{100 * indefiniteness(spectrum.smallest, largest):.2g} % of the largest in size "
-            f"({largest:.3g}); its {spectrum.vectors.shape[0] - spectrum.values.size} directions without a positive "
-            "eigenvalue were left out. Hint: use a positive semidefinite kernel.",
+            f"The kernel is indefinite {where}: its eigenvalues go down to {smallest:.3g}, "
+            f"{100 * indefiniteness(smallest, largest):.2g} % of the largest in size ({largest:.3g}); the directions "
+            "without a positive eigenvalue were left out. Hint: use a positive semidefinite kernel.",
             UserWarning,
-            stacklevel=4,
+            stacklevel=stacklevel,
         )

@@ -11,6 +11,7 @@ import numpy as np
 from rankwise.design import Design
 from rankwise.estimators.juries import Hearing, Jury, RowFoldJury, n_outputs
 from rankwise.estimators.kernel_choice import KernelChoice
+from rankwise.estimators.kernel_problem import warn_of_extremes
 from rankwise.estimators.krylov_fit import KrylovFit
 from rankwise.estimators.selection import judge_differences
 from rankwise.estimators.surface_report import surface_attributes
@@ -145,6 +146,8 @@ def choose_by_products(
             warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
     if not trial.converged:
         warn_unfinished(search)
+    low, high = zip(*(fit.extremes for fit in trial.fits), strict=True)
+    warn_of_extremes(min(low), max(high), "on the pairs", stacklevel=7)
     said: dict[str, Any] = surface_attributes(search, trial, grid, metric)
     said.pop("scaling_")
     values = np.asarray(said.pop("cv_errors_")).reshape(grid.size, -1)

@@ -59,6 +59,12 @@ class KrylovFit:
         return self._run.surfaces
 
     @property
+    def extremes(self) -> tuple[float, float]:
+        """How far a kernel's spectrum reaches at least, both ways."""
+        assert isinstance(self._run, DualSurfaceRun)
+        return self._run.extremes
+
+    @property
     def n_steps(self) -> int:
         """How many iterations every table has."""
         return min(len(surface.errors) for surface in self._run.surfaces)

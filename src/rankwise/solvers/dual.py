@@ -22,7 +22,7 @@ from rankwise.design import DenseDesign, Design
 from rankwise.pairs.factor import Factor
 from rankwise.pairs.graph import Floats
 
-__all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_positive"]
+__all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_indefinite", "is_positive"]
 
 # A negative eigenvalue beyond this share of the largest one is not rounding.
 _ROUNDING = 1e-9
@@ -129,7 +129,7 @@ class DualSpectrum:
         """Diagonalise, overwriting the matrix."""
         values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=True, driver="evd")
         smallest, largest = float(values[0]), float(values[-1])
-        if indefiniteness(smallest, largest) > _ROUNDING:
+        if is_indefinite(smallest, largest):
             kept = values > _ROUNDING * largest
             values, vectors = values[kept], np.ascontiguousarray(vectors[:, kept])
         return cls(np.maximum(values, 0.0), vectors, smallest)
@@ -145,6 +145,11 @@ class DualSpectrum:
 def indefiniteness(smallest: float, largest: float) -> float:
     """Return how far the spectrum reaches below zero, as a share of its largest absolute value."""
     return -smallest / max(largest, -smallest) if smallest < 0 else 0.0
+
+
+def is_indefinite(smallest: float, largest: float) -> bool:
+    """Tell whether a spectrum reaches below zero by more than rounding."""
+    return indefiniteness(smallest, largest) > _ROUNDING
 
 
 def is_positive(matrix: Floats) -> bool:

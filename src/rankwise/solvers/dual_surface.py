@@ -2,8 +2,9 @@
 
 Lanczos on the symmetric ``H = FKF'`` started at t builds the space of the dual variables b. In the kernel's own space
 the functions ``Z'F'b`` are the Krylov space that conjugate gradients on ``(Z'LZ + αI) w = Z'r`` builds, and its
-iterates are the ones wanted: the minimum of the objective over the space, which is what early stopping regularises by.
-They come from the same run. With ``U'HU = T = Q diag(θ) Q'`` and β the length of the next step, ``b = U Q θ^-1/2 y`` where
+iterates are the ones wanted: the minimum of the objective over the space, which is what early stopping regularises
+by. They come from the same run. With ``U'HU = T = Q diag(θ) Q'`` and β the length of the next step,
+``b = U Q θ^-1/2 y`` where
 
     (diag(θ) + β² hh' + αI) y = ‖t‖ θ^1/2 Q'e_1          h = θ^-1/2 Q'e_k
 
@@ -54,6 +55,15 @@ class _Lane:
             self._diagonal.append(a)
             self._off_diagonal.append(beta_next)
             self._ended = beta_next == 0
+
+    def extremes(self) -> tuple[float, float]:
+        """Return the smallest and the largest Ritz value: the spectrum reaches at least so far."""
+        if not self._diagonal:
+            return 0.0, 0.0
+        theta = scipy.linalg.eigvalsh_tridiagonal(
+            np.array(self._diagonal), np.array(self._off_diagonal[:-1]), check_finite=False
+        )
+        return float(theta[0]), float(theta[-1])
 
     def solve(self, alphas: Floats, steps: int) -> tuple[Floats, Floats]:
         """Return the weights of the basis vectors, (steps, alphas), and the relative residuals."""
@@ -116,6 +126,12 @@ class DualSurfaceRun:
             if on_step is not None:
                 on_step(self.surfaces)
         return True
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """How far the spectrum of ``FKF'`` reaches at least, both ways; negative directions take no part."""
+        found = [lane.extremes() for lane in self._lanes]
+        return min(low for low, _ in found), max(high for _, high in found)
 
     def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the dual coefficients of an alpha after some steps."""

@@ -22,9 +22,9 @@ from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["SampledSpectrum", "preconditioned_gradients"]
 
-# Rows of the sample. Measured on 30,000 rows, 300 and 1000 basis rows, one ranking to 3000 queries, alphas from 2^-10 to
-# 2^10: 1 and 2 rows a column run into the limit of iterations, 4 take about 20, 8 take 12 to 15, 16 take 8 to 10. The
-# sample's own cost passes what it saves between 4 (one alpha) and 16 (the grid).
+# Rows of the sample. Measured on 30,000 rows, 300 and 1000 basis rows, one ranking to 3000 queries, alphas from 2^-10
+# to 2^10: 1 and 2 rows a column run into the limit of iterations, 4 take about 20, 8 take 12 to 15, 16 take 8 to 10.
+# The sample's own cost passes what it saves between 4 (one alpha) and 16 (the grid).
 _ROWS_A_COLUMN = 8
 _LIMIT = 200  # iterations; a few tens are usual
 
