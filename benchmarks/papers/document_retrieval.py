@@ -41,7 +41,7 @@ DISAGREEMENT = {
     "RankBoost": 0.351,
 }
 TREC = (
-    "TREC2003 and TREC2004, the other columns and tables, cannot be had: LETOR 1.0 is no longer distributed."
+    "TREC2003 and TREC2004, the other columns and tables, cannot be had."
 )
 
 
