@@ -40,9 +40,7 @@ DISAGREEMENT = {
     "RankSVM": 0.336,
     "RankBoost": 0.351,
 }
-TREC = (
-    "TREC2003 and TREC2004, the other columns and tables, cannot be had: LETOR 1.0 is no longer distributed."
-)
+TREC = "TREC2003 and TREC2004, the other columns and tables, cannot be had."
 
 
 def _validated(fit, validation, metric):
