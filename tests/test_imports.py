@@ -23,7 +23,7 @@ def run(code):
     ).stdout.strip()
 
 
-@pytest.mark.parametrize("module", ["rankwise", "rankwise.displays"])
+@pytest.mark.parametrize("module", ["rankwise", "rankwise.displays", "rankwise.report", "rankwise.cli"])
 def test_importing_imports_no_optional_package(module):
     assert run(CODE.format(module=module, optional=OPTIONAL)) == ""
 

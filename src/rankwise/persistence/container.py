@@ -190,7 +190,7 @@ def _check_entries(entries: Any, room: int) -> dict[str, tuple[np.dtype[Any], tu
         if not isinstance(entry, dict):
             raise _damaged("its header lists something that is no array")
         name, kind, shape, order = (entry.get(key) for key in ("name", "dtype", "shape", "order"))
-        if not isinstance(name, str) or name in found or order not in {"C", "F"}:
+        if not isinstance(name, str) or name in found or order not in ("C", "F"):
             raise _damaged(f"its header describes array {name!r} wrongly")
         if not isinstance(kind, str) or not _TYPES.fullmatch(kind):
             raise _damaged(f"array {name!r} has type {kind!r}, which no model file holds")

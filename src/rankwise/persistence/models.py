@@ -110,7 +110,9 @@ def read_step(written: Any, reader: Reader) -> Any:
         setattr(step, name, value)
     _restore_requests(step, written.get("requests"))
     if written.get("output") is not None:
-        if written["output"] not in {"default", "pandas", "polars"} or not hasattr(step, "set_output"):
+        output = written["output"]
+        known_output = isinstance(output, str) and output in {"default", "pandas", "polars"}
+        if not known_output or not hasattr(step, "set_output"):
             raise wrong("an output container is unknown")
         step.set_output(transform=written["output"])
     _check_shapes(step)

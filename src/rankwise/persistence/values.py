@@ -190,7 +190,7 @@ class Reader:
         return self._arrays[name]
 
     def _float(self, text: Any, _: int) -> float:
-        if text not in {"nan", "inf", "-inf"}:
+        if not isinstance(text, str) or text not in {"nan", "inf", "-inf"}:
             raise wrong(f"a number is {text!r:.80}")
         return float(text)
 

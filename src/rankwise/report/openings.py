@@ -61,6 +61,8 @@ class OpenQuery:
     columns : (columns,) int64
         The columns that are told apart: those that vary most in the scores of these rows.
     rows : list of RankedRow
+    n_top : int
+        How many of the rows come from the top; the others stand further down, and should not.
     """
 
     name: str
@@ -69,6 +71,7 @@ class OpenQuery:
     size: int
     columns: npt.NDArray[np.int64]
     rows: list[RankedRow]
+    n_top: int
 
 
 def open_queries(
@@ -115,6 +118,7 @@ def open_queries(
                     )
                     for row, rank, part, value in zip(rows, ranks, parts, values, strict=True)
                 ],
+                min(_TOP, int(queries.sizes[code])),
             )
         )
     return opened

@@ -150,11 +150,10 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery]) -> str:
 def _open_query(query: OpenQuery, position: int) -> str:
     has_labels = any(row.label is not None for row in query.rows)
     has_parts = query.columns.size > 0
-    lines, last = "", 0
+    lines = ""
     for index, row in enumerate(query.rows):
-        if index and row.rank > query.rows[index - 1].rank + 1 and index > last:
+        if index == query.n_top:
             lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
-            last = len(query.rows)
         label = f'<td><span class="grade">{number(row.label)}</span></td>' if has_labels else ""
         buttons = (
             "".join(
