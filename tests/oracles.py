@@ -387,3 +387,16 @@ def momentum_iterates(H, b, learning_rate, momentum, steps):
         matrix = (1 + momentum) * np.eye(b.size) - (1 - momentum) * learning_rate * H
         iterates.append(matrix @ iterates[-1] - momentum * iterates[-2] + (1 - momentum) * learning_rate * b)
     return iterates[1:]
+
+
+# --- learning block by block (solvers/stochastic.py) -----------------------------------------------------------
+
+
+def block_least_squares(blocks, alpha):
+    """Each block (H_B, b_B) solved exactly beside the diagonal of all before it."""
+    n = blocks[0][0].shape[0]
+    w, past = np.zeros_like(blocks[0][1]), np.zeros((n, n))
+    for H, b in blocks:
+        w = w + np.linalg.solve(H + np.diag(np.diag(past)) + alpha * np.eye(n), b - H @ w)
+        past = past + H
+    return w

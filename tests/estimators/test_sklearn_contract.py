@@ -48,6 +48,8 @@ def expected_failures(estimator):
         RankRLS(solver="cg"),
         RankRLS(solver="eigen", ties="exclude"),
         RankRLS(query_weight="equal", cost="unit"),
+        RankRLS(solver="egdm"),
+        RankRLS(solver="stochastic"),
         RankRLSCV(),
         RankSVM(),
         RankSVM(solver="bundle"),

@@ -139,7 +139,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for name in attributes:
             self.__dict__.pop(name, None)
 
-    def _check_matrix(self, X: Any, y: Any = None, *, reset: bool) -> Any:
+    def _check_matrix(self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2) -> Any:
         if isinstance(X, scipy.sparse.linalg.LinearOperator):
             return self._check_operator(X, y, reset=reset)
         options: dict[str, Any] = {
@@ -153,7 +153,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 False  # known since it was written; looking again is a pass over the disk
             )
         if y is not None:
-            options.update(multi_output=True, y_numeric=True, ensure_min_samples=2)
+            options.update(multi_output=True, y_numeric=True, ensure_min_samples=min_rows)
         try:
             if y is None:
                 return validate_data(self, X, **options)

@@ -17,8 +17,9 @@ from rankwise.data.validation import check_choice, check_count, check_flag, chec
 from rankwise.design import Design
 from rankwise.estimators.folds import held_out_pairs
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
-from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
+from rankwise.estimators.reading import stop_reading
+from rankwise.estimators.streaming import StreamingRanker
 from rankwise.estimators.surface_search import EXACT, SurfaceSearch
 from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
@@ -34,6 +35,7 @@ from rankwise.solvers.choose import (
     matrix_bytes,
     require_diagonal,
 )
+from rankwise.solvers.momentum import MOMENTUM
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankRLS"]
@@ -41,7 +43,7 @@ __all__ = ["RankRLS"]
 _EARLY_STOPPED = 1000  # iterations; early stopping usually ends after some tens
 
 
-class RankRLS(PairwiseRanker, LinearRankRLS):
+class RankRLS(StreamingRanker, PairwiseRanker):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -60,19 +62,27 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
     cost : {"magnitude", "unit", "relative"}, default="magnitude"
         The wanted difference of a pair: the difference of its labels, 1, or the difference of its labels
         with the error measured relative to it (which needs ``ties="exclude"``).
-    solver : {"auto", "direct", "eigen", "cg"}, default="auto"
-        All give the same model. "direct" and "eigen" form a features × features matrix; "cg" does not.
+    solver : str, default="auto"
+        All give the same model. "direct" and "eigen" form a features × features matrix; "cg" (conjugate gradients)
+        does not. "stochastic" reads the data once in blocks and continues with "cg" from there: for data whose
+        reading is slow. "gdm" and "egdm" are gradient descent with momentum, with a given pace, and with one
+        estimated from the spectrum (by Lanczos; "egdm-power": as in the paper; "egdm-blocks": from one read).
     precondition : {None, "jacobi"}, default=None
         For "cg" only: helps where columns have very different scales, hurts on tf-idf text.
     tol : float, default=1e-5
         Iterative solvers stop at this relative residual of the normal equations.
     max_iter : int, default=None
         The most iterations; by default enough to converge.
+    learning_rate : float, default=None
+        η of "gdm"; by default the best that needs no knowledge of the spectrum.
+    momentum : float, default=0.9
+        μ of "gdm".
     scaling : float, default=0.0
         Penalise ``w'D^(2 scaling)w``, ``D = diag(X'LX)``, instead of ``w'w``: a prior that expects smaller
         coefficients of columns that vary much. 0 is off, 0.25 often helps on text.
     early_stopping : bool, default=False
-        Stop conjugate gradients when held-out rows are no longer ranked better, and keep the best iterate.
+        Stop conjugate gradients (or the reads of "stochastic") when held-out rows are no longer ranked better, and
+        keep the best iterate.
     patience : int, default=10
         How many iterations without improvement early stopping waits for.
     scoring : str or Metric, default="pairwise_error"
@@ -135,6 +145,8 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
         precondition: str | None = None,
         tol: float = 1e-5,
         max_iter: int | None = None,
+        learning_rate: float | None = None,
+        momentum: float = MOMENTUM,
         scaling: float = 0.0,
         early_stopping: bool = False,
         patience: int = 10,
@@ -151,6 +163,8 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
         self.precondition = precondition
         self.tol = tol
         self.max_iter = max_iter
+        self.learning_rate = learning_rate
+        self.momentum = momentum
         self.scaling = scaling
         self.early_stopping = early_stopping
         self.patience = patience
@@ -186,6 +200,7 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
         """
         self._check_parameters()
         self._check_watched(eval_set)
+        self._forget("_stream", "n_samples_seen_")
         data = self._training_data(X, y, qid, sample_weight, query_importance)
         if not self.early_stopping:
             self._learn(data.design, data.graphs())
@@ -193,6 +208,10 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
                 self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
             return self
         metric = get_metric(self.scoring)
+        if self.solver == "stochastic":
+            watching = None if eval_set is None else self._eval_set(data, eval_set, metric)
+            self._set(stop_reading(self, data, metric, watching))
+            return self
         if eval_set is not None:
             return self._stop_early(data, EvaluationJury(data, *self._eval_set(data, eval_set, metric)))
         share, seed = self.validation_fraction, self.random_state
@@ -244,6 +263,7 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
         True
         """
         self._check_watched(eval_set)
+        self._forget("_stream", "n_samples_seen_")
         if not self.early_stopping:
             return super().fit_pairs(X, pairs, magnitude, weight)
         self._check_parameters()
@@ -286,8 +306,14 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
         self.best_iteration_ = steps if data.several_outputs else int(steps[0])
         return self
 
-    def _solve(self, objective: SquaredObjective) -> Solution:
-        options = SolverOptions(tol=self.tol, max_iter=self.max_iter, precondition=self.precondition)
+    def _solve(self, objective: QuadraticObjective) -> Solution:
+        options = SolverOptions(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            precondition=self.precondition,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+        )
         scaled: QuadraticObjective = objective
         if self.scaling != 0:
             scaled = ScaledObjective(objective, prior_scale(objective, self.scaling))
@@ -315,7 +341,9 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
 
     def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
         n_features = design.shape[1]
-        needs_diagonal = self.precondition is not None or self.scaling != 0
+        needs_diagonal = (
+            self.precondition is not None or self.scaling != 0 or self.solver in {"gdm", "stochastic"}
+        )
         if needs_diagonal:
             require_diagonal(design)
         if self.solver == "auto":
@@ -342,7 +370,17 @@ class RankRLS(PairwiseRanker, LinearRankRLS):
             check_choice("precondition", self.precondition, ("jacobi",))
         check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
         check_number("scaling", self.scaling, minimum=-np.inf, remedy="use 0 (off) or 0.25")
-        if self.early_stopping and (self.precondition is not None or self.solver not in {"auto", "cg"}):
+        if self.learning_rate is not None:
+            check_number(
+                "learning_rate",
+                self.learning_rate,
+                minimum=np.nextafter(0, 1),
+                remedy="use None for the best",
+            )
+        if not isinstance(self.momentum, Real) or not 0 <= float(self.momentum) < 1:
+            raise InvalidInputError(f"momentum={self.momentum!r} is not at least 0 and below 1.", "use 0.9.")
+        watched = {"auto", "cg", "stochastic"}
+        if self.early_stopping and (self.precondition is not None or self.solver not in watched):
             raise InvalidInputError(
                 "early_stopping reads the iterates of plain conjugate gradients, but "
                 f"solver={self.solver!r} and precondition={self.precondition!r} ask for something else.",

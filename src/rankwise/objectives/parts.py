@@ -3,16 +3,16 @@
 One large ranking has no smaller queries, but where ties are compared too it can be cut between any two rows. With
 weights summing to ``N`` and ``n``, and means ``x̄`` of the rows so far and of the next ones,
 
-    scatter of all = scatter of the rows so far + scatter of the next ones + N n / (N + n) · δδ',   δ = x̄_next - x̄_so far
+    scatter of all = scatter of the rows so far + scatter of the next ones + N n / (N + n) · δδ'
 
-and likewise for the labels. So a block of rows is a query of its own plus one pair between two means, and the parts
+with ``δ`` the difference of the two means, and likewise for the labels. So a block of rows is a query of its own plus one pair between two means, and the parts
 add up to the whole exactly, in any order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
 from typing import Protocol
@@ -26,7 +26,16 @@ from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, SumOfQuadratics
 from rankwise.pairs.graph import Floats
 
-__all__ = ["BlockPart", "Part", "RunningMean", "part_rows", "parts_of", "query_parts", "row_parts"]
+__all__ = [
+    "BlockPart",
+    "Part",
+    "RunningMean",
+    "one_ranking",
+    "part_rows",
+    "parts_of",
+    "query_parts",
+    "row_parts",
+]
 
 _MOST_ROWS = 20_000
 _MOST_VALUES = 1 << 24  # stored values of a part: 64 to 128 MiB of them
@@ -190,13 +199,8 @@ def row_parts(
     for first in range(0, design.shape[0], n_rows):
         rows = slice(first, min(first + n_rows, design.shape[0]))
         block, z = design.rows(rows), labels[rows]
-        weight = np.ones(z.shape[0]) if row_weight is None else row_weight[rows]
-        total = float(weight.sum())
-        if total == 0:
-            continue  # nothing in here weighs anything
-        own = RunningMean(total, block.column_sums(weight) / total, weight @ z / total)
+        own, pairs = one_ranking(block, z, None if row_weight is None else row_weight[rows], factor)
         before, gap, label_gap = before.joined(own)
-        pairs = _one_query(z.shape[0], total, factor, None if row_weight is None else weight)
         pull = laplacian(pairs, np.ascontiguousarray(z - own.label), n_threads=block.n_threads)
         root = sqrt(factor)
         yield BlockPart(block, pairs, pull, (root * gap, root * label_gap)), before
@@ -231,15 +235,23 @@ def _rows(order: npt.NDArray[np.int64], first: int, last: int) -> slice | npt.ND
     return run
 
 
-def _one_query(n_rows: int, total: float, factor: float, row_weight: Floats | None) -> QueryBlocks:
+def one_ranking(
+    design: Design, labels: Floats, row_weight: Floats | None, factor: float = 1.0
+) -> tuple[RunningMean, QueryBlocks]:
+    """Return the means of some rows, and all pairs among them, of a weight that makes L a centering."""
+    n_rows = labels.shape[0]
+    weight = np.ones(n_rows) if row_weight is None else row_weight
+    total = float(weight.sum())
+    share = weight / total if total > 0 else weight
     whole = np.array([0, n_rows], dtype=np.int64)
     blocks = QueryBlocks(
         order=np.arange(n_rows, dtype=np.int64),
         query_start=whole,
         segment_start=whole,
         query_segment=np.array([0, 1], dtype=np.int64),
-        degree=np.array([factor]),
-        scale=np.array([factor / total]),
+        degree=np.array([factor if total > 0 else 0.0]),
+        scale=np.array([factor / total if total > 0 else 0.0]),
         coupling="all",
+        row_weight=row_weight,
     )
-    return blocks if row_weight is None else replace(blocks, row_weight=row_weight)
+    return RunningMean(total, design.column_sums(share), share @ labels), blocks

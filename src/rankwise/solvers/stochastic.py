@@ -5,16 +5,16 @@ asks for the step u that minimises
 
     loss of the block at w + u   +   u'(D + αI)u
 
-by a few iterations of conjugate gradients on the block, which is at hand. There is no step size to choose: the block's own
-curvature is exact, and the past's says how far to go. Blocks are whole queries, or rows of one ranking joined by their
-running means (`rankwise.objectives.parts`).
+by a few iterations of conjugate gradients on the block, which is at hand. There is no step size to choose: the block's
+own curvature is exact, and the past's says how far to go. Blocks are whole queries, or rows of one ranking joined by
+their running means (`rankwise.objectives.parts`).
 
-The choice was made by measurement (`benchmarks/bench_stochastic.py`): after one read of rows like RCV1 it was closer to the
-minimum than block dual coordinate ascent, which forgets the past but for αI, and than averaged stochastic gradients, for
-every alpha and every size of block that was tried; remembering the leading eigenvectors beside the diagonal gained nothing.
+The choice was made by measurement (`benchmarks/bench_stochastic.py`): after one read of rows like RCV1 it was closer to
+the minimum than block dual coordinate ascent, which forgets the past but for αI, and than averaged stochastic
+gradients; remembering the leading eigenvectors beside the diagonal gained nothing.
 
-One read does not reach a tight tolerance. `stochastic` continues with conjugate gradients from where the read has ended,
-which needed fewer reads than further reads of any of the methods above.
+One read does not reach a tight tolerance. `stochastic` continues with conjugate gradients from where the read has
+ended, which needed fewer reads than further reads of the methods above.
 """
 
 from __future__ import annotations
