@@ -91,6 +91,20 @@ def test_products_alone(storage):
     np.testing.assert_allclose(model.predict(storage(K)), exact.predict(K), atol=1e-7)
 
 
+def test_auto_keeps_components_whole():
+    X, pairs, magnitude, weight, block = data()
+    model = KernelRankRLSCV(gamma=0.3, alphas=ALPHAS, solver="cg", method="tikhonov", tol=1e-13)
+    model.fit_pairs(X, pairs, magnitude, weight)
+    assert model.cv_ == "5 folds of connected components"
+    again = KernelRankRLSCV(gamma=0.3, alphas=ALPHAS, cv=5).fit_pairs(
+        X, pairs, magnitude, weight, groups=block
+    )
+    np.testing.assert_allclose(model.cv_errors_, again.cv_errors_, atol=1e-12)
+    # All pairs connected: nothing but pairs can be folded.
+    chain = np.column_stack([np.arange(1, 42), np.arange(41)])
+    assert KernelRankRLSCV(alphas=ALPHAS).fit_pairs(X, chain).cv_ == "5 folds of pairs"
+
+
 @pytest.mark.parametrize("solver", ["eigen", "cg"])
 def test_an_evaluation_set_of_pairs(solver):
     X, pairs, magnitude, weight, _ = data()

@@ -210,8 +210,8 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         groups : array-like of shape (pairs,), optional
             What is held out together, such as queries or judges; anything hashable. Without it
             ``cv="leave-query-out"`` holds out each connected component of the rows, and "leave-pair-out" all
-            comparisons of each two rows. "auto" leaves out groups or components where there are several, else it
-            makes 5 folds of pairs.
+            comparisons of each two rows. "auto" leaves out groups or components where there are several, with
+            ``solver="cg"`` 5 folds of them, else it makes 5 folds of pairs.
         """
         metric, gammas = self._check_parameters()
         if self.nested:

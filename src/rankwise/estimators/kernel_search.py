@@ -153,7 +153,10 @@ class KernelSearch:
         words = ""
         if eval_set is None:
             self._require_folds()
-            left_out, words = folds_of_pairs(self.cv, data, groups, self.seed)
+            whole = self._is_auto and groups is None and data.graph.n_components > 1
+            together = groups_of_pairs("leave-query-out", data, None)[0] if whole else groups
+            left_out, words = folds_of_pairs(self.cv, data, together, self.seed)
+            words = words.replace("groups", "connected components") if whole else words
 
         def choose(problem: KernelProblem) -> KernelChoice:
             kernel = problem.products(data.design)
@@ -180,6 +183,10 @@ class KernelSearch:
             max_iter=self.max_iter,
         )
 
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.cv, str) and self.cv == "auto"
+
     def _require_folds(self) -> None:
         if isinstance(self.cv, str) and self.cv in EXACT_CV:
             raise InvalidInputError(
@@ -190,7 +197,7 @@ class KernelSearch:
     def _groups(self, data: PairData, groups: Any) -> tuple[npt.NDArray[np.int64], str]:
         """Number the groups of pairs that are held out in turn."""
         cv = self.cv
-        if isinstance(cv, str) and cv == "auto" and (groups is not None or data.graph.n_components > 1):
+        if self._is_auto and (groups is not None or data.graph.n_components > 1):
             cv = "leave-query-out"
         if isinstance(cv, str) and cv in EXACT_CV:
             return groups_of_pairs(cv, data, groups)
