@@ -48,6 +48,8 @@ def _documents():
 def _best(held_out, Y):
     """The alpha of each topic with the best AUC of the held-out scores, pooled over folds: (alphas, rows, topics)."""
     value = np.array([[auc(y, scores) for y, scores in zip(Y.T, one.T, strict=True)] for one in held_out])
+    # Where alpha is so large that 0 is within RankSVM's tolerance, the model ranks nothing: no candidate.
+    value[np.ptp(held_out, axis=1) == 0] = -np.inf
     return GRID[GRID.size - 1 - np.argmax(value[::-1], axis=0)]
 
 
