@@ -143,9 +143,10 @@ class CsrDesign:
 
     def rows(self, index: RowIndex) -> CsrDesign | OperatorDesign:
         """Return the design of a subset of rows; of a matrix on disk, many rows stay there."""
-        chosen = np.asarray(index)
-        rows = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        if self.window and int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
+        if not self.window:
+            return CsrDesign(self.matrix()[index], self.n_threads)
+        rows = np.arange(self.shape[0])[index]
+        if int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
             return OperatorDesign(self._selection(rows), self.n_threads)
         return CsrDesign(self._take(rows), self.n_threads)
 
