@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+FUZZ_CXX ?= clang++
 OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint bench test-long test-sanitize test-oldest clean always
+.PHONY: demo test lint bench test-long test-sanitize test-oldest fuzz clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -65,6 +66,22 @@ test-sanitize:
 		$(CXX) -std=c++17 -O1 -g -Wall -Wextra -Icpp -pthread -fsanitize=$$kind -fno-sanitize-recover=all \
 			$$source -o build/sanitize/kernel_test && build/sanitize/kernel_test || exit 1; \
 	done; done
+
+# Any bytes as text, and damaged stores, guided by coverage (needs clang with its sanitizers). What the text fuzzer finds
+# worth keeping is merged into the corpus that the tests read.
+FUZZ_SECONDS ?= 300
+CORPUS := tests/data/svmlight_corpus.txt
+fuzz: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[fuzz]"
+	mkdir -p build/fuzz/found build/fuzz/stores
+	$(FUZZ_CXX) -std=c++17 -O1 -g -Icpp -pthread -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		fuzz/svmlight.cpp -o build/fuzz/svmlight
+	$(BIN)/python fuzz/corpus.py unpack $(CORPUS) build/fuzz/found
+	cd build/fuzz && ./svmlight -max_total_time=$(FUZZ_SECONDS) -max_len=400 -dict=../../fuzz/svmlight.dictionary found
+	rm -rf build/fuzz/merged && mkdir build/fuzz/merged
+	cd build/fuzz && ./svmlight -merge=1 merged found
+	$(BIN)/python fuzz/corpus.py pack build/fuzz/merged $(CORPUS)
+	cd build/fuzz && ../../$(BIN)/python ../../fuzz/store.py stores -max_total_time=$(FUZZ_SECONDS)
 
 bench: $(VENV)/.bench
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

@@ -30,7 +30,7 @@ enum class Problem : int {
     none,
     label,           // not a number
     label_missing,   // NULL or NaN
-    qid_empty,
+    qid_empty,       // or with a NUL in it, which numpy would cut off
     qid_missing,     // earlier rows have one
     qid_unexpected,  // earlier rows have none
     entry,           // not column:value
@@ -155,8 +155,8 @@ private:
         const char* const id = p + 4;
         p = id;
         while (!ends_token(*p)) ++p;
-        if (p == id) return fail(Problem::qid_empty, id - 4);
         const auto length = static_cast<std::size_t>(p - id);
+        if (length == 0 || std::memchr(id, '\0', length)) return fail(Problem::qid_empty, id - 4);
         const std::size_t from = run_text_end.size() < 2 ? 0 : static_cast<std::size_t>(run_text_end.end()[-2]);
         if (run_start.empty() || run_text.size() - from != length || std::memcmp(run_text.data() + from, id, length) != 0) {
             run_start.push_back(rows);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise, permutations
@@ -313,9 +314,10 @@ def parse_svmlight(text, *, zero_based="auto", missing="error", dtype=np.float64
     """Read text that is well formed: rows as lists of (column, value), labels, ids as text or None."""
     rows, labels, ids = [], [], []
     for line in text.decode("utf-8", "surrogateescape").split("\n"):
-        label, *tokens = line.partition("#")[0].split() or [None]
-        if label is None:
+        words = [word for word in re.split(r"[ \t\r\v\f]", line.partition("#")[0]) if word]
+        if not words:
             continue
+        label, *tokens = words
         labels.append(float(label))
         ids.append(tokens.pop(0)[4:] if tokens and tokens[0].startswith("qid:") else None)
         row = []

@@ -108,4 +108,15 @@ Problem check(const std::string& text, const Format& format, std::size_t cut, in
     return Problem::none;
 }
 
+// The first four bytes are options, the rest is the text.
+inline void check_input(const unsigned char* data, std::size_t size) {
+    if (size < 4) return;
+    const std::string text(reinterpret_cast<const char*>(data) + 4, size - 4);
+    const Format format{data[0] & 1, (data[0] & 2) != 0, data[0] & 4 ? 100 : INT32_MAX - 1,
+                        static_cast<rankwise::text::Missing>(data[1] % 3)};
+    const std::size_t cut = data[2] * size / 256;
+    if (data[3] & 1) check<float>(text, format, cut, 1);
+    else check<double>(text, format, cut, 1);
+}
+
 }  // namespace checks

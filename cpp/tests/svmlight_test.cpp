@@ -1,5 +1,6 @@
 // Reading and writing text against strtod and itself, on valid and on damaged lines; meant to run under the sanitizers.
 #include <cmath>
+#include <fstream>
 #include <random>
 
 #include "svmlight_checks.hpp"
@@ -70,6 +71,16 @@ void damaged_files_are_survived(std::mt19937& random) {
     }
 }
 
+// What the fuzzer found worth keeping, where the tests run from the root of the project.
+void found_inputs_are_survived() {
+    std::ifstream lines("tests/data/svmlight_corpus.txt");
+    for (std::string line; std::getline(lines, line);) {
+        std::string input;
+        for (std::size_t i = 0; i + 1 < line.size(); i += 2) input += static_cast<char>(std::stoi(line.substr(i, 2), nullptr, 16));
+        checks::check_input(reinterpret_cast<const unsigned char*>(input.data()), input.size());
+    }
+}
+
 }  // namespace
 
 int main() {
@@ -77,5 +88,6 @@ int main() {
     numbers_are_those_of_the_library(random);
     whole_files_survive(random);
     damaged_files_are_survived(random);
+    found_inputs_are_survived();
     std::puts("svmlight text: fine");
 }

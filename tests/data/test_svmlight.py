@@ -204,7 +204,8 @@ def test_missing_values_are_an_error_unless_told_otherwise():
         (b"nan 1:2\n", "line 1, column 1: the label is missing: 'nan'"),
         (b"1e999 1:2\n", "line 1, column 1: the number is infinite: '1e999'"),
         (b"1,2 1:2\n", "line 1, column 1: the label is not a number: '1,2'"),
-        (b"1 qid: 1:2\n", "line 1, column 3: the query id is empty: 'qid:'"),
+        (b"1 qid: 1:2\n", "line 1, column 3: the query id is empty .*: 'qid:'"),
+        (b"1 qid:a\x00 1:2\n", r"line 1, column 3: the query id .* NUL .*: 'qid:a\\x00'"),
         (b"1 qid:1 1:2\n# c\n\n1 1:2\n", "line 4, column 1: this row has no query id, .* have: '1 1:2'"),
         (b"1 1:2\n1 qid:1 1:2\n", "line 2, column 1: this row has a query id, .* none: '1 qid:1 1:2'"),
         (b"1 1:2 qid:3\n", "line 1, column 7: this is not `column:value`: 'qid:3'"),
@@ -453,6 +454,25 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
     dump_svmlight(np.ones((1, 1)), [1], path)
     assert path.read_bytes() == b"1 1:1\n"
     assert [entry.name for entry in tmp_path.iterdir()] == ["data.txt"]
+
+
+CORPUS = Path(__file__).with_name("svmlight_corpus.txt").read_text(encoding="ascii").split()
+
+
+def test_inputs_that_a_fuzzer_found_are_read_as_the_line_by_line_parser_reads_them():
+    """The first four bytes are options of the compiled fuzz target; see `cpp/tests/svmlight_checks.hpp`."""
+    n_read = 0
+    for line in CORPUS:
+        text = bytes.fromhex(line)[4:]
+        try:
+            data = load(text, missing="nan")
+        except InvalidInputError:
+            continue
+        n_read += 1
+        assert_parsed(data, parse_svmlight(text, missing="nan"), np.float64)
+        options = {"missing": "nan", "n_features": data[0].shape[1] or None}
+        assert_same(load(dump(*data[:2], qid=data[2], missing="nan"), **options), data)
+    assert len(CORPUS) > n_read > 0
 
 
 # --- real data ----------------------------------------------------------------------------------------------

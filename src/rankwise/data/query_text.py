@@ -17,7 +17,7 @@ __all__ = ["QueryRuns", "decode_ids", "encode_any_ids", "encode_ids"]
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
 _MOST_DIGITS = 15  # that a double tells apart
-_NOT_IN_AN_ID = re.compile(r"[\s#\x00]")
+_NOT_IN_AN_ID = re.compile(r"[ \t\n\r\v\f#\x00]")
 _KINDS = {"i": "integers", "f": "real numbers", "U": "text"}
 
 

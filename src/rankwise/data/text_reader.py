@@ -34,7 +34,7 @@ PROBLEMS = (
     ("", ""),
     ("the label is not a number", "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`"),
     ("the label is missing", "drop rows without a label, or give them one"),
-    ("the query id is empty", "write an id without spaces after `qid:`"),
+    ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),
     ("this row has no query id, but earlier rows have", "write `qid:` after every label, or after none"),
     ("this row has a query id, but earlier rows have none", "write `qid:` after every label, or after none"),
     (

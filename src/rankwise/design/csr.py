@@ -143,14 +143,13 @@ class CsrDesign:
 
     def rows(self, index: RowIndex) -> CsrDesign | OperatorDesign:
         """Return the design of a subset of rows; of a matrix on disk, many rows stay there. A slice copies nothing."""
-        if isinstance(index, slice):
-            first, last, step = index.indices(self.shape[0])
-            if step == 1:
-                return CsrDesign(self._run(first, max(first, last)), self.n_threads)
-            index = np.arange(first, last, step)
-        chosen: npt.NDArray[Any] = np.asarray(index)
-        rows: npt.NDArray[np.int64] = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        if self.window and int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
+        if isinstance(index, slice) and index.step in {None, 1}:
+            first, last, _ = index.indices(self.shape[0])
+            return CsrDesign(self._run(first, max(first, last)), self.n_threads)
+        if not self.window:
+            return CsrDesign(self.matrix()[index], self.n_threads)
+        rows = np.arange(self.shape[0])[index]
+        if int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
             return OperatorDesign(self._selection(rows), self.n_threads)
         return CsrDesign(self._take(rows), self.n_threads)
 
@@ -168,8 +167,6 @@ class CsrDesign:
 
     def _take(self, rows: npt.NDArray[np.int64]) -> Any:
         """Return some rows as a SciPy matrix in memory."""
-        if not self.window:
-            return self.matrix()[rows]
         # SciPy would first bring all column numbers to the type of the row pointers.
         return sp.csr_matrix(gather_rows(self.arrays, rows), shape=(rows.size, self.shape[1]))
 
