@@ -167,6 +167,8 @@ class CsrDesign:
 
     def _take(self, rows: npt.NDArray[np.int64]) -> Any:
         """Return some rows as a SciPy matrix in memory."""
+        if not self.window:
+            return self.matrix()[rows]
         # SciPy would first bring all column numbers to the type of the row pointers.
         return sp.csr_matrix(gather_rows(self.arrays, rows), shape=(rows.size, self.shape[1]))
 
