@@ -162,7 +162,9 @@ def _convert(parser: argparse.ArgumentParser) -> None:
         help="its ending says what to write; - is text on standard output",
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace what is already there")
-    parser.add_argument("--regroup", action="store_true", help="stores: bring rows of a query together that do not stand so")
+    parser.add_argument(
+        "--regroup", action="store_true", help="stores: bring rows of a query together that do not stand so"
+    )
     _reading(parser)
 
 

@@ -63,7 +63,11 @@ def rows_of(
         blocks = _Blocks(source.blocks(block_bytes), n_features or source.header.columns, "nan")
         return iter(blocks), blocks.width
     paths = [source] if isinstance(source, (str, os.PathLike)) else source
-    is_paths = isinstance(paths, (list, tuple)) and bool(paths) and all(isinstance(p, (str, os.PathLike)) for p in paths)
+    is_paths = (
+        isinstance(paths, (list, tuple))
+        and bool(paths)
+        and all(isinstance(p, (str, os.PathLike)) for p in paths)
+    )
     if is_paths and any(os.fspath(p).endswith((".parquet", ".pq")) for p in paths):
         blocks = _Blocks(iter_parquet(paths, block_bytes=block_bytes), n_features, missing)
         return iter(blocks), blocks.width
