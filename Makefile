@@ -67,13 +67,13 @@ test-sanitize:
 			$$source -o build/sanitize/kernel_test && build/sanitize/kernel_test || exit 1; \
 	done; done
 
-# Any bytes as text, and damaged stores, guided by coverage (needs clang with its sanitizers). What the text fuzzer finds
+# Any bytes as text, and damaged stores and model files, guided by coverage (needs clang with its sanitizers). What the text fuzzer finds
 # worth keeping is merged into the corpus that the tests read.
 FUZZ_SECONDS ?= 300
 CORPUS := tests/data/svmlight_corpus.txt
 fuzz: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[fuzz]"
-	mkdir -p build/fuzz/found build/fuzz/stores
+	mkdir -p build/fuzz/found build/fuzz/stores build/fuzz/models
 	$(FUZZ_CXX) -std=c++17 -O1 -g -Icpp -pthread -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 		fuzz/svmlight.cpp -o build/fuzz/svmlight
 	$(BIN)/python fuzz/corpus.py unpack $(CORPUS) build/fuzz/found
@@ -82,6 +82,8 @@ fuzz: $(VENV)/.installed
 	cd build/fuzz && ./svmlight -merge=1 merged found
 	$(BIN)/python fuzz/corpus.py pack build/fuzz/merged $(CORPUS)
 	cd build/fuzz && ../../$(BIN)/python ../../fuzz/store.py stores -max_total_time=$(FUZZ_SECONDS)
+	cd build/fuzz && ../../$(BIN)/python ../../fuzz/model_files.py models ../../tests/persistence/corpus \
+		-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048
 
 bench: $(VENV)/.bench
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

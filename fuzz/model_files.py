@@ -1,7 +1,7 @@
 """Coverage-guided fuzzing of `rankwise.load`: nothing but a model or a ModelFileError may come out of any bytes.
 
     pip install 'rankwise[fuzz]'
-    python tests/fuzz/fuzz_model_files.py build/fuzz tests/persistence/corpus -runs=1000000 -rss_limit_mb=2048
+    python fuzz/model_files.py build/fuzz/models tests/persistence/corpus -runs=1000000 -rss_limit_mb=2048
 
 An input is a model file without its checksum, which is put right before loading: else nothing would come past it. What
 loads is also asked to predict, so that parts that do not fit together are seen by the compiled code. Three times in
