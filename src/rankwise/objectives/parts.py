@@ -5,8 +5,8 @@ weights summing to ``N`` and ``n``, and means ``x̄`` of the rows so far and of 
 
     scatter of all = scatter of the rows so far + scatter of the next ones + N n / (N + n) · δδ'
 
-with ``δ`` the difference of the two means, and likewise for the labels. So a block of rows is a query of its own plus one pair between two means, and the parts
-add up to the whole exactly, in any order.
+with ``δ`` the difference of the two means, and likewise for the labels. So a block of rows is a query of its own plus
+one pair between two means, and the parts add up to the whole exactly, in any order.
 """
 
 from __future__ import annotations
