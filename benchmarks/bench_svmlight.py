@@ -4,8 +4,8 @@
 Makes a file of about 400 MB (46 columns, six decimals, queries of 100 rows, a comment a line), reads it with everybody
 in every round and compares the arrays. scikit-learn reads it without query ids, for with them it is quadratic
 in the rows; ours always reads them. xgboost and fastrank read into containers of their own, so that only their time
-can be compared: theirs is given for each processor second. Peak memory is that of a process of its own, beyond what it takes before.
-
+can be compared: theirs is given for each processor second. Peak memory is that of a process of its own, beyond what
+it takes before.
     python benchmarks/bench_svmlight.py [--megabytes 400] [--rounds 3] [--no-peers]
 """
 
