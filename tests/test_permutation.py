@@ -14,7 +14,7 @@ ALPHAS = [0.1, 1.0, 10.0]
 @pytest.mark.parametrize("settings", [{}, {"ties": "exclude"}])
 def test_extra_outputs_are_separate_fits(settings):
     problem = make_problem(0)
-    estimator = KernelRankRLSCV(alphas=ALPHAS, gammas=[0.1, 1.0], **settings)
+    estimator = KernelRankRLSCV(alphas=ALPHAS, gamma=[0.1, 1.0], **settings)
     result = permutation_test(estimator, problem.X, problem.y, problem.qid, n_permutations=6)
     assert result.statistic == estimator.fit(problem.X, problem.y, problem.qid).best_score_
     rng = np.random.default_rng(0)

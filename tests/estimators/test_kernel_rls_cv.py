@@ -119,7 +119,7 @@ def test_several_outputs_choose_their_own_alpha():
 def test_gamma_is_searched_around_the_decomposition():
     X, y, qid = data(4)
     gammas = [0.01, 0.5, 20.0]
-    model = KernelRankRLSCV(alphas=ALPHAS, gammas=gammas).fit(X, y, qid)
+    model = KernelRankRLSCV(alphas=ALPHAS, gamma=gammas).fit(X, y, qid)
     singles = [KernelRankRLSCV(alphas=ALPHAS, gamma=g).fit(X, y, qid) for g in gammas]
     np.testing.assert_allclose(model.cv_errors_, [s.cv_errors_ for s in singles])
     best = singles[int(np.argmin([s.best_score_ for s in singles]))]
@@ -133,7 +133,7 @@ def test_nested_is_not_flattered():
     nested, chosen = [], []
     for seed in range(5):
         y = np.random.default_rng(seed).normal(size=90)  # nothing to learn: the truth is 0.5
-        model = KernelRankRLSCV(nested=3, gammas=[0.1, 1.0, 10.0]).fit(X, y, qid)
+        model = KernelRankRLSCV(nested=3, gamma=[0.1, 1.0, 10.0]).fit(X, y, qid)
         nested.append(model.nested_score_)
         chosen.append(model.best_score_)
     assert np.mean(chosen) < 0.49 < np.mean(nested)
@@ -180,12 +180,12 @@ def test_pooled_auc_of_refits(settings, weighted):
 def test_nested_is_the_procedure_on_outer_folds(with_qid):
     X, y, qid = data(8)
     qid = qid if with_qid else None
-    model = KernelRankRLSCV(alphas=ALPHAS, gammas=[0.1, 1.0], nested=True, cv=3).fit(X, y, qid)
+    model = KernelRankRLSCV(alphas=ALPHAS, gamma=[0.1, 1.0], nested=True, cv=3).fit(X, y, qid)
     fold = deal_folds(as_design(X), y, check_qid(qid, 60), 5, 1)
     scores = np.empty(60)
     for k in range(5):
         test = fold == k
-        one = KernelRankRLSCV(alphas=ALPHAS, gammas=[0.1, 1.0], cv=3)
+        one = KernelRankRLSCV(alphas=ALPHAS, gamma=[0.1, 1.0], cv=3)
         one.fit(X[~test], y[~test], None if qid is None else qid[~test])
         scores[test] = one.predict(X[test])
     assert model.nested_score_ == pytest.approx(pairwise_error(y, scores, fold if qid is None else qid))
@@ -217,8 +217,8 @@ def test_rows_that_weigh_nothing_do_not_judge():
         ({"cv": "leave-one-out"}, False, 20, "did you mean"),
         ({"cv": 1}, False, 20, "nothing to train on"),
         ({"cv": 21}, False, 20, "cv=21 is more than the 20 rows"),
-        ({"gammas": []}, False, 20, "gammas is empty"),
-        ({"gammas": [1.0, -1.0]}, False, 20, "gamma=-1.0"),
+        ({"gamma": []}, False, 20, "gamma is an empty list"),
+        ({"gamma": [1.0, -1.0]}, False, 20, "gamma=-1.0"),
         ({"alphas": [-1.0]}, False, 20, "not negative"),
         ({"nested": 0}, False, 20, "nested=0"),
         ({"cv": 4, "basis": 5, "ties": "exclude"}, False, 20, "no closed form"),
@@ -233,5 +233,5 @@ def test_bad_input(options, with_qid, rows, message):
 def test_the_choice_helps():
     X, y, qid = data(7, rows=200, queries=20)
     train = qid % 2 == 0
-    model = KernelRankRLSCV(gammas=[0.01, 0.1, 1.0]).fit(X[train], y[train], qid[train])
+    model = KernelRankRLSCV(gamma=[0.01, 0.1, 1.0]).fit(X[train], y[train], qid[train])
     assert pairwise_error(y[~train], model.predict(X[~train]), qid[~train]) < 0.35

@@ -89,7 +89,7 @@ MODELS = {
     "kernel-params": KernelRankRLS("laplacian", kernel_params={"gamma": 0.25}, basis=np.array([3, 1, 60])),
     "kernel-fortran": (KernelRankRLS(gamma=0.1), np.asfortranarray),
     "kernel-strided": (KernelRankRLS(gamma=0.1), lambda X: np.repeat(np.repeat(X, 2, 1), 2, 0)[::2, ::2]),
-    "kernel-cv": KernelRankRLSCV(gammas=(0.1, 1.0), cv=GroupKFold(4)),
+    "kernel-cv": KernelRankRLSCV(gamma=(0.1, 1.0), cv=GroupKFold(4)),
     "svm": RankSVM(),
     "svm-squared": RankSVM(loss="squared_hinge", query_weight="pairs"),
     "svm-cv": RankSVMCV(alphas=[1e-1, 1e-3], cv=3),

@@ -60,7 +60,7 @@ MODELS = [
     RankSVM(),
     RankSVMCV(),
     KernelRankRLS("rbf", gamma=0.1),
-    KernelRankRLSCV("rbf", gammas=[0.1, 1.0]),
+    KernelRankRLSCV("rbf", gamma=[0.1, 1.0]),
 ]
 
 

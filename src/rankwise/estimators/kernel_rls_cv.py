@@ -41,8 +41,8 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         As in `KernelRankRLS`.
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
         The grid.
-    gammas : array-like, default=None
-        Values of gamma to try; None means `gamma` alone.
+    gamma : "scale", "auto", float, or a list of those, default="scale"
+        As in `KernelRankRLS`; from a list the best is chosen.
     cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
         An integer makes so many folds of whole queries, or of the rows of one ranking. Leave-pair-out judges each
         pair of rows of one global ranking by the model that saw neither. "auto" leaves out queries where
@@ -55,7 +55,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         scores are shifted so that a fold's training rows score on average what their labels are.
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`; leave-pair-out takes those that count pairs.
-    gamma, degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
+    degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
         As in `KernelRankRLS`. Leave-pair-out takes one decomposition with ``ties="include"``, ``cost="magnitude"`` and
         a `query_weight` of "size" or "pairs"; otherwise one for each pair of levels, of which there may be 8.
     solver : {"auto", "eigen", "cg"}, default="auto"
@@ -75,7 +75,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     gamma_ : float
         One for all outputs.
     alphas_ : ndarray of shape (alphas,)
-    cv_errors_ : ndarray of shape (alphas,) or (alphas, outputs); a first axis of gammas where `gammas` is given
+    cv_errors_ : ndarray of shape (alphas,) or (alphas, outputs); a first axis where `gamma` is a list
         The held-out value of `scoring`.
     best_score_ : float, or ndarray of shape (outputs,)
         That of the choice. It is optimistic: the choice was made on the same rows.
@@ -96,7 +96,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(120, 1))
     >>> y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=120)
-    >>> model = KernelRankRLSCV(gammas=[0.1, 1.0]).fit(X, y, qid=np.arange(120) // 10)
+    >>> model = KernelRankRLSCV(gamma=[0.1, 1.0]).fit(X, y, qid=np.arange(120) // 10)
     >>> model.cv_
     'leave-query-out over 12 queries'
     >>> model.cv_errors_.shape, bool(model.best_score_ < 0.15)
@@ -108,7 +108,6 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         kernel: str | Callable[..., Any] = "rbf",
         *,
         alphas: Any = _GRID,
-        gammas: Any = None,
         cv: Any = "auto",
         nested: Any = False,
         averaging: str = "folds",
@@ -133,7 +132,6 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     ) -> None:
         self.kernel = kernel
         self.alphas = alphas
-        self.gammas = gammas
         self.cv = cv
         self.nested = nested
         self.averaging = averaging
@@ -279,7 +277,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
             if error < best or not tables[1:]:
                 best, chosen, kept = error, gamma, choice
         self._problem(design, row_weight, chosen)  # sets the attributes of the chosen kernel again
-        table = np.array(tables) if self.gammas is not None else tables[0]
+        table = tables[0] if _is_one(self.gamma) else np.array(tables)
         alphas = self.alphas_[np.minimum(kept.positions, self.alphas_.size - 1)]
         self.cv_errors_ = table if several else table[..., 0]
         self.alpha_ = alphas if several else float(alphas[0])
@@ -290,7 +288,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
 
     def _taker(self, data: TrainingData) -> Callable[[Any, Any], Any]:
         """Return what gives X of some rows to a model of others."""
-        X = self._problem(data.design, data.row_weight, getattr(self, "gamma_", self.gamma)).X
+        X = self._problem(data.design, data.row_weight, getattr(self, "gamma_", "scale")).X
         if self.kernel_.is_precomputed:
             return lambda rows, train: X[np.ix_(rows, train)]
         return lambda rows, _: X[rows]
@@ -306,9 +304,13 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         for name in ("patience", "judge_rows"):
             check_count(name, getattr(self, name), optional=False)
         self.alphas_ = check_alphas(self.alphas)
-        gammas = (
-            [self.gamma] if self.gammas is None else list(np.atleast_1d(np.asarray(self.gammas)).tolist())
-        )
+        gammas = [self.gamma] if _is_one(self.gamma) else list(self.gamma)
         if not gammas:
-            raise InvalidInputError("gammas is empty.", "use None, or a list such as [0.01, 0.1, 1].")
+            raise InvalidInputError(
+                "gamma is an empty list.", "use 'scale', or a list such as [0.01, 0.1, 1]."
+            )
         return get_metric(self.scoring), gammas
+
+
+def _is_one(gamma: Any) -> bool:
+    return isinstance(gamma, str) or np.ndim(gamma) == 0
