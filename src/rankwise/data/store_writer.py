@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
-from rankwise.data.files import replacing
 from rankwise.data.query_text import decode_ids
 from rankwise.data.store import open_store
 from rankwise.data.store_format import FILES, HEADER, Header, Segment
@@ -20,6 +19,7 @@ from rankwise.data.store_sources import Rows, rows_of
 from rankwise.data.text_reader import Missing, ZeroBased
 from rankwise.data.validation import check_count
 from rankwise.exceptions import InvalidInputError
+from rankwise.replacing import replacing_path
 
 __all__ = ["write_store"]
 
@@ -91,7 +91,7 @@ def write_store(
         block_bytes=block_bytes,
         n_threads=n_threads,
     )
-    with replacing(target) as folder:
+    with replacing_path(target) as folder:
         if regroup:
             with StoreWriter(folder.with_name("ungrouped"), dtype, keep_runs=True) as unsorted:
                 for block in rows:

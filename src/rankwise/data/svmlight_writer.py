@@ -18,10 +18,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.data.files import replacing
 from rankwise.data.query_text import encode_ids
 from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError, MissingPackageError
+from rankwise.replacing import replacing_path
 from rankwise.threads import default_threads
 
 __all__ = ["TextWriter", "dump_svmlight", "open_text"]
@@ -157,7 +157,7 @@ def open_text(path: Any) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
     else:
         target = Path(os.fsdecode(path))
-        with replacing(target) as unfinished, _compressed(unfinished, target.suffix) as stream:
+        with replacing_path(target) as unfinished, _compressed(unfinished, target.suffix) as stream:
             yield stream
 
 
