@@ -22,6 +22,7 @@ from rankwise.progress import ProgressLine
 
 __all__ = [
     "Rows",
+    "column_name",
     "kind_of",
     "pays_as_array",
     "read_rows",
@@ -48,8 +49,8 @@ class Rows:
     y : (rows,) float64 or None
         None where there are preferences, or a table has no labels.
     qid : (rows,) ids or None
-    names : list of str
-        A name a column.
+    names : list of str or None
+        A name a column, where the data have names: text and stores only number their columns, perhaps billions.
     first_column : int or None
         For text: what its first column is called, 0 or 1.
     pairs : (pairs, 2) int64 or None
@@ -60,7 +61,7 @@ class Rows:
     X: Any
     y: npt.NDArray[np.float64] | None
     qid: npt.NDArray[Any] | None
-    names: list[str]
+    names: list[str] | None
     first_column: int | None = None
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
@@ -71,6 +72,12 @@ class Rows:
         """The rows grouped by query."""
         return check_qid(self.qid, int(self.X.shape[0]))
 
+    def column_names(self) -> list[str]:
+        """Return a name for every column, made from its number where the data have none."""
+        if self.names is not None:
+            return self.names
+        return [column_name(number, self.first_column) for number in range(self.X.shape[1])]
+
     def describe(self) -> str:
         """Say how much was read, in a line."""
         words = [f"{self.X.shape[0]:,} rows", f"{self.X.shape[1]:,} columns"]
@@ -80,6 +87,11 @@ class Rows:
         elif self.qid is not None:
             words.insert(1, f"{len(self.queries):,} queries")
         return f"{self.source}: {', '.join(words)}"
+
+
+def column_name(position: int, first_column: int | None) -> str:
+    """Name a column of data that only number them."""
+    return f"feature {position + (first_column or 0)}"
 
 
 def kind_of(path: str, given: str = "auto") -> str:
@@ -142,8 +154,7 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     block = reader.take()
     qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
     X = block.matrix(reader.n_columns)
-    names = [f"feature {number + reader.base}" for number in range(X.shape[1])]
-    return Rows(source, X, block.labels, qid, names, reader.base)
+    return Rows(source, X, block.labels, qid, None, reader.base)
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
@@ -200,7 +211,7 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
     X: Any = store.X
     if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
         X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-    return Rows(source, X, store.y, store.qid, [f"feature {number + 1}" for number in range(X.shape[1])], 1)
+    return Rows(source, X, store.y, store.qid, None, 1)
 
 
 def pays_as_array(X: Any) -> bool:
@@ -219,10 +230,8 @@ def stored(rows: Rows, *, is_dense: bool) -> Rows:
 
 def widen(rows: Rows, width: int) -> Rows:
     """Add columns of zeros to text, which does not write them."""
-    given, first = int(rows.X.shape[1]), rows.first_column or 0
-    if given == width:
+    if rows.X.shape[1] == width:
         return rows
     narrow = rows.X if scipy.sparse.issparse(rows.X) else scipy.sparse.csr_matrix(rows.X)
     X = scipy.sparse.csr_matrix((narrow.data, narrow.indices, narrow.indptr), shape=(narrow.shape[0], width))
-    names = [*rows.names, *(f"feature {number + first}" for number in range(given, width))]
-    return replace(rows, X=X, names=names)
+    return replace(rows, X=X)

@@ -40,7 +40,7 @@ class SavedModel:
     def names(self, rows: Rows) -> list[str]:
         """Return the names of the columns, as training had them or as the data have them."""
         own = self.notes.get("feature_names")
-        return [str(name) for name in own] if own else rows.names
+        return [str(name) for name in own] if own else rows.column_names()
 
 
 def read_model(path: str) -> SavedModel:
@@ -67,11 +67,11 @@ def fit_columns(rows: Rows, saved: SavedModel) -> Rows:
 def _in_order(rows: Rows, saved: SavedModel) -> Rows:
     wanted, given = saved.n_columns, int(rows.X.shape[1])
     names = saved.notes.get("feature_names")
-    if names and rows.first_column is None and set(names) <= set(rows.names):
-        order = [rows.names.index(name) for name in names]
-        return replace(rows, X=rows.X[:, order], names=list(names))
-    if names and rows.first_column is None:
-        missing = [name for name in names if name not in set(rows.names)]
+    if names and rows.names is not None:
+        place = {name: position for position, name in enumerate(rows.names)}
+        missing = [name for name in names if name not in place]
+        if not missing:
+            return replace(rows, X=rows.X[:, [place[name] for name in names]], names=list(names))
         raise InvalidInputError(
             f"{rows.source} lacks {len(missing)} of the model's {wanted} columns, such as {missing[0]!r}.",
             "predict on tables that have the columns of the training table, under the same names.",

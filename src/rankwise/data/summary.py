@@ -72,7 +72,7 @@ def summarise(X: Any, labels: npt.NDArray[np.float64] | None, queries: Queries |
     low, high, filled, missing = _columns(X)
     # A column that is 0 in some rows and something else in others varies: its range then holds 0 and more.
     constant = int(((low == high) & (low != 0)).sum())
-    empty = int(((low == 0) & (high == 0)).sum())
+    empty = int(((low == 0) & (high == 0)).sum()) + n_columns - low.size
     pairs, unordered = (0, 0) if labels is None else _ordered_pairs(labels, queries)
     sizes = queries.sizes
     summary = DataSummary(
@@ -101,11 +101,19 @@ def is_graded(labels: npt.NDArray[np.float64]) -> bool:
 
 
 def _columns(X: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float, int]:
-    """Return each column's smallest and largest value, the share of filled cells, and the number of NaN."""
+    """Return each column's smallest and largest value, the share of filled cells, and the number of NaN.
+
+    Of a sparse matrix with more columns than entries, only the columns that occur are told.
+    """
     n_cells = max(1, int(X.shape[0]) * int(X.shape[1]))
     if scipy.sparse.issparse(X):
         missing = int(np.isnan(X.data).sum())
         filled = int(np.count_nonzero(X.data)) / n_cells
+        if X.shape[1] > X.nnz:  # numbers that are hashes reach billions: nothing may be made for each of them
+            occurring, position = np.unique(X.indices, return_inverse=True)
+            X = scipy.sparse.csr_matrix(
+                (X.data, position.ravel(), X.indptr), shape=(X.shape[0], occurring.size)
+            )
         low, high = (getattr(X, f"nan{side}")(axis=0).toarray().ravel() for side in ("min", "max"))
         return low, high, filled, missing
     is_missing = np.isnan(X)

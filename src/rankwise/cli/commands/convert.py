@@ -65,7 +65,7 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
 
         is_flat = options.output.endswith(".csv")  # which has no lists, so no sparse rows
         X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat else rows.X
-        names, label, qid = rows.names, options.label, options.qid
+        names, label, qid = rows.column_names(), options.label, options.qid
         save_table(options.output, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
     elif target == "store":
         block = (rows.X, rows.y) if rows.qid is None else (rows.X, rows.y, rows.qid)

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import rankwise
+from rankwise.cli.inputs import column_name
 from rankwise.cli.models import read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.exceptions import InvalidInputError
@@ -29,7 +30,7 @@ def run(options: argparse.Namespace) -> int:
         )
     weights, intercept = fold(view)
     first = saved.notes.get("first_column")
-    names = saved.notes.get("feature_names") or [f"feature {j + (first or 0)}" for j in range(weights.size)]
+    names = saved.notes.get("feature_names") or [column_name(j, first) for j in range(weights.size)]
     document: dict[str, Any] = {
         "format": "rankwise linear weights",
         "rankwise": rankwise.__version__,

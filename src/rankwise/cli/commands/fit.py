@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
         "command": options.line,
         "train": train.describe(),
         "valid": None if valid is None else valid.describe(),
-        "feature_names": train.names if train.first_column is None else None,
+        "feature_names": train.names,
         "first_column": train.first_column,
         "is_dense": not scipy.sparse.issparse(train.X),
         **choice_json(choice),

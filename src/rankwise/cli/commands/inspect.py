@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.inputs import read_rows
+from rankwise.cli.inputs import column_name, read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, write
 from rankwise.data.summary import DataSummary, summarise
 
@@ -104,10 +104,9 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
         {key: saved.notes[key] for key in ("train", "valid", "metric", "command") if saved.notes.get(key)}
     )
     weights = view.weights
-    names = saved.notes.get("feature_names") or [
-        f"feature {j + (saved.notes.get('first_column') or 0)}" for j in range(saved.n_columns)
-    ]
     largest = [] if weights is None else np.argsort(-np.abs(weights), kind="stable")[:10].tolist()
+    own, first = saved.notes.get("feature_names"), saved.notes.get("first_column")
+    names = {j: own[j] if own else column_name(j, first) for j in largest}
     if as_json:
         print_json(
             {
