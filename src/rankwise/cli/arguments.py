@@ -25,6 +25,21 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         "--features", metavar="A,B,...", help="tables: the columns to learn from; by default all numbers"
     )
     group.add_argument(
+        "--embedding",
+        metavar="A,B,...",
+        help="tables: columns whose entries are lists of numbers; alone, or beside --features",
+    )
+    group.add_argument(
+        "--zero-based", choices=("auto", "yes", "no"), default="auto",
+        help="text: whether columns count from 0 or from 1; by default as the model's did, or from 0 if there is a 0",
+    )  # fmt: skip
+    group.add_argument(
+        "--columns",
+        type=_positive,
+        metavar="N",
+        help="text: how many columns there are, where the last may not occur; by default as many as occur",
+    )
+    group.add_argument(
         "--missing", choices=("error", "nan", "zero"), default="error",
         help="what NULL and NaN mean: an error, missing, or 0",
     )  # fmt: skip

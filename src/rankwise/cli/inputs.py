@@ -27,6 +27,7 @@ __all__ = [
     "pays_as_array",
     "read_rows",
     "stored",
+    "text_base",
     "widen",
 ]
 
@@ -72,6 +73,13 @@ class Rows:
         """The rows grouped by query."""
         return check_qid(self.qid, int(self.X.shape[0]))
 
+    @property
+    def counts_from(self) -> int | None:
+        """What the first column is called, 0 or 1; a table that was converted from text says so by its names."""
+        if self.first_column is None and self.names:
+            return {column_name(0, 0): 0, column_name(0, 1): 1}.get(self.names[0])
+        return self.first_column
+
     def column_names(self) -> list[str]:
         """Return a name for every column, made from its number where the data have none."""
         if self.names is not None:
@@ -104,6 +112,11 @@ def kind_of(path: str, given: str = "auto") -> str:
     if name.endswith(_TABLES):
         return "table"
     return "store" if path != "-" and (Path(path).is_dir() or name.endswith(".store")) else "text"
+
+
+def text_base(options: argparse.Namespace) -> ZeroBased:
+    """Return what ``--zero-based`` says, as the reader of text takes it."""
+    return {"auto": "auto", "yes": True, "no": False}[options.zero_based]  # type: ignore[return-value]
 
 
 def read_rows(
@@ -139,9 +152,12 @@ def read_rows(
 
 
 def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
-    base: ZeroBased = "auto" if first_column is None else first_column == 0
+    base = text_base(options)
+    if base == "auto" and first_column is not None:
+        base = first_column == 0
     reader = TextReader(
         paths if len(paths) > 1 else paths[0],
+        n_features=options.columns,
         zero_based=base,
         missing=options.missing,
         n_threads=options.threads,
@@ -166,9 +182,10 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
     label = options.label if needs_labels or options.label in columns else None
     # A table without the usual column of ids is one ranking; a column that was asked for must be there.
     qid = options.qid if options.qid in columns or options.qid != "qid" else None
-    features = None if options.features is None else [name.strip() for name in options.features.split(",")]
+    features = None if options.features is None else _listed(options.features)
     missing = "error" if options.missing == "error" else "nan"
-    table = load_table(place, label=label, qid=qid, features=features, missing=missing)
+    embedding = None if options.embedding is None else _listed(options.embedding)
+    table = load_table(place, label=label, qid=qid, features=features, embedding=embedding, missing=missing)
     X = (
         np.nan_to_num(table.X, nan=0.0)
         if options.missing == "zero" and not scipy.sparse.issparse(table.X)
@@ -177,15 +194,20 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
     return Rows(source, X, table.y, table.qid, table.feature_names)
 
 
+def _listed(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",")]
+
+
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
     from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415 - needs an optional package
 
-    features = None if options.features is None else [name.strip() for name in options.features.split(",")]
+    features = None if options.features is None else _listed(options.features)
     found = load_preferences(
         paths if len(paths) > 1 else paths[0],
         options.items,
         item_id=options.item_id,
         features=features,
+        embedding=None if options.embedding is None else _listed(options.embedding),
         missing="error" if options.missing == "error" else "nan",
     )
     return Rows(
@@ -211,7 +233,7 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
     X: Any = store.X
     if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
         X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-    return Rows(source, X, store.y, store.qid, None, 1)
+    return Rows(source, X, store.y, store.qid, None, store.header.first_column)
 
 
 def pays_as_array(X: Any) -> bool:

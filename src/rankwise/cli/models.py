@@ -76,6 +76,13 @@ def _in_order(rows: Rows, saved: SavedModel) -> Rows:
             f"{rows.source} lacks {len(missing)} of the model's {wanted} columns, such as {missing[0]!r}.",
             "predict on tables that have the columns of the training table, under the same names.",
         )
+    first = saved.notes.get("first_column")
+    if first is not None and rows.first_column is not None and first != rows.first_column:
+        raise InvalidInputError(
+            f"{rows.source} counts its columns from {rows.first_column}, and the training data of {saved.path} from "
+            f"{first}.",
+            "write the store again from its source, with --zero-based as the training data were read.",
+        )
     if given > wanted:
         raise InvalidInputError(
             f"{rows.source} has {given} columns, but the model {saved.path} was trained on {wanted}.",

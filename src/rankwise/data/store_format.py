@@ -56,6 +56,8 @@ class Header:
     is_finite : bool
         Whether no value is NaN.
     files : dict of lists of (bytes, checksum)
+    first_column : {0, 1}
+        What the first column is called in text; 1 in headers that do not say it.
     """
 
     rows: int
@@ -66,6 +68,7 @@ class Header:
     qid_kind: str | None
     is_finite: bool
     files: dict[str, list[Segment]]
+    first_column: int = 1
 
     def to_json(self) -> str:
         """Return the text of the header, with a checksum of itself."""
@@ -101,7 +104,13 @@ def read_header(text: bytes, path: str) -> Header:
     if checksum != _own_checksum(content):
         raise damaged(path, f"the checksum of {HEADER} does not fit")
     try:
-        header = Header(**{name: content[name] for name in Header.__dataclass_fields__})
+        header = Header(
+            **{
+                name: content[name]
+                for name in Header.__dataclass_fields__
+                if name in content or name != "first_column"
+            }
+        )
         _check(header)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise damaged(path, f"{HEADER} makes no sense ({error})") from error
@@ -115,6 +124,8 @@ def _check(header: Header) -> None:
             raise ValueError(name)
     if header.columns >= 2**31 or header.value_type not in {"float32", "float64"}:
         raise ValueError("columns or value_type")
+    if header.first_column not in {0, 1}:
+        raise ValueError("first_column")
     if header.qid_kind not in {"i", "f", "U", None} or (header.qid_kind is None) != (header.queries == 0):
         raise ValueError("qid_kind")
     width = np.dtype(header.value_type).itemsize

@@ -57,11 +57,15 @@ def rows_of(
     missing: Missing,
     block_bytes: int,
     n_threads: int | None,
-) -> tuple[Iterator[Rows], Callable[[], int]]:
-    """Return an iterator over rows, and the number of columns, to be asked for once they have all come."""
+) -> tuple[Iterator[Rows], Callable[[], tuple[int, int]]]:
+    """Return an iterator over rows, and a function to ask once they have all come.
+
+    It returns the number of columns, and what the first is called: 0 or 1.
+    """
+    base = 0 if zero_based is True else 1
     if isinstance(source, Store):
         blocks = _Blocks(source.blocks(block_bytes), n_features or source.header.columns, "nan")
-        return iter(blocks), blocks.width
+        return iter(blocks), lambda: (blocks.width(), source.header.first_column)
     paths = [source] if isinstance(source, (str, os.PathLike)) else source
     is_paths = (
         isinstance(paths, (list, tuple))
@@ -70,7 +74,7 @@ def rows_of(
     )
     if is_paths and any(os.fspath(p).endswith((".parquet", ".pq")) for p in paths):
         blocks = _Blocks(iter_parquet(paths, block_bytes=block_bytes), n_features, missing)
-        return iter(blocks), blocks.width
+        return iter(blocks), lambda: (blocks.width(), base)
     if is_paths or hasattr(source, "read"):
         reader = TextReader(
             source,
@@ -80,9 +84,9 @@ def rows_of(
             dtype=dtype,
             n_threads=n_threads,
         )
-        return _text(reader, block_bytes), lambda: reader.n_columns
+        return _text(reader, block_bytes), lambda: (reader.n_columns, reader.base)
     blocks = _Blocks(source, n_features, missing)
-    return iter(blocks), blocks.width
+    return iter(blocks), lambda: (blocks.width(), base)
 
 
 def _text(reader: TextReader, block_bytes: int) -> Iterator[Rows]:

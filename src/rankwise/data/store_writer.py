@@ -60,7 +60,8 @@ def write_store(
         Rows of a query must stand together. If they do not, this sorts them together on disk, queries in the order
         in which they first appear; it takes three times the space meanwhile. Without it they are an error.
     zero_based, missing
-        Of text; see `load_svmlight`. With ``zero_based="auto"`` the first block decides.
+        Of text; see `load_svmlight`. With ``zero_based="auto"`` the first block decides. The store keeps from what its
+        columns count; for other sources ``zero_based=True`` says that they count from 0 where it is turned into text.
     block_bytes : int, default=67108864
         About how much text makes a block.
     n_threads : int, optional
@@ -82,7 +83,7 @@ def write_store(
         raise InvalidInputError(
             f"{target} exists and is not a store; it was left as it is.", "name a folder that does not exist."
         )
-    rows, width = rows_of(
+    rows, columns = rows_of(
         source,
         n_features=n_features,
         dtype=dtype,
@@ -96,13 +97,13 @@ def write_store(
             with StoreWriter(folder.with_name("ungrouped"), dtype, keep_runs=True) as unsorted:
                 for block in rows:
                     unsorted.append(block)
-                unsorted.finish(width())
+                unsorted.finish(*columns())
             regrouping = Regrouping(open_store(unsorted.folder, verify=False), folder.with_name("buckets"))
             rows = regrouping.blocks(block_bytes)
         with StoreWriter(folder, dtype) as writer:
             for block in rows:
                 writer.append(block)
-            writer.finish(width())
+            writer.finish(*columns())
 
 
 class StoreWriter:
@@ -185,7 +186,7 @@ class StoreWriter:
         self._write("query_text_end.bin", ends + self._text_bytes)
         self._text_bytes += int(ends[-1])
 
-    def finish(self, n_columns: int) -> None:
+    def finish(self, n_columns: int, first_column: int = 1) -> None:
         """Write the header."""
         if self._rows == 0:
             raise InvalidInputError("There are no rows to store.", "pass at least one row.")
@@ -202,6 +203,7 @@ class StoreWriter:
             kind,
             self._is_finite,
             {name: file.finish() for name, file in self._files.items()},
+            first_column,
         )
         (self.folder / HEADER).write_text(header.to_json(), encoding="utf-8")
 

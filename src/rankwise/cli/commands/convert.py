@@ -8,7 +8,7 @@ from typing import Literal
 
 import scipy.sparse
 
-from rankwise.cli.inputs import Rows, kind_of, read_rows
+from rankwise.cli.inputs import Rows, kind_of, read_rows, text_base
 from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts
 from rankwise.data import dump_svmlight, open_store, write_store
@@ -32,6 +32,8 @@ def run(options: argparse.Namespace) -> int:
         write_store(
             options.output,
             options.data,
+            n_features=options.columns,
+            zero_based=text_base(options),
             regroup=options.regroup,
             missing=options.missing,
             n_threads=options.threads,
@@ -41,7 +43,10 @@ def run(options: argparse.Namespace) -> int:
         store = open_store(options.data[0], n_threads=options.threads)
         with open_text(options.output) as stream:
             writer = TextWriter(
-                stream, zero_based=False, missing=_written(options), n_threads=options.threads
+                stream,
+                zero_based=store.header.first_column == 0,
+                missing=_written(options),
+                n_threads=options.threads,
             )
             for X, y, qid in store.blocks():
                 writer.write(X, y, qid)
@@ -69,14 +74,21 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
         save_table(options.output, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
     elif target == "store":
         block = (rows.X, rows.y) if rows.qid is None else (rows.X, rows.y, rows.qid)
-        write_store(options.output, [block], regroup=options.regroup, n_threads=options.threads)
+        write_store(
+            options.output,
+            [block],
+            regroup=options.regroup,
+            zero_based=rows.counts_from == 0,
+            missing=options.missing,
+            n_threads=options.threads,
+        )
     else:
         dump_svmlight(
             rows.X,
             rows.y,
             options.output,
             qid=rows.qid,
-            zero_based=rows.first_column == 0,
+            zero_based=rows.counts_from == 0,
             missing=_written(options),
             n_threads=options.threads,
         )

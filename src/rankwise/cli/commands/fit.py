@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
         "train": train.describe(),
         "valid": None if valid is None else valid.describe(),
         "feature_names": train.names,
-        "first_column": train.first_column,
+        "first_column": train.counts_from,
         "is_dense": not scipy.sparse.issparse(train.X),
         **choice_json(choice),
     }
@@ -76,8 +76,14 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
 
 
 def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
+    if train.counts_from != valid.counts_from:
+        raise InvalidInputError(
+            f"{valid.source} and {train.source} do not both count their columns from 0, or both from 1.",
+            "give both the same columns; for text, --zero-based says from what they count.",
+        )
     if train.first_column is None or train.X.shape[1] == valid.X.shape[1]:
-        if train.names != valid.names:
+        has_names = train.names is not None or valid.names is not None
+        if has_names and train.column_names() != valid.column_names():
             raise InvalidInputError(
                 f"{valid.source} has other columns than {train.source}.",
                 "give both the same columns, in the same order.",
