@@ -178,7 +178,11 @@ def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
         ),
     }
     # Whole, because the type of a column is known only after its last row.
-    table = pyarrow.csv.read_csv(path, **options)
+    try:
+        table = pyarrow.csv.read_csv(path, **options)
+    except pa.ArrowInvalid:
+        # Again in one thread, which knows the number of the row that is wrong.
+        table = pyarrow.csv.read_csv(path, pyarrow.csv.ReadOptions(use_threads=False), **options)
     return _of_table(path.name, table, first_line=2)
 
 

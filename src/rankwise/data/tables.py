@@ -106,7 +106,11 @@ def load_sources(
 ) -> Table:
     """Read tables that are open, as `load_table` does."""
     plan = _Plan.of(sources[0], label, qid, features, embedding, missing, np.dtype(dtype))
-    return plan.join([block for one in sources for block in plan.blocks(one, _BLOCK_ROWS)])
+    blocks = [block for one in sources for block in plan.blocks(one, _BLOCK_ROWS)]
+    if not blocks:
+        names = ", ".join(one.name for one in sources)
+        raise InvalidInputError(f"{names} has no rows.", "check that the file is the one you mean.")
+    return plan.join(blocks)
 
 
 def iterate_table(
@@ -208,8 +212,6 @@ class _Plan:
 
     def join(self, blocks: list[Table]) -> Table:
         """Put blocks together; each is let go as soon as it is copied."""
-        if not blocks:
-            raise InvalidInputError("The table has no rows.", "check that the file is the one you mean.")
         names = blocks[0].feature_names
         y = (
             None

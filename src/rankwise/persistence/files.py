@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from contextlib import nullcontext
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -98,6 +98,11 @@ def load(file: File) -> Any:
     ModelFileError
         Where the file is none of rankwise's, damaged, or of a newer format.
     """
+    with _naming(file):
+        return _load(file)
+
+
+def _load(file: File) -> Any:
     container = _read(file)
     reader = Reader(container.arrays)
     written = container.header.get("steps")
@@ -127,7 +132,19 @@ def read_header(file: File) -> dict[str, Any]:
         ``training`` (a summary), ``notes``, and ``steps`` with each step's ``class``, ``parameters`` and
         ``attributes``; arrays are only named.
     """
-    return _read(file, only_header=True).header
+    with _naming(file):
+        return _read(file, only_header=True).header
+
+
+@contextmanager
+def _naming(file: File) -> Iterator[None]:
+    """Say in an error which file it is about, where it has a name."""
+    try:
+        yield
+    except ModelFileError as error:
+        if not isinstance(file, (str, os.PathLike)):
+            raise
+        raise ModelFileError(f"{os.fspath(file)}: {error.problem}", error.hint) from error
 
 
 def _read(file: File, *, only_header: bool = False) -> Container:
