@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 
 __all__ = ["ADD_ARGUMENTS", "SHELLS"]
 
 SCALINGS = ("auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank")
 METHODS = ("auto", "rls", "svm", "svm-squared", "kernel")
+PICTURES = (".png", ".svg", ".pdf")
 SHELLS = ("bash", "zsh", "fish")
 
 
@@ -41,7 +43,7 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--missing", choices=("error", "nan", "zero"), default="error",
-        help="what NULL and NaN mean: an error, missing, or 0",
+        help="what NULL and NaN mean: an error, missing (to inspect and convert), or 0",
     )  # fmt: skip
     group.add_argument(
         "--items",
@@ -61,7 +63,10 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         help="rows that judge; without, folds of the training data",
     )
     group.add_argument(
-        "--metric", metavar="NAME", help="what to judge by, such as ndcg@10, map or pairwise_error"
+        "--metric",
+        type=_metric,
+        metavar="NAME",
+        help="what to judge by, such as ndcg@10, map or pairwise_error",
     )
     group.add_argument(
         "--method",
@@ -76,9 +81,9 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         help="how columns are scaled, all together or inside each query",
     )
     group.add_argument(
-        "--alpha", type=_number, action="append", metavar="A", help="regularisation; repeat it for a grid"
+        "--alpha", type=_alpha, action="append", metavar="A", help="regularisation; repeat it for a grid"
     )
-    group.add_argument("--seed", type=int, default=0, metavar="N", help="seeds folds (0)")
+    group.add_argument("--seed", type=_seed, default=0, metavar="N", help="seeds folds (0)")
 
 
 def _writing(parser: argparse.ArgumentParser, help_text: str, default: str | None = None) -> None:
@@ -110,7 +115,10 @@ def _fit(parser: argparse.ArgumentParser) -> None:
 def _select(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="TRAIN", nargs="+", help="training files; - is standard input")
     parser.add_argument(
-        "--plot", metavar="FILE", help="draw the surface into a .png, .svg or .pdf (needs matplotlib)"
+        "--plot",
+        type=_picture,
+        metavar="FILE",
+        help="draw the surface into a .png, .svg or .pdf (needs matplotlib)",
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace a file that is already there")
     _json(parser)
@@ -133,16 +141,21 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
         "--against", action="append", metavar="MODEL", help="compare with another model; may be repeated"
     )
     parser.add_argument(
-        "--metrics", metavar="A,B,...", help="such as ndcg@10,map; by default all that fit the labels"
+        "--metrics",
+        type=_metrics,
+        metavar="A,B,...",
+        help="such as ndcg@10,map; by default all that fit the labels",
     )
     parser.add_argument(
         "--convention", choices=("letor3", "letor4"), help="count as the scripts of the LETOR benchmarks do"
     )
     parser.add_argument(
-        "--per-query", metavar="FILE", help="write every query's figures as CSV; - is standard output"
+        "--per-query",
+        metavar="FILE",
+        help="write every query's figures as CSV; - is standard output, and the rest goes to standard error",
     )
     parser.add_argument(
-        "--level", type=_number, default=0.95, metavar="P", help="confidence of the intervals (0.95)"
+        "--level", type=_level, default=0.95, metavar="P", help="confidence of the intervals (0.95)"
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace a file that is already there")
     _json(parser)
@@ -153,7 +166,10 @@ def _report(parser: argparse.ArgumentParser) -> None:
     _model_and_data(parser)
     _writing(parser, "the page (report.html)", default="report.html")
     parser.add_argument(
-        "--metrics", metavar="A,B,...", help="such as ndcg@10,map; the page leads with the first"
+        "--metrics",
+        type=_metrics,
+        metavar="A,B,...",
+        help="such as ndcg@10,map; the page leads with the first",
     )
     parser.add_argument("--title", metavar="TEXT")
     _reading(parser)
@@ -175,6 +191,9 @@ def _convert(parser: argparse.ArgumentParser) -> None:
         metavar="TARGET",
         required=True,
         help="its ending says what to write; - is text on standard output",
+    )
+    parser.add_argument(
+        "--to", choices=("text", "table", "store"), help="what to write, where the ending does not say it"
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace what is already there")
     parser.add_argument(
@@ -218,6 +237,49 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is not a number") from None
+
+
+def _alpha(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
+    return value
+
+
+def _level(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not between 0 and 1, such as 0.95")
+    return value
+
+
+def _seed(text: str) -> int:
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise argparse.ArgumentTypeError(f"{text} is not a whole number from 0 up, below 2^32")
+    return int(text)
+
+
+def _picture(text: str) -> str:
+    if not text.lower().endswith(PICTURES):
+        raise argparse.ArgumentTypeError(f"{text} does not end in one of {', '.join(PICTURES)}")
+    return text
+
+
+def _metric(text: str) -> str:
+    from rankwise.exceptions import InvalidInputError  # noqa: PLC0415 - the parser itself imports nothing
+    from rankwise.metrics import get_metric  # noqa: PLC0415
+
+    try:
+        get_metric(text)
+    except InvalidInputError as error:
+        raise argparse.ArgumentTypeError(f"{error.problem} {error.hint}") from None
+    return text
+
+
+def _metrics(text: str) -> str:
+    for name in text.split(","):
+        _metric(name.strip())
+    return text
 
 
 ADD_ARGUMENTS = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import glob
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -17,6 +18,21 @@ from rankwise.exceptions import InvalidInputError, RankwiseError
 
 __all__ = ["main"]
 
+# Arguments in the library's hints, and what stands for them here.
+_OPTIONS = {
+    r"missing='(\w+)'": r"--missing \1",
+    r"regroup=True": "--regroup (rankwise convert)",
+    r"zero_based=True": "--zero-based yes",
+    r"zero_based=False": "--zero-based no",
+    r"\bn_features\b": "--columns",
+    r"(an )?\beval_set\b(=\([^)]*\))?": "--valid FILE",
+    r"(use )?more folds, cv=.*": "use --valid FILE.",
+    r"use cv (<=|of at least) \d+": "use --valid FILE",
+    r"\balphas=[^,;]*[^,;.]": "--alpha A, repeated for a grid",
+    r"\bn_threads\b": "--threads",
+    r"name a column of lists as embedding": "name a column of lists with --embedding",
+    r"out of features\b": "out of --features",
+}
 _FAILED, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
 
 
@@ -46,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
     except RankwiseError as error:
-        complain(error.problem, error.hint)
+        complain(error.problem, _in_options(error.hint))
         return _FAILED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -72,8 +88,20 @@ def _check_files(options: argparse.Namespace) -> None:
     for path in named:
         if path != "-" and not glob.has_magic(path):
             Path(path).stat()
+    read = [Path(path) for path in named if path != "-" and Path(path).exists()]
+    for option in ("output", "plot", "per_query"):
+        target = getattr(options, option, None)
+        if target not in {None, "-"} and Path(target).exists() and any(map(Path(target).samefile, read)):
+            raise InvalidInputError(f"{target} would be read and written.", "write to another file.")
     for option in () if options.command in {"convert", "demo"} else ("output", "plot", "per_query"):
         check_target(getattr(options, option, None), force=getattr(options, "force", False))
+
+
+def _in_options(hint: str) -> str:
+    """Say a remedy that names arguments of Python by the options of the command line."""
+    for argument, option in _OPTIONS.items():
+        hint = re.sub(argument, option, hint)
+    return hint
 
 
 def _remedy(error: OSError) -> str:

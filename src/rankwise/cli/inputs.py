@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +26,10 @@ from rankwise.memory import available_memory
 from rankwise.progress import ProgressLine
 
 __all__ = [
+    "PACKED",
+    "TABLES",
     "Rows",
+    "check_complete",
     "column_name",
     "kind_of",
     "pays_as_array",
@@ -31,8 +39,9 @@ __all__ = [
     "widen",
 ]
 
-_TABLES = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".tsv")
-_PACKED = (".gz", ".bz2", ".xz", ".zst")
+TABLES = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".tsv")
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+_MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
 # Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
 _DENSE = 0.5
 _BYTES_A_VALUE = 12  # of a sparse matrix
@@ -107,9 +116,9 @@ def kind_of(path: str, given: str = "auto") -> str:
     if given != "auto":
         return given
     name = path.lower()
-    for ending in _PACKED:
+    for ending in PACKED:
         name = name.removesuffix(ending)
-    if name.endswith(_TABLES):
+    if name.endswith(TABLES):
         return "table"
     return "store" if path != "-" and (Path(path).is_dir() or name.endswith(".store")) else "text"
 
@@ -142,13 +151,33 @@ def read_rows(
         )
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     source = "standard input" if paths == ["-"] else source
-    if options.items is not None:
-        return _read_preferences(paths, source, options)
-    if kinds == {"table"}:
-        return _read_table(paths, source, options, needs_labels=needs_labels)
+    if options.items is not None or kinds == {"table"}:
+        with _kept_input(paths) as files:
+            if options.items is not None:
+                return _read_preferences(files, source, options)
+            return _read_table(files, source, options, needs_labels=needs_labels)
     if kinds == {"store"}:
         return _read_store(paths, source, options)
     return _read_text(paths, source, options, first_column)
+
+
+@contextmanager
+def _kept_input(paths: list[str]) -> Iterator[list[str]]:
+    """Put what comes on standard input into a file, because tables are not read from front to back.
+
+    Parquet and Arrow files are known by their first bytes; anything else is taken as CSV.
+    """
+    if "-" not in paths:
+        yield paths
+        return
+    with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
+        head = sys.stdin.buffer.read(4)
+        packed = next((ending for ending, magic in _MAGIC.items() if head.startswith(magic)), "")
+        kept = Path(folder, f"standard-input.csv{packed}")
+        with kept.open("wb") as stream:
+            stream.write(head)
+            shutil.copyfileobj(sys.stdin.buffer, stream)
+        yield [str(kept) if path == "-" else path for path in paths]
 
 
 def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
@@ -234,6 +263,18 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
     if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
         X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
     return Rows(source, X, store.y, store.qid, None, store.header.first_column)
+
+
+def check_complete(rows: Rows) -> Rows:
+    """Refuse rows with NaN, which may be looked at and converted, but no ranker learns from or scores."""
+    X = rows.X
+    values = X.data if scipy.sparse.issparse(X) else X
+    if getattr(X, "is_finite", False) or not np.isnan(values).any():
+        return rows
+    raise InvalidInputError(
+        f"{rows.source} has {int(np.isnan(values).sum()):,} missing values, and no method here takes them.",
+        "read them as 0 with --missing zero, or fill them in before; stores: convert the source with --missing zero.",
+    )
 
 
 def pays_as_array(X: Any) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
+from rankwise.cli.inputs import Rows, check_complete, pays_as_array, stored, widen
 from rankwise.cli.printing import remark
 from rankwise.exceptions import InvalidInputError
 
@@ -61,7 +61,7 @@ def read_model(path: str) -> SavedModel:
 
 def fit_columns(rows: Rows, saved: SavedModel) -> Rows:
     """Bring the columns of the data into the order, number and storage that the model knows."""
-    return stored(_in_order(rows, saved), is_dense=saved.is_dense(rows.X))
+    return stored(check_complete(_in_order(rows, saved)), is_dense=saved.is_dense(rows.X))
 
 
 def _in_order(rows: Rows, saved: SavedModel) -> Rows:

@@ -8,7 +8,7 @@ from typing import Literal
 
 import scipy.sparse
 
-from rankwise.cli.inputs import Rows, kind_of, read_rows, text_base
+from rankwise.cli.inputs import PACKED, TABLES, Rows, kind_of, read_rows, text_base
 from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts
 from rankwise.data import dump_svmlight, open_store, write_store
@@ -17,6 +17,8 @@ from rankwise.exceptions import InvalidInputError
 
 __all__ = ["run"]
 
+_TEXTS = (".txt", ".svmlight", ".svm", ".libsvm", ".letor", ".dat")
+
 
 def run(options: argparse.Namespace) -> int:
     """Read, and write what the target's name says."""
@@ -24,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
         raise InvalidInputError(
             "Preferences are not converted.", "convert the table of items, without --items."
         )
-    target = kind_of(options.output)
+    target = options.to or _told_by_name(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
     source = kind_of(options.data[0], options.format)
     if target == "store" and source == "text":
@@ -58,6 +60,21 @@ def run(options: argparse.Namespace) -> int:
     if options.output != "-":
         print_facts({"read": read, "wrote": f"{options.output} ({_size(options.output):,.1f} MB)"})
     return 0
+
+
+def _told_by_name(output: str) -> str:
+    """Tell what to write; a typo in the name of a table would else be taken as text."""
+    target = kind_of(output)
+    name = output.lower()
+    for ending in PACKED:
+        name = name.removesuffix(ending)
+    ending = Path(name).suffix
+    if target == "text" and output != "-" and ending and ending not in _TEXTS:
+        raise InvalidInputError(
+            f"{output} does not say what to write.",
+            f"end it in one of {', '.join((*TABLES, '.store', *_TEXTS))}, or add --to text, table or store.",
+        )
+    return target
 
 
 def _written(options: argparse.Namespace) -> Literal["error", "nan"]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import io
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -45,8 +47,8 @@ _WITH_CONVENTION = ("ndcg", "map", "precision", "mean_ndcg")
 def run(options: argparse.Namespace) -> int:
     """Judge one model, or several on the same rows."""
     show_warnings()
-    if not 0 < options.level < 1:
-        raise InvalidInputError(f"--level {options.level} is not between 0 and 1.", "use 0.95.")
+    if options.per_query is not None and options.items is not None:
+        raise InvalidInputError("Preferences have no queries.", "leave --per-query out.")
     saved = [read_model(path) for path in [options.model, *(options.against or [])]]
     rows = read_rows(options.data, options, first_column=saved[0].notes.get("first_column"))
     names = _labels_of([one.path for one in saved])
@@ -66,14 +68,13 @@ def run(options: argparse.Namespace) -> int:
         comparisons = _compare(metrics, rows, scores, options.level)
         if options.per_query is not None:
             _write_per_query(metrics, rows, scores, options.per_query)
-    to_error = options.per_query == "-"
-    if options.json:
-        if not to_error:
+    is_taken = options.per_query == "-"  # standard output holds the figures of the queries
+    with contextlib.redirect_stdout(sys.stderr if is_taken else sys.stdout):
+        if options.json:
             print_json(_as_json(rows, figures, comparisons, conventions))
-        return 0
-    if not to_error:
+            return 0
         _print(rows, figures, comparisons, conventions, options.level)
-        if options.per_query is not None:
+        if options.per_query is not None and not is_taken:
             write(f"\nwrote {options.per_query}")
     return 0
 

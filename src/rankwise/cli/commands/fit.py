@@ -12,7 +12,7 @@ import scipy.sparse
 
 import rankwise
 from rankwise.cli.choosing import Choice, choose
-from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
+from rankwise.cli.inputs import Rows, check_complete, pays_as_array, read_rows, stored, widen
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.exceptions import InvalidInputError
@@ -66,11 +66,11 @@ def run(options: argparse.Namespace) -> int:
 
 def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:
     """Read the files that `fit` and `select` name; both get the same columns."""
-    train = read_rows(options.data, options)
+    train = check_complete(read_rows(options.data, options))
     is_dense = pays_as_array(train.X)
     if options.valid is None:
         return stored(train, is_dense=is_dense), None
-    valid = read_rows(options.valid, options, first_column=train.first_column)
+    valid = check_complete(read_rows(options.valid, options, first_column=train.counts_from))
     train, valid = _same_columns(train, valid)
     return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)
 

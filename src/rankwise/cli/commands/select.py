@@ -20,16 +20,10 @@ __all__ = ["run"]
 
 _SHADES = {True: " ░▒▓█", False: " .:*#"}
 _WIDEST = 64
-_PICTURES = (".png", ".svg", ".pdf")
 
 
 def run(options: argparse.Namespace) -> int:
     """Choose, and show from what."""
-    if options.plot is not None and Path(options.plot).suffix.lower() not in _PICTURES:
-        raise InvalidInputError(
-            f"{options.plot} is no kind of picture that can be drawn.",
-            f"end it in one of {', '.join(_PICTURES)}.",
-        )
     show_warnings()
     train, valid = read_train_and_valid(options)
     choice = choose(train, valid, options)
