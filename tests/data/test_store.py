@@ -393,3 +393,81 @@ class TestRealData:
         dump_svmlight(X, y, one, qid=qid, missing="nan")
         dump_svmlight(store.X, store.y, other, qid=store.qid, missing="nan")
         assert one.getvalue() == other.getvalue()
+
+
+class TestSourcesThatMisbehave:
+    """What the writer is given may change, overflow or end before it is written."""
+
+    @pytest.mark.parametrize("kind", ["dense", "csr"])
+    def test_blocks_may_be_filled_again(self, tmp_path, kind):
+        def blocks():
+            values, labels = np.empty((10, 4)), np.empty(10)
+            csr = sp.csr_matrix(np.ones((10, 4)))
+            for k in range(5):
+                values[:], labels[:] = k + 1, k + np.arange(10)
+                csr.data[:] = k + 1
+                yield (values if kind == "dense" else csr), labels, np.full(10, k)
+
+        write_store(tmp_path / "s", blocks())
+        store = open_store(tmp_path / "s")
+        np.testing.assert_array_equal(store.y, np.add.outer(np.arange(5.0), np.arange(10.0)).ravel())
+        np.testing.assert_array_equal(
+            store.X.toarray(), np.repeat(np.arange(1.0, 6.0), 10)[:, None] * np.ones(4)
+        )
+
+    def test_the_first_block_may_be_empty(self, tmp_path):
+        X, y, qid = make()
+        write_store(tmp_path / "s", [(X[:0], y[:0], qid[:0]), (X, y, qid)])
+        assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+
+    @pytest.mark.parametrize("dtype", [">f8", "int32", "float16", "complex128"])
+    def test_types_that_no_store_holds(self, tmp_path, dtype):
+        with pytest.raises(InvalidInputError, match="is not an option"):
+            write_store(tmp_path / "s", [make()], dtype=dtype)
+
+    @pytest.mark.parametrize(
+        ("X", "options", "message"),
+        [
+            (np.full((2, 2), 1e300), {"dtype": np.float32}, "too large for float32"),
+            (sp.csr_matrix(([1.0], ([0], [3])), shape=(2, 2**31 + 9)), {}, "more than 32-bit"),
+            (np.ones((2, 2), complex), {}, "has type complex128"),
+            (np.ones((2, 2)), {"n_features": -3}, "n_features=-3"),
+        ],
+    )
+    def test_the_old_store_stays(self, tmp_path, X, options, message):
+        data = make()
+        write_store(tmp_path / "s", [data])
+        with pytest.raises(InvalidInputError, match=message):
+            write_store(tmp_path / "s", [(X, [1, 0])], **options)
+        assert_holds(open_store(tmp_path / "s"), data)
+
+    def test_a_source_that_cannot_be_read_is_not_a_full_disk(self, tmp_path):
+        with pytest.raises(InvalidInputError, match="source cannot be read"):
+            write_store(tmp_path / "s", tmp_path / "nothing.parquet")
+        assert not (tmp_path / "s").exists()
+
+    def test_parquet_rows_without_an_id(self, tmp_path):
+        table = pd.DataFrame({"label": [1.0, 0.0], "qid": ["a", None], "x": [1.0, 2.0]})
+        table.to_parquet(tmp_path / "t.parquet")
+        with pytest.raises(InvalidInputError, match="1 rows without a qid"):
+            write_store(tmp_path / "s", tmp_path / "t.parquet")
+
+    def test_opening_while_another_takes_the_name(self, tmp_path):
+        data = make()
+        write_store(tmp_path / "s", [data])
+        code = """if True:
+            import sys
+            sys.path[:0] = sys.argv[2:]
+            from test_store import make
+            from rankwise.data import write_store
+            for _ in range(60):
+                write_store(sys.argv[1], [make()])
+        """
+        folders = [str(Path(__file__).parent), str(Path(__file__).parents[1])]
+        with subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "s"), *folders]) as writing:
+            opened = 0
+            while writing.poll() is None:
+                assert_holds(open_store(tmp_path / "s"), data)
+                opened += 1
+        assert writing.returncode == 0
+        assert opened > 0

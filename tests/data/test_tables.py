@@ -161,7 +161,7 @@ def test_types_that_are_numbers_and_types_that_are_not():
         {
             "label": pa.array([decimal.Decimal("1.5"), decimal.Decimal(2)]),
             "grade": pa.array([3, 4], pa.int8()).dictionary_encode(),
-            "small": pa.array([1, 2], pa.float16()),
+            "small": pa.array(np.array([1, 2], np.float16)),
             "huge": pa.array([2**63, 2**64 - 1], pa.uint64()),
             "when": pa.array([dt.datetime(2020, 1, 1), None]),  # noqa: DTZ001
             "what": pa.array(["x", "y"]).dictionary_encode(),

@@ -67,6 +67,11 @@ def _block(batch: Any, label: str, qid: str, width: int, path: str) -> Block:
     names = batch.schema.names
     y = batch.column(label).to_numpy(zero_copy_only=False).astype(np.float64)
     ids = batch.column(qid).to_numpy(zero_copy_only=False) if qid in names else None
+    if ids is not None and batch.column(qid).null_count:
+        raise InvalidInputError(
+            f"{path} has {batch.column(qid).null_count} rows without a {qid}.",
+            "give every row an id, or drop those rows.",
+        )
     if ids is not None and ids.dtype == object:
         ids = ids.astype(np.str_)
     if {"indices", "values"} <= set(names):

@@ -184,14 +184,28 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
         raise InvalidInputError(
             f"{folder} is not a store: there is no {HEADER} in it.", "pass the folder that write_store wrote."
         )
-    with _Folder(folder) as files:
-        header = read_header(files.read(HEADER), folder)
-        arrays = {name: files.map(name, header.size_of(name)) for name in FILES}
+    for _ in range(_ATTEMPTS):
+        with _Folder(folder) as files:
+            try:
+                header = read_header(files.read(HEADER), folder)
+                arrays = {name: files.map(name, header.size_of(name)) for name in FILES}
+            except InvalidInputError:
+                if files.is_current():
+                    raise
+                continue  # another store took the name, and this one is being removed
+        break
+    else:
+        raise InvalidInputError(
+            f"The store {folder} is being written again and again.", "open it when that has ended."
+        )
     store = Store(folder, header, arrays)
     store._check_pointers()  # noqa: SLF001
     if verify:
         store.verify(n_threads)
     return store
+
+
+_ATTEMPTS = 100
 
 
 class _Folder:
@@ -207,6 +221,15 @@ class _Folder:
     def __exit__(self, *error: object) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
+
+    def is_current(self) -> bool:
+        """Tell whether the folder still has its name."""
+        if self._descriptor is None:
+            return True
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), Path(self._path).stat())
+        except FileNotFoundError:
+            return False
 
     def read(self, name: str) -> bytes:
         with self._open(name) as file:

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from rankwise.data.parquet import iter_parquet
 from rankwise.data.query_text import encode_any_ids
 from rankwise.data.store import Store
-from rankwise.data.text_reader import Missing, TextReader, ZeroBased, text_blocks
+from rankwise.data.text_reader import LAST_COLUMN, Missing, TextReader, ZeroBased, text_blocks
 from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 
@@ -155,6 +155,15 @@ class _Blocks:
                 "pass an array or a sparse matrix.",
             ) from error
         width = matrix.shape[1]
+        if width > LAST_COLUMN + 1:
+            raise InvalidInputError(
+                f"Block {number} has {width} columns, more than 32-bit numbers can name.",
+                "rename the columns that occur, or hash them to fewer.",
+            )
+        if not np.can_cast(matrix.dtype, np.float64):
+            raise InvalidInputError(
+                f"X of block {number} has type {matrix.dtype}.", "pass numbers that fit into float64."
+            )
         if self._n_features is None:
             self._n_features = width
         elif width > self._n_features or (width < self._n_features and not self._is_given):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -78,6 +79,9 @@ def write_store(
     (2000, 3)
     """
     check_count("block_bytes", block_bytes, optional=False)
+    check_count("n_features", n_features)
+    if np.dtype(dtype) not in {np.dtype(np.float32), np.dtype(np.float64)}:
+        raise InvalidInputError(f"dtype={dtype!r} is not an option.", "use np.float32 or np.float64.")
     target = Path(path)
     if target.exists() and not (target / HEADER).is_file():
         raise InvalidInputError(
@@ -95,15 +99,25 @@ def write_store(
     with replacing_path(target) as folder:
         if regroup:
             with StoreWriter(folder.with_name("ungrouped"), dtype, keep_runs=True) as unsorted:
-                for block in rows:
+                for block in _read(rows):
                     unsorted.append(block)
                 unsorted.finish(*columns())
             regrouping = Regrouping(open_store(unsorted.folder, verify=False), folder.with_name("buckets"))
             rows = regrouping.blocks(block_bytes)
         with StoreWriter(folder, dtype) as writer:
-            for block in rows:
+            for block in _read(rows):
                 writer.append(block)
             writer.finish(*columns())
+
+
+def _read(rows: Iterable[Rows]) -> Iterator[Rows]:
+    """Tell what fails in the source from what fails on the disk that is written to."""
+    try:
+        yield from rows
+    except OSError as error:
+        raise InvalidInputError(
+            f"The source cannot be read: {error}.", "check that its files are there and may be read."
+        ) from error
 
 
 class StoreWriter:
@@ -131,6 +145,7 @@ class StoreWriter:
         self._last: bytes | None = None
         self._kind: str | None = None
         self._is_finite = True
+        self._write("row_start.bin", np.zeros(1, dtype=np.int64))
 
     def __enter__(self) -> Self:
         return self
@@ -141,15 +156,18 @@ class StoreWriter:
 
     def append(self, block: Rows) -> None:
         """Write rows."""
-        if self._rows == 0:
-            self._write("row_start.bin", np.zeros(1, dtype=np.int64))
-        elif block.labels.size and (block.run_texts is None) != (self._kind is None):
+        if self._rows and block.labels.size and (block.run_texts is None) != (self._kind is None):
             raise InvalidInputError(
                 "Some blocks have query ids and others have none.", "pass qid with every block, or with none."
             )
-        values = block.values.astype(self._dtype, copy=False)
+        with np.errstate(over="ignore"):
+            values = block.values.astype(self._dtype, copy=False)
         # A sum tells whether all are finite unless it overflows.
         if not np.isfinite(values.sum(dtype=np.float64)) and not np.isfinite(values).all():
+            if np.isinf(values).any():  # sources refuse infinite values
+                raise InvalidInputError(
+                    f"X has values that are too large for {self._dtype.name}.", "pass dtype=np.float64."
+                )
             self._is_finite = False
         self._write("values.bin", values)
         self._write("columns.bin", block.columns)
@@ -221,6 +239,8 @@ class _File:
         self._segments: list[Segment] = []
 
     def append(self, content: npt.NDArray[np.uint8]) -> None:
+        if self._pending_bytes + content.size < SEGMENT:
+            content = content.copy()  # it waits here, and its owner may fill the same array again
         self._pending.append(content)
         self._pending_bytes += content.size
         if self._pending_bytes >= SEGMENT:
