@@ -36,7 +36,7 @@ def write_store(
     regroup: bool = False,
     zero_based: ZeroBased = "auto",
     missing: Missing = "error",
-    block_bytes: int = 1 << 26,
+    block_bytes: int = 1 << 23,
     n_threads: int | None = None,
 ) -> None:
     """Write a data set to disk as a store that estimators can train on without loading it.
@@ -61,8 +61,9 @@ def write_store(
         in which they first appear; it takes three times the space meanwhile. Without it they are an error.
     zero_based, missing
         Of text; see `load_svmlight`. With ``zero_based="auto"`` the first block decides.
-    block_bytes : int, default=67108864
-        About how much text makes a block.
+    block_bytes : int, default=8388608
+        About how much text makes a block: what is still in cache when it is written was never in memory. A larger query
+        makes a larger block, and `regroup` holds eight of them.
     n_threads : int, optional
 
     Examples
@@ -98,7 +99,7 @@ def write_store(
                     unsorted.append(block)
                 unsorted.finish(width())
             regrouping = Regrouping(open_store(unsorted.folder, verify=False), folder.with_name("buckets"))
-            rows = regrouping.blocks(block_bytes)
+            rows = regrouping.blocks(8 * block_bytes)
         with StoreWriter(folder, dtype) as writer:
             for block in rows:
                 writer.append(block)
