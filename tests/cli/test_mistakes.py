@@ -73,6 +73,8 @@ def test_hints_name_options(capsys, tmp_path):
     assert code == 1
     assert "--regroup" in err
     assert "regroup=" not in err
+    none = ["--method", "svm", "--alpha", "0", "-o", tmp_path / "m.rw"]
+    assert "--alpha above 0" in call(capsys, "fit", tmp_path / "mixed.txt", *none)[2]
     (tmp_path / "zero.txt").write_text("1 qid:1 0:1\n0 qid:1 5:2\n")
     assert "--zero-based yes" in call(capsys, "inspect", tmp_path / "zero.txt", "--zero-based", "no")[2]
     assert "--columns" in call(capsys, "inspect", tmp_path / "zero.txt", "--columns", "2")[2]

@@ -29,6 +29,7 @@ _OPTIONS = {
     r"(use )?more folds, cv=.*": "use --valid FILE.",
     r"use cv (<=|of at least) \d+": "use --valid FILE",
     r"\balphas=[^,;]*[^,;.]": "--alpha A, repeated for a grid",
+    r"use positive values, such as .*": "use --alpha above 0.",
     r"\bn_threads\b": "--threads",
     r"name a column of lists as embedding": "name a column of lists with --embedding",
     r"out of features\b": "out of --features",

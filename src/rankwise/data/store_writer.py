@@ -37,7 +37,7 @@ def write_store(
     regroup: bool = False,
     zero_based: ZeroBased = "auto",
     missing: Missing = "error",
-    block_bytes: int = 1 << 26,
+    block_bytes: int = 1 << 23,
     n_threads: int | None = None,
 ) -> None:
     """Write a data set to disk as a store that estimators can train on without loading it.
@@ -63,8 +63,9 @@ def write_store(
     zero_based, missing
         Of text; see `load_svmlight`. With ``zero_based="auto"`` the first block decides. The store keeps from what its
         columns count; for other sources ``zero_based=True`` says that they count from 0 where it is turned into text.
-    block_bytes : int, default=67108864
-        About how much text makes a block.
+    block_bytes : int, default=8388608
+        About how much text makes a block: what is still in cache when it is written was never in memory. A larger query
+        makes a larger block, and `regroup` holds eight of them.
     n_threads : int, optional
 
     Examples
@@ -103,7 +104,7 @@ def write_store(
                     unsorted.append(block)
                 unsorted.finish(*columns())
             regrouping = Regrouping(open_store(unsorted.folder, verify=False), folder.with_name("buckets"))
-            rows = regrouping.blocks(block_bytes)
+            rows = regrouping.blocks(8 * block_bytes)
         with StoreWriter(folder, dtype) as writer:
             for block in _read(rows):
                 writer.append(block)

@@ -51,7 +51,7 @@ class TextWriter:
         step = max(1, WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if sp.issparse(X) else X.size))
         for first in range(0, X.shape[0], step):
             last = min(first + step, X.shape[0])
-            rows = self._canonical(X[first:last], self._n_rows + first)
+            rows = self._canonical(_slice(X, first, last), self._n_rows + first)
             pieces = _core.write_svmlight(
                 rows.data,
                 rows.indices,
@@ -67,9 +67,8 @@ class TextWriter:
                 self._stream.write(piece.data)
         self._n_rows += X.shape[0]
 
-    def _canonical(self, rows: Any, first_row: int) -> Any:
+    def _canonical(self, rows: sp.csr_matrix, first_row: int) -> sp.csr_matrix:
         """Return sorted CSR rows of finite values in float32 or float64."""
-        rows = sp.csr_matrix(rows)
         if rows.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
             rows = rows.astype(np.float64)
         if not rows.has_canonical_format:
@@ -178,6 +177,15 @@ def _compressed(path: Path, suffix: str) -> BinaryIO:
             ) from error
         return cast("BinaryIO", zstandard.open(path, "wb"))
     return path.open("wb")
+
+
+def _slice(X: Any, first: int, last: int) -> sp.csr_matrix:
+    """Return the rows [first, last) as CSR; of a CSR matrix nothing is copied but the row pointers."""
+    if not sp.issparse(X):
+        return sp.csr_matrix(X[first:last])
+    entries = slice(int(X.indptr[first]), int(X.indptr[last]))
+    pointers = X.indptr[first : last + 1] - X.indptr[first]
+    return sp.csr_matrix((X.data[entries], X.indices[entries], pointers), shape=(last - first, X.shape[1]))
 
 
 def _runs(qid: npt.NDArray[Any] | None) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64]]:
