@@ -186,7 +186,7 @@ def test_a_thousand_queries_stay_under_a_megabyte():
 
 def test_many_sparse_columns():
     rng = np.random.default_rng(0)
-    X = sp.random_array((200, 30_000), density=0.001, rng=rng, format="csr")
+    X = sp.random(200, 30_000, density=0.001, random_state=rng, format="csr")
     y = rng.integers(0, 3, size=200).astype(float)
     qid = np.arange(200) // 10
     page = Report(RankRLS().fit(X, y, qid=qid), X, y, qid).html()

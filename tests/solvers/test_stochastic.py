@@ -101,7 +101,7 @@ def test_a_single_block_is_the_whole_problem():
 @pytest.mark.parametrize("queries", [1, 30])
 def test_one_read_comes_close_and_the_rest_converges(queries):
     rng = np.random.default_rng(0)
-    X = sp.random_array((4000, 300), density=0.05, rng=rng, format="csr")
+    X = sp.random(4000, 300, density=0.05, random_state=rng, format="csr")
     y = X @ rng.normal(size=300) + 0.1 * rng.normal(size=4000)
     qid = None if queries == 1 else rng.integers(queries, size=4000)
     objective = SquaredObjective(as_design(X), label_graph(y, check_qid(qid, 4000)))
