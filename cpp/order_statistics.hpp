@@ -362,16 +362,21 @@ inline void scale_rows(const RankedQueries& queries, std::int64_t q, double* val
 inline void count_both_sides(const SortedQuery& query, double margin, double* won, double* lost) {
     const double* f = query.score;
     const std::int64_t n = query.size;
-    std::vector<std::int32_t> below(static_cast<std::size_t>(query.n_levels) + 1, 0);  // rows of lower ranks
-    for (std::int64_t p = 0; p < n; ++p) ++below[static_cast<std::size_t>(query.rank[p]) + 1];
-    for (std::size_t level = 1; level < below.size(); ++level) below[level] += below[level - 1];
+    const bool is_distinct = query.n_levels == n;  // then as many rows are below a rank as it says
+    std::vector<std::int32_t> below;
+    if (!is_distinct) {
+        below.assign(static_cast<std::size_t>(query.n_levels) + 1, 0);
+        for (std::int64_t p = 0; p < n; ++p) ++below[static_cast<std::size_t>(query.rank[p]) + 1];
+        for (std::size_t level = 1; level < below.size(); ++level) below[level] += below[level - 1];
+    }
     Fenwick<std::int32_t> before;
     before.reset(static_cast<std::size_t>(query.n_levels));
     std::int64_t winner = 0, loser = 0;  // the next rows whose window starts, and ends, at a position
     for (std::int64_t position = 0; position <= n; ++position) {
         for (; winner < n && (position == n || f[winner] - f[position] < margin); ++winner) {
             const auto rank = static_cast<std::size_t>(query.rank[winner]);
-            won[query.order[winner]] = below[rank] - before.sum_before(rank);
+            const std::int32_t lower = is_distinct ? query.rank[winner] : below[rank];
+            won[query.order[winner]] = lower - before.sum_before(rank);
         }
         for (; loser < n && (position == n || !(f[position] - f[loser] < margin)); ++loser) {
             const auto rank = static_cast<std::size_t>(query.rank[loser]);
