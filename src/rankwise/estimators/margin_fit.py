@@ -27,7 +27,7 @@ __all__ = ["MARGIN_LOSSES", "HeldOut", "MarginFit", "label_margins", "one_or_all
 
 _SMOOTH: dict[str, type[SmoothLoss]] = {"squared_hinge": SquaredHingeLoss, "logistic": LogisticLoss}
 MARGIN_LOSSES = ("hinge", *_SMOOTH)
-_FIRST_TRY = 200  # iterations of the solver that "auto" tries first; text takes it 10 to 100
+_FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes it 10 to 50
 
 
 def label_margins(data: TrainingData, output: int, row_weight: Floats | None) -> ViolationSweep:
