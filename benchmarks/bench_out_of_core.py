@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
 """RankRLSCV on a store that is several times larger than the memory it may use.
 
-Makes a store of random text-like rows (Zipf columns, queries of 100 rows), then, in a process of its own under a memory
-control group that counts mapped pages and page cache alike:
+Makes a store of random text-like rows (Zipf columns, queries of 100 rows). Then, in a process of its own under a memory
+control group that counts mapped pages and page cache alike, in rounds:
 
 1. reads the store's arrays from front to back with plain large reads: the speed that the disk allows;
-2. fits RankRLSCV for a few iterations, and counts how often it read the matrix.
+2. fits RankRLSCV for a few iterations, counts how often it read the matrix, and watches its anonymous memory;
+3. reads plainly once more.
 
-Reported is how many bytes a second the fit went through, beside the plain reads. Without the right to make a control
-group, the limit is left out and the peak of anonymous memory is reported instead. `--check` compares the coefficients
-with those of a fit in memory on a store that fits.
+Reported is how many bytes a second a fit went through, as a share of the faster of the two plain reads beside it.
+A smaller store of which a fit in memory is possible too is then fitted under a third of its size, to the end, and the
+coefficients are compared. Where no control group can be made, the limit is left out, and the peak of anonymous memory
+is what counts.
 
-    python benchmarks/bench_out_of_core.py [--gigabytes 8] [--limit 2] [--iterations 6] [--folder .]
+    python benchmarks/bench_out_of_core.py [--gigabytes 8] [--limit 2] [--iterations 6] [--rounds 3] [--folder .]
 """
 
 import argparse
 import json
 import os
-import resource
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,6 +31,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from harness import RESULTS, environment
+from memory_group import AnonymousPeak, run_limited
 from rankwise import RankRLSCV
 from rankwise.data import open_store, write_store
 from rankwise.design import as_design
@@ -36,7 +39,6 @@ from rankwise.estimators import linear
 
 COLUMNS = 47_152
 LENGTH = 300  # non-zeros a row
-GROUP = Path("/sys/fs/cgroup/memory/rankwise-bench")
 
 
 def blocks(n_rows, step=20_000):
@@ -60,19 +62,21 @@ def blocks(n_rows, step=20_000):
         yield X[:rows], y[:rows], np.arange(first, first + rows) // 100
 
 
+def rows_of(gigabytes):
+    return int(gigabytes * 1e9 / (8 * LENGTH)) // 100 * 100
+
+
 def read_plainly(folder):
-    """Read the arrays of the matrix with large reads, on two threads as the fit has them; return bytes and seconds."""
-    names = ("values.bin", "columns.bin")
+    """Read the arrays of the matrix with large reads, a process each; return bytes a second."""
+    paths = [Path(folder, name) for name in ("values.bin", "columns.bin")]
     start = time.perf_counter()
     readers = [
-        subprocess.Popen(
-            ["dd", f"if={Path(folder, name)}", "of=/dev/null", "bs=8M"], stderr=subprocess.DEVNULL
-        )
-        for name in names
+        subprocess.Popen(["dd", f"if={path}", "of=/dev/null", "bs=8M"], stderr=subprocess.DEVNULL)
+        for path in paths
     ]
     for reader in readers:
         reader.wait()
-    return sum(Path(folder, name).stat().st_size for name in names), time.perf_counter() - start
+    return sum(path.stat().st_size for path in paths) / (time.perf_counter() - start)
 
 
 def drop_from_cache(folder):
@@ -83,11 +87,8 @@ def drop_from_cache(folder):
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def limited_run(folder, iterations):
-    """What runs under the limit; prints what it measured."""
-    size, seconds = read_plainly(folder)
-    report = {"matrix_gb": size / 1e9, "read_gb_per_second": size / seconds / 1e9}
-    store = open_store(folder, verify=False)
+def counted_fit(store, **options):
+    """Fit; return the model, how often the matrix was read, the seconds, and the peak of anonymous memory."""
     designs = []
 
     def counted(X, n_threads=None):
@@ -96,58 +97,65 @@ def limited_run(folder, iterations):
 
     linear.as_design = counted  # the design counts how often it is read
     start = time.perf_counter()
-    model = RankRLSCV(max_iter=iterations, patience=iterations)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), AnonymousPeak() as memory:
         warnings.simplefilter("ignore")  # it is meant to stop early
-        model.fit(store.X, store.y, qid=store.qid)
-    seconds = time.perf_counter() - start
-    size, again = read_plainly(folder)
-    report.update(
-        fit_seconds=seconds,
-        reads=designs[0].reads,
-        fit_gb_per_second=designs[0].reads * size / seconds / 1e9,
-        read_again_gb_per_second=size / again / 1e9,
-        peak_anonymous_mb=anonymous_peak(),
-        rows=store.header.rows,
-        major_faults=resource.getrusage(resource.RUSAGE_SELF).ru_majflt,
-    )
+        model = RankRLSCV(**options).fit(store.X, store.y, qid=store.qid)
+    return model, designs[0].reads, time.perf_counter() - start, memory
+
+
+def speed_run(folder, iterations, rounds):
+    """What runs under the limit; prints what it measured."""
+    store = open_store(folder, verify=False)
+    size = store.X.data.nbytes + store.X.indices.nbytes
+    report = {"matrix_gb": size / 1e9, "rows": store.header.rows, "rounds": []}
+    before = read_plainly(folder)
+    for _ in range(rounds):
+        _, reads, seconds, memory = counted_fit(store, max_iter=iterations, patience=iterations)
+        after = read_plainly(folder)
+        speed = reads * size / seconds
+        report["rounds"].append(
+            {
+                "fit_gb_per_second": speed / 1e9,
+                "plain_gb_per_second": [before / 1e9, after / 1e9],
+                "share": speed / max(before, after),
+                "reads": reads,
+                "peak_anonymous_mb": memory.most / 1e6,
+                "anonymous_mb_before": memory.before / 1e6,
+            }
+        )
+        before = after
     print(json.dumps(report))
 
 
-def anonymous_peak():
-    with Path("/proc/self/status").open() as lines:
-        found = dict(line.split(":", 1) for line in lines)
-    return float(found["RssAnon"].split()[0]) / 1024
+def coefficient_run(folder):
+    """Fit to the end, and keep the coefficients."""
+    model, reads, _, memory = counted_fit(open_store(folder, verify=False))
+    np.save(Path(folder).with_suffix(".npy"), model.coef_)
+    print(json.dumps({"reads": reads, "peak_anonymous_mb": memory.most / 1e6}))
 
 
-def under_limit(command, limit):
-    """Run a command in a control group of its own, where that can be made; return its output and the group's peak."""
-    try:
-        GROUP.mkdir(exist_ok=True)
-        (GROUP / "memory.limit_in_bytes").write_text(str(limit))
-    except OSError as error:
-        print(f"no memory control group ({error}); running without a limit", file=sys.stderr)
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout, None
-    try:
-        done = subprocess.run(
-            command,
-            check=True,
-            capture_output=True,
-            text=True,
-            preexec_fn=lambda: (GROUP / "cgroup.procs").write_text(str(os.getpid())),
-        )
-        return done.stdout, int((GROUP / "memory.max_usage_in_bytes").read_text())
-    finally:
-        GROUP.rmdir()
+def limited(kind, folder, limit, *options):
+    """Run this script on a store under a limit; return its report."""
+    drop_from_cache(folder)
+    command = [sys.executable, __file__, "--run", kind, "--folder", str(folder), *map(str, options)]
+    said, peak = run_limited(command, int(limit))
+    return {
+        **json.loads(said),
+        "limit_gb": limit / 1e9,
+        "group_peak_gb": None if peak is None else peak / 1e9,
+    }
 
 
-def check(folder):
-    """Compare the coefficients from disk with those from memory on a store that fits."""
-    write_store(Path(folder, "small"), blocks(20_000), dtype=np.float32)
-    store = open_store(Path(folder, "small"))
-    on_disk = RankRLSCV().fit(store.X, store.y, qid=store.qid)
-    in_memory = RankRLSCV().fit(sp.csr_matrix(store.X, copy=True), store.y, qid=store.qid)
-    return float(np.abs(on_disk.coef_ - in_memory.coef_).max() / np.abs(in_memory.coef_).max())
+def compare_coefficients(folder, gigabytes):
+    """Fit from disk under a third of the store's size, and in memory; return the largest relative difference."""
+    path = Path(folder, "small")
+    write_store(path, blocks(rows_of(gigabytes)), dtype=np.float32)
+    store = open_store(path)
+    report = limited("coefficients", path, (store.X.data.nbytes + store.X.indices.nbytes) / 3)
+    in_memory = RankRLSCV().fit(sp.csr_matrix(store.X, copy=True), store.y, qid=store.qid).coef_
+    on_disk = np.load(path.with_suffix(".npy"))
+    difference = float(np.abs(on_disk - in_memory).max() / np.abs(in_memory).max())
+    return {**report, "rows": store.header.rows, "difference_from_memory": difference}
 
 
 def main():
@@ -157,39 +165,52 @@ def main():
     parser.add_argument("--gigabytes", type=float, default=8)
     parser.add_argument("--limit", type=float, default=2, help="gigabytes that may be used")
     parser.add_argument("--iterations", type=int, default=6)
-    parser.add_argument("--folder", default=None, help="where to put the store; it is kept and used again")
-    parser.add_argument("--run", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--compared", type=float, default=1.5, help="gigabytes that are fitted in memory too")
+    parser.add_argument(
+        "--folder", type=Path, default=None, help="where to put the store; it is kept and used again"
+    )
+    parser.add_argument("--run", choices=["speed", "coefficients"], help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.run:
-        limited_run(arguments.folder, arguments.iterations)
+    if arguments.run == "speed":
+        speed_run(arguments.folder, arguments.iterations, arguments.rounds)
         return
-    with tempfile.TemporaryDirectory() as temporary:
-        store = Path(arguments.folder or temporary, "large")
+    if arguments.run == "coefficients":
+        coefficient_run(arguments.folder)
+        return
+    with tempfile.TemporaryDirectory(dir=arguments.folder) as temporary:
+        store = (arguments.folder or Path(temporary)) / "large"
         if not store.exists():
-            n_rows = int(arguments.gigabytes * 1e9 / (8 * LENGTH)) // 100 * 100
             start = time.perf_counter()
-            write_store(store, blocks(n_rows), dtype=np.float32)
+            write_store(store, blocks(rows_of(arguments.gigabytes)), dtype=np.float32)
             print(f"written in {time.perf_counter() - start:.0f} s")
-        drop_from_cache(store)
-        command = [
-            sys.executable,
-            __file__,
-            "--run",
-            "--folder",
-            str(store),
+        speed = limited(
+            "speed",
+            store,
+            arguments.limit * 1e9,
             "--iterations",
-            str(arguments.iterations),
-        ]
-        said, peak = under_limit(command, int(arguments.limit * 1e9))
-        report = json.loads(said)
-        report.update(limit_gb=arguments.limit, group_peak_gb=None if peak is None else peak / 1e9)
-        report["difference_from_memory"] = check(temporary)
-    best = max(report["read_gb_per_second"], report["read_again_gb_per_second"])
-    report["share_of_plain_reads"] = report["fit_gb_per_second"] / best
-    for name, value in report.items():
-        print(f"{name:28} {value:.4g}" if isinstance(value, (int, float)) else f"{name:28} {value}")
+            arguments.iterations,
+            "--rounds",
+            arguments.rounds,
+        )
+        compared = compare_coefficients(temporary, arguments.compared)
+    shares = sorted(one["share"] for one in speed["rounds"])
+    speed["share_of_plain_reads"] = statistics.median(shares)
+    print(f"{speed['matrix_gb']:.1f} GB, {speed['rows']} rows; limit {speed['limit_gb']:.1f} GB")
+    for one in speed["rounds"]:
+        plain = " and ".join(f"{rate:.2f}" for rate in one["plain_gb_per_second"])
+        print(
+            f"  {one['reads']} reads at {one['fit_gb_per_second']:.2f} GB/s, plain {plain}: share {one['share']:.2f}; "
+            f"anonymous memory {one['peak_anonymous_mb']:.0f} MB at its peak, {one['anonymous_mb_before']:.0f} before"
+        )
+    print(f"share {shares[0]:.2f} to {shares[-1]:.2f}, median {speed['share_of_plain_reads']:.2f} (bar 0.5)")
+    print(
+        f"difference from memory at {compared['rows']} rows: {compared['difference_from_memory']:.1e} (bar 1e-8)"
+    )
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / "out_of_core.json").write_text(json.dumps({**report, "environment": environment()}, indent=1))
+    (RESULTS / "out_of_core.json").write_text(
+        json.dumps({"speed": speed, "compared": compared, "environment": environment()}, indent=1)
+    )
 
 
 if __name__ == "__main__":

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from rankwise.exceptions import MemoryLimitError
 
-__all__ = ["MemoryBudget", "available_memory"]
+__all__ = ["MemoryBudget", "available_memory", "group_available"]
 
 _FALLBACK = 4 * 2**30
+_UNLIMITED = 2**63 - 1
 _SHARE = 0.8  # of the available memory may be used when nobody says
 
 
@@ -54,8 +55,8 @@ def largest_basis(n_rows: int, free: int) -> int:
 
 
 def available_memory() -> int:
-    """Return the bytes that this process could still allocate, as the system and its control group see it."""
-    return min(_system_available(), _cgroup_available())
+    """Return the bytes that this process could still allocate, as the system and its control groups see it."""
+    return min(_system_available(), group_available())
 
 
 def _system_available() -> int:
@@ -72,16 +73,59 @@ def _system_available() -> int:
         return _FALLBACK  # a system that does not tell
 
 
-def _cgroup_available() -> int:
-    root = Path("/sys/fs/cgroup")
-    for limit, usage in (
-        (root / "memory.max", root / "memory.current"),
-        (root / "memory/memory.limit_in_bytes", root / "memory/memory.usage_in_bytes"),
-    ):
+def group_available(process: Path = Path("/proc/self"), root: Path = Path("/sys/fs/cgroup")) -> int:
+    """Return the least that is left in the control groups a process is in: its own, and those around it.
+
+    Pages of files count as used there, a store's that was just read among them, and are given back when
+    memory is asked for; so they count as free here.
+    """
+    try:
+        memberships = (process / "cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        memberships = []
+    groups = {_VERSION_1: "/", _VERSION_2: "/"}  # inside a container a group may be seen as the root itself
+    for line in memberships:
+        _, controllers, group = line.split(":", 2)
+        if not controllers:
+            groups[_VERSION_2] = group
+        elif "memory" in controllers.split(","):
+            groups[_VERSION_1] = group
+    left = _UNLIMITED
+    for version, group in groups.items():
+        base = root / version.folder
+        own = base / group.strip("/")
+        for folder in (own, *own.parents):
+            left = min(left, version.left_in(folder))
+            if folder == base:
+                break
+    return left
+
+
+@dataclass(frozen=True)
+class _GroupFiles:
+    """What the files of a version of control groups are called."""
+
+    folder: str
+    limit: str
+    usage: str
+    pages_of_files: tuple[str, str]
+
+    def left_in(self, group: Path) -> int:
         try:
-            text = limit.read_text(encoding="ascii").strip()
-            if text != "max":
-                return max(int(text) - int(usage.read_text(encoding="ascii")), 0)
+            limit = (group / self.limit).read_text(encoding="ascii").strip()
+            if limit == "max":
+                return _UNLIMITED
+            usage = int((group / self.usage).read_text(encoding="ascii"))
+            counts = dict(
+                line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines()
+            )
+            cached = sum(int(counts.get(name, 0)) for name in self.pages_of_files)
+            return max(int(limit) - max(usage - cached, 0), 0)
         except (OSError, ValueError):
-            continue
-    return 2**63 - 1
+            return _UNLIMITED  # no such group here
+
+
+_VERSION_1 = _GroupFiles(
+    "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", ("total_active_file", "total_inactive_file")
+)
+_VERSION_2 = _GroupFiles("", "memory.max", "memory.current", ("active_file", "inactive_file"))

@@ -26,8 +26,8 @@ from rankwise.threads import default_threads
 
 __all__ = ["TextWriter", "dump_svmlight", "open_text"]
 
-# Values that are turned into text at a time.
-WRITTEN_AT_ONCE = 1 << 20
+# Values that are turned into text at a time: little enough that its memory is used again for the next ones.
+WRITTEN_AT_ONCE = 1 << 17
 
 
 class TextWriter:

@@ -1,0 +1,98 @@
+"""How much memory is left: in the system, and in the control groups around a process."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankwise.memory import MemoryBudget, available_memory, group_available
+
+NO_LIMIT = 2**63 - 1
+
+
+def make_group(folder, version, limit, usage, cached):
+    """Write what the system shows of a group."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = {
+        1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_"),
+        2: ("memory.max", "memory.current", ""),
+    }
+    limit_name, usage_name, prefix = names[version]
+    (folder / limit_name).write_text(f"{limit}\n")
+    (folder / usage_name).write_text(f"{usage}\n")
+    (folder / "memory.stat").write_text(
+        f"anon 5\n{prefix}active_file {cached - 1}\n{prefix}inactive_file 1\n"
+    )
+
+
+def member(tmp_path, *lines):
+    process = tmp_path / "process"
+    process.mkdir()
+    (process / "cgroup").write_text("".join(f"{line}\n" for line in lines))
+    return process
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_group_and_those_around_it(tmp_path, version):
+    root = tmp_path / "root"
+    base = root / "memory" if version == 1 else root
+    line = "4:cpu,memory:/outer/inner" if version == 1 else "0::/outer/inner"
+    process = member(tmp_path, "2:freezer:/elsewhere", line)
+    make_group(base, version, "max" if version == 2 else NO_LIMIT, 900, 100)
+    make_group(base / "outer", version, 1000, 500, 200)
+    assert group_available(process, root) == 700
+    make_group(base / "outer" / "inner", version, 600, 500, 350)
+    assert group_available(process, root) == 450
+    make_group(base / "outer", version, 1000, 900, 100)
+    assert group_available(process, root) == 200
+    make_group(base / "outer", version, 100, 900, 100)
+    assert group_available(process, root) == 0
+
+
+def test_a_container_that_sees_its_group_as_the_root(tmp_path):
+    process = member(tmp_path, "0::/docker/0123")
+    make_group(tmp_path / "root", 2, 1000, 400, 100)
+    assert group_available(process, tmp_path / "root") == 700
+
+
+def test_without_groups(tmp_path):
+    assert group_available(tmp_path, tmp_path) == NO_LIMIT
+    assert available_memory() > 0
+
+
+def test_a_real_group(tmp_path):
+    """Under a limit of 300 MB, with more than that of pages of a file read, the limit less the process is left."""
+    parent = Path("/sys/fs/cgroup/memory")
+    group = parent / f"rankwise-test-{os.getpid()}"
+    try:
+        group.mkdir()
+    except OSError as error:
+        pytest.skip(f"no memory control group of version 1 can be made here ({error})")
+    big = tmp_path / "big"
+    with big.open("wb") as stream:
+        for _ in range(400):
+            stream.write(bytes(10**6))
+    script = (
+        f"import os; open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
+        "from rankwise.memory import available_memory\n"
+        f"f = open({str(big)!r}, 'rb', buffering=0)\n"
+        "os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)\n"
+        "while f.read(1 << 20): pass\n"
+        "print(available_memory())"
+    )
+    try:
+        (group / "memory.limit_in_bytes").write_text(str(300 * 10**6))
+        with big.open("rb") as stream:
+            os.fsync(stream.fileno())
+        said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    finally:
+        group.rmdir()
+    assert 150 * 10**6 < int(said.stdout) < 300 * 10**6
+
+
+def test_a_budget():
+    assert MemoryBudget(100).allows(100)
+    assert not MemoryBudget(100).allows(101)
+    assert 0 < MemoryBudget().free < available_memory() * 1.5
