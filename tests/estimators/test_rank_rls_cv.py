@@ -223,6 +223,20 @@ def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
     np.testing.assert_allclose(short.coef_, stored.coef_, rtol=1e-6, atol=1e-8)
 
 
+def test_a_basis_that_outgrows_memory_is_given_up(monkeypatch):
+    train, validation = split(noisy(12))
+    stored = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
+    left = [10**9] * 4 + [0] * 1000  # asked once at the start, then after every step
+    monkeypatch.setattr(krylov_fit, "available_memory", lambda: left.pop(0))
+    short = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
+    assert stored.n_iter_ > 4
+    assert stored.keeps_basis_
+    assert not short.keeps_basis_
+    assert (short.alpha_, short.best_iteration_) == (stored.alpha_, stored.best_iteration_)
+    assert len(left) < 1000  # it did run out, and was not asked again
+    np.testing.assert_allclose(short.coef_, stored.coef_, rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"), [((-1.0,), "alpha=-1.0"), (("a",), "alpha"), ((1.0, 1), "output=1")]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,17 @@ from rankwise.memory import available_memory
 from rankwise.pairs.graph import Floats
 from rankwise.progress import ProgressLine
 from rankwise.solvers.dual_surface import DualSurfaceRun
-from rankwise.solvers.lanczos import basis_bytes
+from rankwise.solvers.lanczos import STORED_TOGETHER, basis_bytes
 from rankwise.solvers.surface import Surface, SurfaceRun
 
 __all__ = ["KrylovFit"]
+
+_EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
+_SHARE = 0.8  # of the free memory, for the basis
+
+
+class _NoRoomError(Exception):
+    """The basis has grown to all the memory there is."""
 
 
 class KrylovFit:
@@ -46,9 +54,11 @@ class KrylovFit:
         run: type[SurfaceRun | DualSurfaceRun] = SurfaceRun,
     ) -> None:
         n_features, lanes = system.rhs.shape
-        steps = min(max_iter, n_features + 1)
-        self.keeps_basis = basis_bytes(n_features, lanes, steps) <= 0.8 * available_memory()
-        self._run = run(system, alphas, tol=tol, keep_basis=self.keeps_basis)
+        self._step_bytes = basis_bytes(n_features, lanes, 1)
+        expected = min(max_iter, n_features + 1, _EXPECTED_STEPS)
+        self.keeps_basis = expected * self._step_bytes <= _SHARE * available_memory()
+        self._start = partial(run, system, alphas, tol=tol)
+        self._run: SurfaceRun | DualSurfaceRun = self._start(keep_basis=self.keeps_basis)
         self._max_iter = max_iter
         self._scale = column_scale
         self.was_interrupted = False
@@ -82,10 +92,21 @@ class KrylovFit:
         bool
             Whether it ended before `max_iter`.
         """
+        try:
+            return self._advance(is_done, title)
+        except _NoRoomError:
+            # Vectors of a basis that was kept orthogonal cannot be made again one by one, so the run starts anew.
+            self.keeps_basis = False
+            self._run = self._start(keep_basis=False)
+            return self._advance(is_done, title)
+
+    def _advance(self, is_done: Callable[[Sequence[Surface]], bool], title: str) -> bool:
         with ProgressLine(title) as progress:
 
             def show(surfaces: Sequence[Surface]) -> None:
                 progress.update(f"iteration {len(surfaces[0].errors)}, best {_best(surfaces):.6g}")
+                if self.keeps_basis and STORED_TOGETHER * self._step_bytes > _SHARE * available_memory():
+                    raise _NoRoomError
 
             try:
                 return self._run.advance(is_done, self._max_iter, show)
@@ -97,7 +118,7 @@ class KrylovFit:
             f"Interrupted after {self.n_steps} iterations; the best model so far is kept. Hint: call fit again "
             "without interrupting it for the final one.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
         return True
 

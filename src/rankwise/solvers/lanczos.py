@@ -17,10 +17,10 @@ import scipy.linalg
 
 from rankwise.pairs.graph import Floats
 
-__all__ = ["Lanczos", "basis_bytes"]
+__all__ = ["STORED_TOGETHER", "Lanczos", "basis_bytes"]
 
 # Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
-_CHUNK = 4
+STORED_TOGETHER = 4
 
 
 def basis_bytes(n_features: int, lanes: int, steps: int) -> int:
@@ -96,7 +96,7 @@ class Lanczos:
         """Return the basis vectors of a lane, weighted and added up; several rows of weights make several sums."""
         coef = np.zeros((*weights.shape[:-1], self._rhs.shape[0]))
         for index, chunk in enumerate(self._chunks):
-            part = weights[..., index * _CHUNK : (index + 1) * _CHUNK]
+            part = weights[..., index * STORED_TOGETHER : (index + 1) * STORED_TOGETHER]
             coef += part @ chunk[lane, : part.shape[-1]]
         return coef
 
@@ -121,10 +121,10 @@ class Lanczos:
         return y
 
     def _store(self, vectors: Floats) -> None:
-        position = self.n_steps % _CHUNK
-        if self.n_steps // _CHUNK == len(self._chunks):
-            self._chunks.append(np.empty((self.n_lanes, _CHUNK, vectors.shape[0])))
-        self._chunks[self.n_steps // _CHUNK][:, position] = vectors.T
+        position = self.n_steps % STORED_TOGETHER
+        if self.n_steps // STORED_TOGETHER == len(self._chunks):
+            self._chunks.append(np.empty((self.n_lanes, STORED_TOGETHER, vectors.shape[0])))
+        self._chunks[self.n_steps // STORED_TOGETHER][:, position] = vectors.T
 
     def _orthogonalise(self, rest: Floats) -> Floats:
         """Remove what points along the basis; twice where the first pass removed most of it."""
@@ -132,7 +132,7 @@ class Lanczos:
         norm = np.linalg.norm(lanes, axis=1)
         for _ in range(2):
             for index, chunk in enumerate(self._chunks):
-                used = min(self.n_steps + 1 - index * _CHUNK, _CHUNK)
+                used = min(self.n_steps + 1 - index * STORED_TOGETHER, STORED_TOGETHER)
                 for lane in range(self.n_lanes):
                     basis = chunk[lane, :used]
                     lanes[lane] -= (basis @ lanes[lane]) @ basis
