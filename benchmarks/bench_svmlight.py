@@ -7,7 +7,7 @@ rows; ours always reads them. xgboost and fastrank read into containers of their
 for each processor second. Writing is timed in processor seconds too, which a busy machine disturbs less. Peak memory
 is that of a process of its own, beyond what it takes before.
 
-    python benchmarks/bench_svmlight.py [--megabytes 400] [--rounds 3] [--no-peers]
+    python benchmarks/bench_svmlight.py [--megabytes 400] [--rounds 5] [--no-peers]
 """
 
 import argparse
@@ -69,6 +69,17 @@ print((status("VmHWM") - before) / size)
 """
 
 
+_STORE_PEAK = """
+import sys
+sys.path.insert(0, {benchmarks!r})
+from memory_group import AnonymousPeak
+from rankwise.data import write_store
+with AnonymousPeak(0.002) as memory:
+    write_store({store!r}, {path!r}, dtype="float32", n_threads=2)
+print((memory.most - memory.before) / 1e6)
+"""
+
+
 def peers(path):
     """Processor seconds of the peers that are installed."""
     calls = {}
@@ -100,7 +111,7 @@ def main():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--megabytes", type=float, default=400)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--no-peers", action="store_true", help="leave out xgboost and fastrank")
     parser.add_argument("--file", type=Path, help="a file to read instead of making one")
     arguments = parser.parse_args()
@@ -137,6 +148,11 @@ def main():
         timings = store_speed(path, folder, arguments.rounds)
         print_table("Text to a store, float32", timings)
         report["store"] = {t.name: [t.median, t.speedup, t.speedup_low, t.speedup_high] for t in timings}
+        script = _STORE_PEAK.format(
+            benchmarks=str(Path(__file__).parent), store=str(folder / "store"), path=str(path)
+        )
+        peak = report["anonymous MB while a store is written"] = float(run_python(script))
+        print(f"anonymous memory while a store is written: {peak:.0f} MB at its peak")
         store = open_store(folder / "store")
         X, y, qid = load_svmlight(path, dtype=np.float32)
         assert_equal((store.X, store.y), (X, y))
