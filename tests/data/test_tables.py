@@ -300,6 +300,92 @@ def test_sparse_rows_stay_sparse(suffix, tmp_path):
     assert load_table(path).feature_names == ["one", "two"]
 
 
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_lists_of_columns_and_values_are_sparse_rows_whoever_wrote_them(kind, tmp_path):
+    X = sp.random(30, 12, density=0.3, format="csr", random_state=1)
+    X.data[3] = 0.0  # what is written is stored
+    rows = [slice(a, b) for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    table = pa.table(
+        {
+            "label": np.arange(30.0),
+            "indices": pa.array([X.indices[row][::-1] for row in rows], kind(pa.int16())),
+            "values": pa.array([X.data[row][::-1] for row in rows], kind(pa.float64())),
+            "clicks": np.arange(30),
+        }
+    )
+    whole = load_table(table, qid=None)
+    assert sp.issparse(whole.X)
+    for mine, wanted in (
+        (whole.X.data, X.data),
+        (whole.X.indices, X.indices),
+        (whole.X.indptr, X.indptr),
+    ):
+        np.testing.assert_array_equal(mine, wanted)
+    assert whole.feature_names == [f"f{j}" for j in range(X.indices.max() + 1)]
+    pq.write_table(table.slice(0, 11), tmp_path / "a.parquet", row_group_size=4)
+    pq.write_table(table.slice(11), tmp_path / "b.parquet", row_group_size=4)
+    blocks = [block.X for block in iterate_table(tmp_path, qid=None, block_rows=5)]
+    assert len(blocks) > 5
+    assert (sp.vstack(blocks) != whole.X).nnz == 0
+    assert load_table(table, qid=None, features=["clicks"]).feature_names == ["clicks"]
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "message"),
+    [
+        ([[0], None], [[1.0], [2.0]], "column 'indices', row 1: the list is missing"),
+        ([[0], [1]], [[1.0], None], "column 'values', row 1: the list is missing"),
+        ([[0], [1, 2]], [[1.0], [2.0]], "row 1: 2 column numbers and 1 values"),
+        ([[], [-1]], [[], [2.0]], "column 'indices', row 1: column number -1, where"),
+        ([[0], [1, None]], [[1.0], [2.0, 3.0]], "column 'indices', row 1: a missing column number"),
+        ([[5], [1, 4, 1]], [[1.0], [2.0, 3.0, 4.0]], "column 'indices', row 1: column 1 comes twice"),
+        ([[0], [0, 1]], [[1.0], [2.0, np.inf]], "column 'values', row 1: inf is not finite"),
+        ([[0], [0, 1]], [[1.0], [2.0, None]], "column 'values', row 1: a missing value"),
+        ([[0], [2**40]], [[1.0], [2.0]], "column number 1099511627776 is more than 32-bit"),
+    ],
+)
+def test_what_is_wrong_with_sparse_rows_is_named_with_its_place(indices, values, message):
+    table = pa.table(
+        {
+            "label": [1, 0],
+            "indices": pa.array(indices, pa.list_(pa.int64())),
+            "values": pa.array(values, pa.list_(pa.float64())),
+        }
+    )
+    with pytest.raises(InvalidInputError, match=message):
+        load_table(table, qid=None)
+
+
+def test_missing_values_are_read_as_told():
+    dense = pa.table({"label": [1, 0], "a": [1.0, None], "b": [3, 4]})
+    sparse = pa.table({"label": [1, 0], "indices": [[0, 1], [1]], "values": [[1.0, 3.0], [4.0]]})
+    holes = sparse.set_column(2, "values", pa.array([[1.0, None], [4.0]]))
+    for table, wanted in ((dense, [[1, 3], [0, 4]]), (sparse, [[1, 3], [0, 4]]), (holes, [[1, 0], [0, 4]])):
+        X = load_table(table, qid=None, missing="zero").X
+        assert (X.toarray() if sp.issparse(X) else X).tolist() == wanted
+    assert load_table(holes, qid=None, missing="zero").X.nnz == 2
+    assert np.isnan(load_table(dense, qid=None, missing="nan").X[1, 0])
+    assert np.isnan(load_table(holes, qid=None, missing="nan").X[0, 1])
+    with pytest.raises(InvalidInputError, match=r"column 'a', row 1: -1e\+39 is too large for float32"):
+        load_table(pa.table({"label": [1, 0], "a": [1.0, -1e39]}), qid=None, dtype=np.float32)
+
+
+def test_lists_are_features_where_there_are_no_numbers():
+    table = pa.table({"label": [1, 0], "vec": [[1.0, 2.0], [3.0, 4.0]], "url": ["a", "b"]})
+    X, _, _, names = load_table(table, qid=None)
+    assert (X.tolist(), names) == ([[1, 2], [3, 4]], ["vec[0]", "vec[1]"])
+
+
+def test_damage_in_the_middle_is_told(tmp_path):
+    path = tmp_path / "rows.parquet"
+    save_table(path, np.random.default_rng(0).normal(size=(5000, 3)), np.arange(5000.0))
+    whole = bytearray(path.read_bytes())
+    whole[1000:60_000] = bytes(59_000)
+    path.write_bytes(whole)
+    with pytest.raises(InvalidInputError, match=r"rows.parquet cannot be read"):
+        load_table(path, qid=None)
+
+
 def test_a_failed_write_leaves_nothing(tmp_path):
     path = tmp_path / "rows.parquet"
     save_table(path, np.eye(2), [1, 2])

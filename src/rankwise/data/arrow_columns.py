@@ -12,7 +12,18 @@ import numpy.typing as npt
 from rankwise.data.arrow_files import TableSource, import_pyarrow
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["check_columns", "ids_of", "is_embedding", "is_number", "numbers_of", "rows_of", "text_of_numbers"]
+__all__ = [
+    "check_columns",
+    "check_finite",
+    "check_numeric",
+    "doubles_of",
+    "ids_of",
+    "is_embedding",
+    "is_number",
+    "numbers_of",
+    "rows_of",
+    "text_of_numbers",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,21 +100,41 @@ def numbers_of(
     source: TableSource, name: str, column: Any, first_row: int, *, missing: str, hint: str
 ) -> Floats:
     """Return one column of a batch as float64; `first_row` is where the batch starts in its table."""
+    check_numeric(source, name, column, first_row, hint)
+    values = doubles_of(column)
+    check_finite(source, name, values, first_row, missing=missing)
+    return values
+
+
+def check_numeric(source: TableSource, name: str, column: Any, first_row: int, hint: str) -> None:
+    """Raise unless a column holds numbers; the error shows an entry that is none."""
+    if is_number(column.type):
+        return
+    entries = column.to_pylist()
+    wrong = [at for at, entry in enumerate(entries) if entry is not None and not _is_number_text(entry)]
+    at = wrong[0] if wrong else 0
+    entry = entries[at] if entries else ""
+    raise InvalidInputError(
+        f"{source.name}, column {name!r}, {source.place(first_row + at)}: {_show(entry)} is no number (the column "
+        f"holds {column.type}).",
+        hint,
+    )
+
+
+def doubles_of(column: Any) -> Floats:
+    """Return a column of numbers as float64; what is missing becomes NaN."""
     pa = import_pyarrow()
-    if not is_number(column.type):
-        raise _not_numbers(source, name, column, first_row, hint)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    values: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    _check_finite(source, name, values, first_row, missing=missing)
+    if not pa.types.is_float64(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    values: Floats = column.to_numpy(zero_copy_only=False)
     return values
 
 
-def rows_of(
-    source: TableSource, name: str, column: Any, first_row: int, *, width: int | None, missing: str
-) -> Floats:
+def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, width: int | None) -> Floats:
     """Return a column of lists as a matrix; `width` is what lists before had."""
     pa = import_pyarrow()
     if not is_embedding(column.type):
@@ -128,11 +159,7 @@ def rows_of(
             f"those before have {width}.",
             "make all lists of the column the same length.",
         )
-    flat = column.flatten()
-    values: Floats = flat.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    matrix = values.reshape(-1, width)
-    _check_finite(source, name, matrix, first_row, missing=missing)
-    return matrix
+    return doubles_of(column.flatten()).reshape(lengths.size, width)
 
 
 def ids_of(source: TableSource, name: str, column: Any, first_row: int, role: str) -> npt.NDArray[Any]:
@@ -157,31 +184,47 @@ def ids_of(source: TableSource, name: str, column: Any, first_row: int, role: st
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _not_numbers(source: TableSource, name: str, column: Any, first_row: int, hint: str) -> InvalidInputError:
-    entries = column.to_pylist()
-    wrong = [at for at, entry in enumerate(entries) if entry is not None and not _is_number_text(entry)]
-    at = wrong[0] if wrong else 0
-    entry = entries[at] if entries else ""
-    return InvalidInputError(
-        f"{source.name}, column {name!r}, {source.place(first_row + at)}: {_show(entry)} is no number (the column "
-        f"holds {column.type}).",
-        hint,
-    )
+def check_finite(
+    source: TableSource,
+    name: str,
+    values: Floats,
+    first_row: int,
+    *,
+    missing: str,
+    dtype: npt.DTypeLike = np.float64,
+    start: npt.NDArray[np.int64] | None = None,
+) -> None:
+    """Raise where a value is infinite, in `dtype` too, or missing though that is an error.
 
-
-def _check_finite(source: TableSource, name: str, values: Floats, first_row: int, *, missing: str) -> None:
-    bad = np.isinf(values) if missing == "nan" else ~np.isfinite(values)
+    Parameters
+    ----------
+    source, name, first_row
+        For the error: the table, the column, and the row that the values begin with.
+    values : (rows, ...) float64
+        With `start`: the values of all rows, those of row i from ``start[i]`` on.
+    missing : {"error", "nan", "zero"}
+    """
+    largest = np.finfo(np.dtype(dtype)).max
+    bad = np.abs(values) > largest
+    if missing == "error":
+        bad |= np.isnan(values)
     if not bad.any():
         return
     at = np.unravel_index(int(np.argmax(bad)), bad.shape)
     value = float(values[at])
+    row = int(at[0]) if start is None else int(np.searchsorted(start, at[0], side="right")) - 1
+    if np.isnan(value):
+        what = "a missing value"
+        remedy = (
+            "drop those rows or fill them in; features may be missing with missing='nan', and are then imputed by a "
+            "step of your pipeline."
+        )
+    elif np.isinf(value):
+        what, remedy = f"{value} is not finite", "replace it by a large number, or drop the row."
+    else:
+        what, remedy = f"{value} is too large for {np.dtype(dtype)}", "pass dtype=np.float64."
     raise InvalidInputError(
-        f"{source.name}, column {name!r}, {source.place(first_row + int(at[0]))}: "
-        + ("a missing value." if np.isnan(value) else f"{value} is not finite."),
-        "drop those rows or fill them in; features may be missing with missing='nan', and are then imputed by a "
-        "step of your pipeline."
-        if np.isnan(value)
-        else "replace it by a large number, or drop the row.",
+        f"{source.name}, column {name!r}, {source.place(first_row + row)}: {what}.", remedy
     )
 
 

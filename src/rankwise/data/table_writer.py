@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.data.arrow_files import import_pyarrow
-from rankwise.data.tables import SPARSE_KEY
+from rankwise.data.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing
 
@@ -28,7 +28,6 @@ _FORMATS = {
     ".feather": "ipc",
     ".csv": "csv",
 }
-_INDICES, _VALUES = "indices", "values"
 
 
 def save_table(
@@ -175,10 +174,13 @@ class TableWriter:
                 f"A CSV file has a column a feature, {X.shape[1]} in all, and X is sparse.",
                 "write Parquet, or svmlight text; or pass X.toarray().",
             )
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         pointer = X.indptr.astype(np.int64)
-        for name, values in ((_INDICES, X.indices.astype(np.int32)), (_VALUES, X.data)):
+        for name, values in ((INDICES, X.indices.astype(np.int32)), (VALUES, X.data)):
             columns[name] = pa.LargeListArray.from_arrays(pa.array(pointer), pa.array(values))
-        about: dict[str, Any] = {"indices": _INDICES, "values": _VALUES, "columns": X.shape[1]}
+        about: dict[str, Any] = {"indices": INDICES, "values": VALUES, "columns": X.shape[1]}
         if self._names is not None:
             about["names"] = self._feature_names(X.shape[1])
         return pa.table(columns).replace_schema_metadata({SPARSE_KEY: json.dumps(about).encode()})
