@@ -17,8 +17,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise import RankRLS
-from rankwise.data import TableWriter, iterate_table, load_table, save_table
+from rankwise import RankRLS, _core
+from rankwise.data import TableWriter, iterate_table, load_table, save_table, table_plan
 from rankwise.exceptions import InvalidInputError
 
 ROWS = {
@@ -368,6 +368,66 @@ def test_missing_values_are_read_as_told():
     assert np.isnan(load_table(holes, qid=None, missing="nan").X[0, 1])
     with pytest.raises(InvalidInputError, match=r"column 'a', row 1: -1e\+39 is too large for float32"):
         load_table(pa.table({"label": [1, 0], "a": [1.0, -1e39]}), qid=None, dtype=np.float32)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    rows=st.integers(1, 700),
+    width=st.integers(1, 20),
+    group=st.integers(60, 400),
+    at_once=st.integers(1000, 20_000),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    seed=st.integers(0, 99),
+)
+def test_columns_become_rows_however_the_file_is_cut(
+    rows, width, group, at_once, dtype, seed, tmp_path_factory
+):
+    rng = np.random.default_rng(seed)
+    columns = {
+        f"c{j}": [rng.normal(size=rows), rng.normal(size=rows).astype(np.float32), rng.integers(-9, 9, rows)][
+            j % 3
+        ]
+        for j in range(width)
+    }
+    vectors = rng.normal(size=(rows, 3))
+    table = pa.table(
+        {"v": list(vectors), "label": rng.normal(size=rows), **columns, "qid": np.arange(rows) // 3}
+    )
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    pq.write_table(table, path, row_group_size=group)
+    asked = rng.permutation(list(columns)).tolist()
+    wanted = np.column_stack([*(columns[name] for name in asked), vectors]).astype(dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_plan, "_LOADED_AT_ONCE", at_once)
+        patch.setenv("RANKWISE_NUM_THREADS", "3")
+        for source in (path, table):
+            X, y, qid, names = load_table(source, features=asked, embedding="v", dtype=dtype)
+            assert X.tobytes() == wanted.tobytes()
+            assert y.tobytes() == table["label"].to_numpy().tobytes()
+            assert qid.tolist() == table["qid"].to_pylist()
+            assert names == [*asked, "v[0]", "v[1]", "v[2]"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 600),
+    width=st.integers(1, 19),
+    bad=st.sampled_from([np.nan, np.inf, -np.inf, 1e300]),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    n_threads=st.integers(1, 3),
+    data=st.data(),
+)
+def test_the_column_that_is_not_finite_is_found(rows, width, bad, dtype, n_threads, data):
+    row, column = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, width - 1))
+    X = np.full((width, rows), 1e30)
+    X[column, row] = bad
+    out = np.full((rows, width + 2), 7.0, dtype=dtype)
+    flags = list(_core.write_table_rows(list(X), out, 1, n_threads))
+    with np.errstate(over="ignore"):
+        wanted = X.T.astype(dtype)
+    assert out[:, 1:-1].tobytes() == wanted.tobytes()
+    assert (out[:, [0, -1]] == 7).all()
+    assert flags == np.isfinite(wanted).all(axis=0).tolist()
 
 
 def test_lists_are_features_where_there_are_no_numbers():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from rankwise import _core
 from rankwise.data.arrow_columns import (
     check_columns,
     check_finite,
+    check_numeric,
+    doubles_of,
     ids_of,
     is_embedding,
     is_number,
@@ -26,10 +29,14 @@ from rankwise.data.sparse_columns import SparseColumns
 from rankwise.data.text_reader import MISSING
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
+from rankwise.threads import default_threads
 
 __all__ = ["TableBlock", "TablePlan"]
 
 Floats = npt.NDArray[np.float64]
+
+# Bytes that are decoded and become rows at a time: enough that pyarrow's threads are busy.
+_LOADED_AT_ONCE = 1 << 25
 
 
 class TableBlock(NamedTuple):
@@ -127,90 +134,173 @@ class TablePlan:
         lists = [f"{name}[{at}]" for name in self.embeddings for at in range(self.widths[name])]
         return self.features + lists
 
+    @property
+    def n_rows(self) -> int:
+        """How many rows all tables have."""
+        return sum(source.n_rows for source in self.sources)
+
     def rows_in(self, n_bytes: int) -> int:
         """Return about how many rows take so many bytes in memory, at least 1."""
+        self._check_sources()
         columns = 8 * (len(self.features) + sum(self.widths.values()))
         return max(1, n_bytes // max(1, columns, *(source.row_bytes for source in self.sources)))
 
     def blocks(self, n_rows: int) -> Iterator[TableBlock]:
         """Yield the rows of all tables in their order, at most so many at a time; there must be some."""
-        columns = [name for name in (self.label, self.qid) if name is not None]
-        columns += self.features + self.embeddings
+        for batch in self._batches(n_rows):
+            yield TableBlock(self._features(batch), self._labels(batch), self._ids(batch))
+
+    def load(self) -> TableBlock:
+        """Return all rows of all tables."""
         if self.sparse is not None:
-            columns += [self.sparse.indices, self.sparse.values]
+            blocks = list(self.blocks(self.rows_in(_LOADED_AT_ONCE)))
+            y = (
+                None
+                if self.label is None
+                else np.concatenate([block.y for block in blocks if block.y is not None])
+            )
+            qid = _joined([block.qid for block in blocks if block.qid is not None])
+            return TableBlock(sp.vstack([block.X for block in blocks], format="csr"), y, qid)
+        self._check_sources()
+        y = None if self.label is None else np.empty(self.n_rows)
+        ids = []
+        X = self._empty(self.n_rows)
+        n_cells = 0
+        for start, batch in self._groups():
+            rows = slice(start, start + batch.n_rows)
+            if y is not None and self.label in batch.columns:
+                y[rows] = self._labels(batch)
+            if self.qid in batch.columns:
+                ids.append(self._ids(batch))
+            self._fill(batch, X[rows])
+            n_cells += batch.n_rows * len(batch.columns)
+            del batch
+        if n_cells != self.n_rows * len(self._columns):
+            names = ", ".join(source.name for source in self.sources)
+            raise InvalidInputError(f"{names} has more or fewer rows than it says.", "write it again.")
+        return TableBlock(X, y, _joined(ids))
+
+    @cached_property
+    def _columns(self) -> list[str]:
+        columns = (
+            [name for name in (self.label, self.qid) if name is not None] + self.features + self.embeddings
+        )
+        return columns if self.sparse is None else [*columns, self.sparse.indices, self.sparse.values]
+
+    def _check_sources(self) -> None:
         for source in self.sources:
-            check_columns(source, columns, "a column of the first table")
-        if not any(source.n_rows for source in self.sources):
+            check_columns(source, self._columns, "a column of the first table")
+        if not self.n_rows:
             names = ", ".join(source.name for source in self.sources)
             raise InvalidInputError(f"{names} has no rows.", "check that the file is the one you mean.")
+        for name in self.embeddings:
+            for source in self.sources:
+                if name not in self.widths and source.n_rows:
+                    lists = next(source.batches([name], 1)).column(0)
+                    self.widths[name] = rows_of(source, name, lists, 0, width=None).shape[1]
+
+    def _batches(self, n_rows: int) -> Iterator[_Batch]:
+        self._check_sources()
         for source in self.sources:
             row = 0
-            for batch in source.batches(columns, n_rows):
+            for batch in source.batches(self._columns, n_rows):
                 if batch.num_rows:
-                    yield self._block(source, batch, row)
+                    yield _Batch.of(source, row, batch)
                 row += batch.num_rows
 
-    def join(self, blocks: list[TableBlock]) -> TableBlock:
-        """Put blocks together; each is let go as soon as it is copied."""
-        y = None if self.label is None else np.concatenate([b.y for b in blocks if b.y is not None])
-        qid = None
-        if self.qid is not None:
-            parts = [block.qid for block in blocks if block.qid is not None]
-            mixed = len({part.dtype.kind for part in parts}) > 1 and any(
-                part.dtype == object for part in parts
-            )
-            qid = np.concatenate([part.astype(object) for part in parts] if mixed else parts)
+    def _groups(self) -> Iterator[tuple[int, _Batch]]:
+        """Yield parts of the tables, perhaps with some of the columns only, and the row where each starts."""
+        start = 0
+        for source in self.sources:
+            row = 0
+            if source.groups is not None:
+                for row, table in source.groups(self._columns, _LOADED_AT_ONCE):
+                    batch = _Batch.of(source, row, table)
+                    del table
+                    yield start + row, batch
+                    del batch  # before the next one is decoded
+            else:
+                for found in source.batches(self._columns, self.rows_in(_LOADED_AT_ONCE)):
+                    yield start + row, _Batch.of(source, row, found)
+                    row += found.num_rows
+            start += source.n_rows
+
+    def _labels(self, batch: _Batch) -> Floats | None:
+        if self.label is None:
+            return None
+        column = batch.columns[self.label]
+        return numbers_of(batch.source, self.label, column, batch.row, missing="error", hint=_LABEL_HINT)
+
+    def _ids(self, batch: _Batch) -> Any:
+        if self.qid is None:
+            return None
+        return ids_of(batch.source, self.qid, batch.columns[self.qid], batch.row, "the query id")
+
+    def _features(self, batch: _Batch) -> Any:
         if self.sparse is not None:
-            return TableBlock(sp.vstack([block.X for block in blocks], format="csr"), y, qid)
-        X = np.empty((sum(block.X.shape[0] for block in blocks), blocks[0].X.shape[1]), dtype=self.dtype)
-        last = X.shape[0]
-        while blocks:
-            first = last - blocks[-1].X.shape[0]
-            X[first:last] = blocks.pop().X
-            last = first
-        return TableBlock(X, y, qid)
-
-    def _block(self, source: TableSource, batch: Any, row: int) -> TableBlock:
-        def column(name: str) -> Any:
-            return batch.column(batch.schema.get_field_index(name))
-
-        y = None
-        if self.label is not None:
-            y = numbers_of(source, self.label, column(self.label), row, missing="error", hint=_LABEL_HINT)
-        qid = None
-        if self.qid is not None:
-            qid = ids_of(source, self.qid, column(self.qid), row, "the query id")
-        if self.sparse is not None:
-            X = self.sparse.rows(source, column, row, missing=self.missing, dtype=self.dtype)
-        else:
-            X = self._dense(source, column, row, batch.num_rows)
-        return TableBlock(X, y, qid)
-
-    def _dense(
-        self, source: TableSource, column: Callable[[str], Any], row: int, n_rows: int
-    ) -> npt.NDArray[Any]:
-        parts = [
-            (
-                name,
-                numbers_of(source, name, column(name), row, missing=self.missing, hint=_FEATURE_HINT)[
-                    :, None
-                ],
+            return self.sparse.rows(
+                batch.source, batch.columns.__getitem__, batch.row, missing=self.missing, dtype=self.dtype
             )
-            for name in self.features
-        ]
-        for name in self.embeddings:
-            matrix = rows_of(source, name, column(name), row, width=self.widths.get(name))
-            self.widths[name] = matrix.shape[1]
-            parts.append((name, matrix))
-        X = np.empty((n_rows, sum(part.shape[1] for _, part in parts)), dtype=self.dtype)
-        at = 0
-        for name, part in parts:
-            check_finite(source, name, part, row, missing=self.missing, dtype=self.dtype)
-            X[:, at : at + part.shape[1]] = part
-            at += part.shape[1]
-        if self.missing == "zero":
-            X[np.isnan(X)] = 0
+        X = self._empty(batch.n_rows)
+        self._fill(batch, X)
         return X
+
+    def _empty(self, n_rows: int) -> npt.NDArray[Any]:
+        return np.empty((n_rows, len(self.features) + sum(self.widths.values())), dtype=self.dtype)
+
+    def _fill(self, batch: _Batch, X: npt.NDArray[Any]) -> None:
+        """Write the features of a batch, perhaps some of them only, into rows of X, and check them."""
+        source, row = batch.source, batch.row
+        features = [name for name in self.features if name in batch.columns]
+        for name in features:
+            check_numeric(source, name, batch.columns[name], row, _FEATURE_HINT)
+        columns = [doubles_of(batch.columns[name]) for name in features]
+        at = self.features.index(features[0]) if features else 0
+        is_finite = _core.write_table_rows(columns, X, at, default_threads())
+        for name, column, good in zip(features, columns, is_finite, strict=True):
+            if not good:
+                check_finite(source, name, column, row, missing=self.missing, dtype=self.dtype)
+                if self.missing == "zero":
+                    _fill_holes(X[:, self.features.index(name)])
+        at = len(self.features)
+        for name in self.embeddings:
+            if name in batch.columns:
+                matrix = rows_of(source, name, batch.columns[name], row, width=self.widths[name])
+                check_finite(source, name, matrix, row, missing=self.missing, dtype=self.dtype)
+                X[:, at : at + matrix.shape[1]] = matrix
+                if self.missing == "zero":
+                    _fill_holes(X[:, at : at + matrix.shape[1]])
+            at += self.widths[name]
+
+
+class _Batch(NamedTuple):
+    """Rows as they come from a table."""
+
+    source: TableSource
+    row: int  # where they begin in their table
+    n_rows: int
+    columns: dict[str, Any]
+
+    @classmethod
+    def of(cls, source: TableSource, row: int, found: Any) -> _Batch:
+        """Take the columns of a record batch, or of a table."""
+        columns = {}
+        for name, column in zip(found.schema.names, found.columns, strict=True):
+            if hasattr(column, "chunks"):
+                column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # noqa: PLW2901
+            columns[name] = column
+        return cls(source, row, found.num_rows, columns)
+
+
+def _fill_holes(values: npt.NDArray[Any]) -> None:
+    values[np.isnan(values)] = 0
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any] | None:
+    if not parts:
+        return None
+    mixed = len({part.dtype.kind for part in parts}) > 1 and any(part.dtype == object for part in parts)
+    return np.concatenate([part.astype(object) for part in parts] if mixed else parts)
 
 
 _LABEL_HINT = "encode labels as numbers, higher is better: for example {'bad': 0, 'fair': 1, 'good': 2}."

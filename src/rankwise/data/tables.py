@@ -96,7 +96,7 @@ def load_table(
 def load_sources(sources: Sequence[TableSource], **asked: Any) -> Table:
     """Read tables that are open; `asked` is what `load_table` takes, all of it."""
     plan = TablePlan.of(sources, **asked)
-    return Table(*plan.join(list(plan.blocks(_BLOCK_ROWS))), plan.names)
+    return Table(*plan.load(), plan.names)
 
 
 def iterate_table(
