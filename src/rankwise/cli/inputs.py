@@ -200,7 +200,7 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    sources = open_sources(paths)
+    sources = open_sources(paths, text_columns=[options.qid])
     columns = set(sources[0].schema.names)
     table = load_sources(
         sources,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.arrow_files import TableSource, import_pyarrow
+from rankwise.data.arrow_files import NULLS, TableSource, import_pyarrow
+from rankwise.data.query_text import decode_ids
 from rankwise.exceptions import InvalidInputError
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ids_of",
     "is_embedding",
     "is_number",
+    "kind_of_ids",
     "numbers_of",
     "rows_of",
     "text_of_numbers",
@@ -162,8 +164,13 @@ def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, widt
     return doubles_of(column.flatten()).reshape(lengths.size, width)
 
 
-def ids_of(source: TableSource, name: str, column: Any, first_row: int, role: str) -> npt.NDArray[Any]:
-    """Return a column of ids: integers, floats, text, dates, whatever it holds, without missing ones."""
+def ids_of(
+    source: TableSource, name: str, column: Any, first_row: int, role: str, kind: str = "U"
+) -> npt.NDArray[Any]:
+    """Return a column of ids: integers, floats, text, dates, whatever it holds, without missing ones.
+
+    In text files all ids come as text; `kind` says what they become: see `decode_ids`.
+    """
     pa = import_pyarrow()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -173,15 +180,35 @@ def ids_of(source: TableSource, name: str, column: Any, first_row: int, role: st
             "use a column of numbers or text.",
         )
     missing = np.asarray(column.is_null(nan_is_null=True))
-    if source.first_line is not None and pa.types.is_string(column.type):
-        missing = missing | np.asarray(pa.compute.equal(column, ""))  # a text file writes nothing for nothing
+    is_text = _is_text_ids(source, column.type)
+    if is_text:  # a text file writes nothing for nothing, and in columns of numbers other words too
+        nothing = pa.array(["", *(NULLS if kind != "U" else ())])
+        missing = missing | np.asarray(pa.compute.is_in(column, nothing))
     if missing.any():
         row = first_row + int(np.argmax(missing))
         raise InvalidInputError(
             f"{source.name}, column {name!r}, {source.place(row)}: {role} is missing.",
             "give those rows an id, or drop them.",
         )
+    if is_text and kind != "U":
+        encoded = column.dictionary_encode()
+        return np.asarray(decode_ids(encoded.dictionary.to_pylist(), kind)[np.asarray(encoded.indices)])
     return np.asarray(column.to_numpy(zero_copy_only=False))
+
+
+def kind_of_ids(sources: Sequence[TableSource], name: str) -> str:
+    """Return what the ids of all text files become, "i", "f" or "U"; other files say it themselves."""
+    pa = import_pyarrow()
+    texts: set[str | None] = set()
+    for source in sources:
+        if name in source.schema.names and _is_text_ids(source, source.schema.field(name).type):
+            for batch in source.batches([name], 1 << 20):
+                texts.update(pa.compute.unique(batch.column(0)).to_pylist())
+    return decode_ids([text for text in texts if text is not None and text not in NULLS]).dtype.kind
+
+
+def _is_text_ids(source: TableSource, kind: Any) -> bool:
+    return source.first_line is not None and bool(import_pyarrow().types.is_string(kind))
 
 
 def check_finite(

@@ -15,12 +15,12 @@ from typing import Any
 
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 
-__all__ = ["TABLE_ENDINGS", "TableSource", "import_pyarrow", "is_table", "open_sources"]
+__all__ = ["NULLS", "TABLE_ENDINGS", "TableSource", "import_pyarrow", "is_table", "open_sources"]
 
 TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
 _COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
 _DELIMITERS = (",", "\t", ";", "|")
-_NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")  # in columns of numbers
+NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")  # in columns of numbers of text files
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
     options = {
         "parse_options": pyarrow.csv.ParseOptions(delimiter=max(_DELIMITERS, key=header.count)),
         "convert_options": pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(text_columns, pa.string()), null_values=_NULLS
+            column_types=dict.fromkeys(text_columns, pa.string()), null_values=NULLS
         ),
     }
     # Whole, because the type of a column is known only after its last row.

@@ -128,8 +128,8 @@ class _Tables:
         self.base = 1
 
     def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
-        sources = open_sources(self._source)
         asked = self._columns
+        sources = open_sources(self._source, text_columns=[asked.qid] if asked.qid else [])
         is_one = asked.qid == Columns.qid and asked.qid not in sources[0].schema.names
         plan = TablePlan.of(
             sources,

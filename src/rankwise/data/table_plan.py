@@ -20,6 +20,7 @@ from rankwise.data.arrow_columns import (
     ids_of,
     is_embedding,
     is_number,
+    kind_of_ids,
     numbers_of,
     rows_of,
     text_of_numbers,
@@ -234,7 +235,12 @@ class TablePlan:
     def _ids(self, batch: _Batch) -> Any:
         if self.qid is None:
             return None
-        return ids_of(batch.source, self.qid, batch.columns[self.qid], batch.row, "the query id")
+        column = batch.columns[self.qid]
+        return ids_of(batch.source, self.qid, column, batch.row, "the query id", self._kind_of_ids)
+
+    @cached_property
+    def _kind_of_ids(self) -> str:
+        return "U" if self.qid is None else kind_of_ids(self.sources, self.qid)
 
     def _features(self, batch: _Batch) -> Any:
         if self.sparse is not None:

@@ -54,7 +54,8 @@ def load_table(
     label : str or None, default="label"
         The column of labels, numbers; None where there are none.
     qid : str or None, default="qid"
-        The column of query ids, of any type; None for one ranking.
+        The column of query ids, of any type; None for one ranking. Ids in CSV files are integers or real numbers if all
+        are written as numbers are; `01` and `1` are text, and two queries.
     features : list of str, optional
         The columns of features. By default all other columns of numbers (booleans are 0 and 1, decimals become
         floats); text, dates and lists are left out, but lists are taken where there are no numbers. With `embedding`,
@@ -83,7 +84,7 @@ def load_table(
     ([[0.5], [0.1], [0.9]], [1.0, 0.0, 2.0], ['a', 'a', 'b'], ['bm25'])
     """
     return load_sources(
-        open_sources(source),
+        open_sources(source, text_columns=[qid] if qid else []),
         label=label,
         qid=qid,
         features=features,
@@ -128,7 +129,7 @@ def iterate_table(
     """
     check_count("block_rows", block_rows, optional=False)
     plan = TablePlan.of(
-        open_sources(source),
+        open_sources(source, text_columns=[qid] if qid else []),
         label=label,
         qid=qid,
         features=features,

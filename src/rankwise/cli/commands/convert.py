@@ -15,6 +15,7 @@ from rankwise.cli.printing import print_facts
 from rankwise.data import dump_svmlight, open_store, write_store
 from rankwise.data.arrow_files import TABLE_ENDINGS, open_sources
 from rankwise.data.svmlight_writer import TextWriter, open_text
+from rankwise.data.table_writer import is_flat, save_table
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["run"]
@@ -36,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         with kept_input(options.data) if sources == {"table"} else nullcontext(options.data) as files:
             write_store(
                 options.output,
-                open_sources(files) if sources == {"table"} else files,
+                open_sources(files, [options.qid]) if sources == {"table"} else files,
                 n_features=options.columns if sources == {"text"} else None,
                 zero_based=text_base(options),
                 regroup=options.regroup,
@@ -90,10 +91,7 @@ def _written(options: argparse.Namespace) -> Literal["error", "nan"]:
 
 def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
     if target == "table":
-        from rankwise.data.table_writer import save_table  # noqa: PLC0415 - needs an optional package
-
-        is_flat = options.output.endswith(".csv")  # which has no lists, so no sparse rows
-        X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat else rows.X
+        X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(options.output) else rows.X
         names, label, qid = rows.column_names(), options.label, options.qid
         save_table(options.output, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
     elif target == "store":
