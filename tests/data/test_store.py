@@ -233,6 +233,42 @@ def test_a_mapped_matrix_is_a_sparse_matrix_and_pickles_as_its_path(tmp_path):
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(mapped[:4])).toarray(), X[:4].toarray())
 
 
+def test_a_pickled_matrix_comes_back_only_from_the_same_rows(tmp_path, monkeypatch):
+    write_store(tmp_path / "s", [make()])
+    monkeypatch.chdir(tmp_path)
+    mapped = open_store("s").X
+    pickled = pickle.dumps(mapped)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    write_store(tmp_path / "s", [make()])  # the same again
+    np.testing.assert_array_equal(pickle.loads(pickled).toarray(), mapped.toarray())
+    write_store(tmp_path / "s", [make(seed=1)])
+    with pytest.raises(InvalidInputError, match=r"written again after its matrix was pickled.*Hint: let"):
+        pickle.loads(pickled)
+    assert pickle.loads(pickle.dumps(open_store(tmp_path / "s").X)).shape == mapped.shape
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["a store", "dangling"])
+def test_a_link_keeps_pointing_where_the_store_is(exists, tmp_path):
+    (tmp_path / "disk").mkdir()
+    if exists:
+        write_store(tmp_path / "disk" / "s", [make()])
+    (tmp_path / "link").symlink_to(Path("disk", "s"))
+    other = make(seed=5, rows=80)
+    write_store(tmp_path / "link", [other])
+    assert (tmp_path / "link").readlink() == Path("disk", "s")
+    assert_holds(open_store(tmp_path / "link"), other)
+    assert_holds(open_store(tmp_path / "disk" / "s"), other)
+    assert sorted(entry.name for entry in tmp_path.rglob("*") if not entry.is_file()) == ["disk", "link", "s"]
+
+
+def test_a_link_into_nowhere_is_told(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "none" / "s")
+    with pytest.raises(InvalidInputError, match=r"none/s cannot be written: No such file"):
+        write_store(tmp_path / "link", [make()])
+    assert (tmp_path / "link").is_symlink()
+
+
 # --- what is wrong ------------------------------------------------------------------------------------------
 
 
