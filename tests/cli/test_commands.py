@@ -2,6 +2,7 @@
 
 import csv
 import json
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,7 @@ import pytest
 import rankwise
 from command_line import call, call_json, duels
 from rankwise.cli.commands import inspect as inspect_command
-from rankwise.data import load_svmlight
+from rankwise.data import load_svmlight, open_store
 from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
 from rankwise.persistence import read_header
 from rankwise.persistence.container import MAGIC
@@ -239,6 +240,43 @@ def test_converting_there_and_back_changes_nothing(capsys, searches, tmp_path, e
             call(capsys, "predict", searches / "model.rw", searches / "test.txt", "-o", tmp_path / "a")[0]
             == 0
         )
+
+
+@pytest.mark.parametrize(
+    "way", [["s.store", "t.parquet"], ["t.parquet", "s.store"], ["t.arrow", "s.store", "u.pq"]]
+)
+def test_text_comes_back_byte_for_byte_by_way_of_stores_and_tables(capsys, tmp_path, way):
+    text = "2 qid:a-1 1:0.1 2:0 7:-1e-300\n0 qid:a-1\n1 qid:b 3:0.30000000000000004\n0.5 qid:b 2:NaN\n"
+    (tmp_path / "rows.txt").write_text(text)
+    places = ["rows.txt", *way, "back.txt"]
+    for source, target in pairwise(places):
+        code, _, err = call(capsys, "convert", tmp_path / source, "-o", tmp_path / target, "--missing", "nan")
+        assert code == 0, err
+    assert (tmp_path / "back.txt").read_text() == text
+
+
+def test_columns_of_a_table_are_named_on_the_way_to_a_store(capsys, tmp_path):
+    frame = pd.DataFrame(
+        {"grade": [1.0, 0.0], "search": ["x", "x"], "v": [[1.0, 2.0], [3.0, 4.0]], "w": [5, 6]}
+    )
+    frame.to_parquet(tmp_path / "rows")  # whose name says nothing
+    options = [
+        "--format",
+        "table",
+        "--label",
+        "grade",
+        "--qid",
+        "search",
+        "--embedding",
+        "v",
+        "--features",
+        "w",
+    ]
+    code, _, err = call(capsys, "convert", tmp_path / "rows", *options, "-o", tmp_path / "rows.store")
+    assert code == 0, err
+    store = open_store(tmp_path / "rows.store")
+    assert store.X.toarray().tolist() == [[5, 1, 2], [6, 3, 4]]
+    assert store.qid.tolist() == ["x", "x"]
 
 
 def test_tables_are_matched_by_name(capsys, searches, tmp_path):

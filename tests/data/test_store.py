@@ -23,6 +23,7 @@ from rankwise.data import (
     dump_svmlight,
     load_svmlight,
     open_store,
+    save_table,
     store_format,
     store_writer,
     text_reader,
@@ -165,8 +166,55 @@ def test_parquet_becomes_a_store(tmp_path):
     write_store(tmp_path / "vector", str(tmp_path / "c.parquet"))
     assert_holds(open_store(tmp_path / "vector"), (X, y, None))
     embedding.drop(columns="label").to_parquet(tmp_path / "d.parquet")
-    with pytest.raises(InvalidInputError, match=r"no column 'label'; it has vector"):
+    with pytest.raises(InvalidInputError, match=r"d.parquet has no column 'label'.*columns are 'vector'"):
         write_store(tmp_path / "none", tmp_path / "d.parquet")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "pq", "arrow", "feather", "csv"])
+@pytest.mark.parametrize("kind", ["none", "int", "text"])
+def test_tables_of_every_format_become_the_same_store(ending, kind, tmp_path):
+    X, y, qid = make(kind=kind)
+    save_table(tmp_path / f"t.{ending}", X.toarray(), y, qid)
+    write_store(tmp_path / "s", tmp_path / f"t.{ending}", block_bytes=700)
+    assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+    if ending in {"parquet", "arrow"}:
+        save_table(tmp_path / f"t.{ending}", X, y, qid)
+        write_store(tmp_path / "s", tmp_path / f"t.{ending}", block_bytes=700)
+        assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+
+
+def test_columns_of_a_table_may_have_any_name(tmp_path):
+    X, y, qid = make(kind="text")
+    frame = pd.DataFrame({"grade": y, "search": qid, "vector": list(X.toarray()), "noise": y})
+    columns = {"label": "grade", "qid": "search", "embedding": "vector"}
+    write_store(tmp_path / "s", frame, **columns)
+    assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+    frame.to_parquet(tmp_path / "t.parquet")
+    write_store(tmp_path / "s", [tmp_path / "t.parquet"], **columns)
+    assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+    with pytest.raises(InvalidInputError, match="no column 'topic', which was named as qid"):
+        write_store(tmp_path / "s", frame, label="grade", qid="topic")
+
+
+def test_scattered_queries_of_a_table_are_regrouped_or_told(tmp_path):
+    save_table(tmp_path / "t.parquet", np.eye(4), np.arange(4.0), ["a", "b", "a", "b"])
+    with pytest.raises(InvalidInputError, match="Query 'a' comes again"):
+        write_store(tmp_path / "s", tmp_path / "t.parquet")
+    write_store(tmp_path / "s", tmp_path / "t.parquet", regroup=True)
+    assert open_store(tmp_path / "s").y.tolist() == [0, 2, 1, 3]
+
+
+def test_missing_entries_of_a_table_are_read_as_told(tmp_path):
+    save_table(tmp_path / "t.parquet", [[1.0, np.nan], [0.0, 2.0]], [1, 0])
+    with pytest.raises(InvalidInputError, match=r"t.parquet, column 'f1', row 0: a missing value"):
+        write_store(tmp_path / "s", tmp_path / "t.parquet")
+    write_store(tmp_path / "s", tmp_path / "t.parquet", missing="nan")
+    assert not open_store(tmp_path / "s").X.is_finite
+    write_store(tmp_path / "s", tmp_path / "t.parquet", missing="zero")
+    assert open_store(tmp_path / "s").X.toarray().tolist() == [[1, 0], [0, 2]]
+    save_table(tmp_path / "t.parquet", [[1.0], [1e300]], [1, 0])
+    with pytest.raises(InvalidInputError, match=r"column 'f0', row 1: 1e\+300 is too large for float32"):
+        write_store(tmp_path / "s", tmp_path / "t.parquet", dtype=np.float32)
 
 
 def test_a_mapped_matrix_is_a_sparse_matrix_and_pickles_as_its_path(tmp_path):
@@ -183,6 +231,42 @@ def test_a_mapped_matrix_is_a_sparse_matrix_and_pickles_as_its_path(tmp_path):
     assert len(text) < 1000
     np.testing.assert_array_equal(pickle.loads(text).toarray(), X.toarray())
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(mapped[:4])).toarray(), X[:4].toarray())
+
+
+def test_a_pickled_matrix_comes_back_only_from_the_same_rows(tmp_path, monkeypatch):
+    write_store(tmp_path / "s", [make()])
+    monkeypatch.chdir(tmp_path)
+    mapped = open_store("s").X
+    pickled = pickle.dumps(mapped)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    write_store(tmp_path / "s", [make()])  # the same again
+    np.testing.assert_array_equal(pickle.loads(pickled).toarray(), mapped.toarray())
+    write_store(tmp_path / "s", [make(seed=1)])
+    with pytest.raises(InvalidInputError, match=r"written again after its matrix was pickled.*Hint: let"):
+        pickle.loads(pickled)
+    assert pickle.loads(pickle.dumps(open_store(tmp_path / "s").X)).shape == mapped.shape
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["a store", "dangling"])
+def test_a_link_keeps_pointing_where_the_store_is(exists, tmp_path):
+    (tmp_path / "disk").mkdir()
+    if exists:
+        write_store(tmp_path / "disk" / "s", [make()])
+    (tmp_path / "link").symlink_to(Path("disk", "s"))
+    other = make(seed=5, rows=80)
+    write_store(tmp_path / "link", [other])
+    assert (tmp_path / "link").readlink() == Path("disk", "s")
+    assert_holds(open_store(tmp_path / "link"), other)
+    assert_holds(open_store(tmp_path / "disk" / "s"), other)
+    assert sorted(entry.name for entry in tmp_path.rglob("*") if not entry.is_file()) == ["disk", "link", "s"]
+
+
+def test_a_link_into_nowhere_is_told(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "none" / "s")
+    with pytest.raises(InvalidInputError, match=r"none/s cannot be written: No such file"):
+        write_store(tmp_path / "link", [make()])
+    assert (tmp_path / "link").is_symlink()
 
 
 # --- what is wrong ------------------------------------------------------------------------------------------
@@ -449,8 +533,11 @@ class TestSourcesThatMisbehave:
     def test_parquet_rows_without_an_id(self, tmp_path):
         table = pd.DataFrame({"label": [1.0, 0.0], "qid": ["a", None], "x": [1.0, 2.0]})
         table.to_parquet(tmp_path / "t.parquet")
-        with pytest.raises(InvalidInputError, match="1 rows without a qid"):
+        with pytest.raises(
+            InvalidInputError, match=r"t.parquet, column 'qid', row 1: the query id is missing"
+        ):
             write_store(tmp_path / "s", tmp_path / "t.parquet")
+        assert not (tmp_path / "s").exists()
 
     def test_opening_while_another_takes_the_name(self, tmp_path):
         data = make()

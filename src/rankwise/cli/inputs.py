@@ -16,9 +16,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.data.arrow_files import is_table, open_sources
 from rankwise.data.mapped import MappedMatrix
+from rankwise.data.numbered_columns import column_name, first_column_of
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
+from rankwise.data.tables import load_sources
 from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
@@ -27,11 +30,11 @@ from rankwise.progress import ProgressLine
 
 __all__ = [
     "PACKED",
-    "TABLES",
     "Rows",
     "check_complete",
-    "column_name",
+    "kept_input",
     "kind_of",
+    "listed",
     "pays_as_array",
     "read_rows",
     "stored",
@@ -39,7 +42,6 @@ __all__ = [
     "widen",
 ]
 
-TABLES = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".tsv")
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
 # Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
@@ -86,7 +88,7 @@ class Rows:
     def counts_from(self) -> int | None:
         """What the first column is called, 0 or 1; a table that was converted from text says so by its names."""
         if self.first_column is None and self.names:
-            return {column_name(0, 0): 0, column_name(0, 1): 1}.get(self.names[0])
+            return first_column_of(self.names[0])
         return self.first_column
 
     def column_names(self) -> list[str]:
@@ -106,20 +108,15 @@ class Rows:
         return f"{self.source}: {', '.join(words)}"
 
 
-def column_name(position: int, first_column: int | None) -> str:
-    """Name a column of data that only number them."""
-    return f"feature {position + (first_column or 0)}"
-
-
 def kind_of(path: str, given: str = "auto") -> str:
     """Tell text, tables and stores apart by their name."""
     if given != "auto":
         return given
+    if is_table(path):
+        return "table"
     name = path.lower()
     for ending in PACKED:
         name = name.removesuffix(ending)
-    if name.endswith(TABLES):
-        return "table"
     return "store" if path != "-" and (Path(path).is_dir() or name.endswith(".store")) else "text"
 
 
@@ -152,7 +149,7 @@ def read_rows(
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     source = "standard input" if paths == ["-"] else source
     if options.items is not None or kinds == {"table"}:
-        with _kept_input(paths) as files:
+        with kept_input(paths) as files:
             if options.items is not None:
                 return _read_preferences(files, source, options)
             return _read_table(files, source, options, needs_labels=needs_labels)
@@ -162,7 +159,7 @@ def read_rows(
 
 
 @contextmanager
-def _kept_input(paths: list[str]) -> Iterator[list[str]]:
+def kept_input(paths: list[str]) -> Iterator[list[str]]:
     """Put what comes on standard input into a file, because tables are not read from front to back.
 
     Parquet and Arrow files are known by their first bytes; anything else is taken as CSV.
@@ -203,41 +200,36 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    from rankwise.data.arrow_files import open_sources  # noqa: PLC0415 - needs an optional package
-    from rankwise.data.tables import load_table  # noqa: PLC0415
-
-    place = paths if len(paths) > 1 else paths[0]
-    columns = set(open_sources(place)[0].schema.names)
-    label = options.label if needs_labels or options.label in columns else None
-    # A table without the usual column of ids is one ranking; a column that was asked for must be there.
-    qid = options.qid if options.qid in columns or options.qid != "qid" else None
-    features = None if options.features is None else _listed(options.features)
-    missing = "error" if options.missing == "error" else "nan"
-    embedding = None if options.embedding is None else _listed(options.embedding)
-    table = load_table(place, label=label, qid=qid, features=features, embedding=embedding, missing=missing)
-    X = (
-        np.nan_to_num(table.X, nan=0.0)
-        if options.missing == "zero" and not scipy.sparse.issparse(table.X)
-        else table.X
+    sources = open_sources(paths, text_columns=[options.qid])
+    columns = set(sources[0].schema.names)
+    table = load_sources(
+        sources,
+        label=options.label if needs_labels or options.label in columns else None,
+        # A table without the usual column of ids is one ranking; a column that was asked for must be there.
+        qid=options.qid if options.qid in columns or options.qid != "qid" else None,
+        features=listed(options.features),
+        embedding=listed(options.embedding),
+        missing=options.missing,
+        dtype=np.float64,
     )
-    return Rows(source, X, table.y, table.qid, table.feature_names)
+    return Rows(source, table.X, table.y, table.qid, table.feature_names)
 
 
-def _listed(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",")]
+def listed(names: str | None) -> list[str] | None:
+    """Return the columns that an option names."""
+    return None if names is None else [name.strip() for name in names.split(",")]
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
     from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415 - needs an optional package
 
-    features = None if options.features is None else _listed(options.features)
     found = load_preferences(
         paths if len(paths) > 1 else paths[0],
         options.items,
         item_id=options.item_id,
-        features=features,
-        embedding=None if options.embedding is None else _listed(options.embedding),
-        missing="error" if options.missing == "error" else "nan",
+        features=listed(options.features),
+        embedding=listed(options.embedding),
+        missing=options.missing,
     )
     return Rows(
         source,

@@ -101,7 +101,15 @@ def load_preferences(
     for source in catalogue:
         check_columns(source, [item_id], "item_id")
     ids = _Ids.of(catalogue, item_id)
-    table = load_sources(catalogue, None, item_id, features, embedding, missing, dtype)
+    table = load_sources(
+        catalogue,
+        label=None,
+        qid=item_id,
+        features=features,
+        embedding=embedding,
+        missing=missing,
+        dtype=dtype,
+    )
     edges = np.concatenate([ids.resolve(source, winner, loser) for source in comparisons])
     amounts = {role: _amounts(comparisons, column) for role, column in named.items()}
     checked = check_pairs(edges, table.X.shape[0], amounts.get("magnitude"), amounts.get("weight"))

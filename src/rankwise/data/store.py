@@ -57,7 +57,9 @@ class Store:
             start = start.astype(np.int32)
         matrix = (arrays["values.bin"].view(header.value_type), arrays["columns.bin"].view(np.int32), start)
         shape = (header.rows, header.columns)
-        self.X = MappedMatrix.over(matrix, shape, path, is_finite=header.is_finite)
+        # Who unpickles the matrix may be in another folder.
+        place = os.path.abspath(path)  # noqa: PTH100 - a link may be turned elsewhere, and is followed then
+        self.X = MappedMatrix.over(matrix, shape, place, identity=header.checksum, is_finite=header.is_finite)
         self.y: Floats = np.asarray(arrays["labels.bin"].view(np.float64))
         self.query_start: Ints = np.asarray(arrays["query_start.bin"].view(np.int64))
 

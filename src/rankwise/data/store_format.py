@@ -72,8 +72,15 @@ class Header:
 
     def to_json(self) -> str:
         """Return the text of the header, with a checksum of itself."""
-        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        return json.dumps({**content, "checksum": _own_checksum(content)}, indent=1)
+        return json.dumps({**self._content(), "checksum": self.checksum}, indent=1)
+
+    @property
+    def checksum(self) -> str:
+        """The checksum of the header, and so of all that the store holds."""
+        return _own_checksum(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        return {"format": FORMAT, "version": VERSION, **asdict(self)}
 
     def size_of(self, name: str) -> int:
         """Return how many bytes a file should have."""

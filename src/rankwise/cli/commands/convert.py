@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
 import scipy.sparse
 
-from rankwise.cli.inputs import PACKED, TABLES, Rows, kind_of, read_rows, text_base
+from rankwise.cli.inputs import PACKED, Rows, kept_input, kind_of, listed, read_rows, text_base
 from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts
 from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data.arrow_files import TABLE_ENDINGS, open_sources
 from rankwise.data.svmlight_writer import TextWriter, open_text
+from rankwise.data.table_writer import is_flat, save_table
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["run"]
@@ -28,20 +31,25 @@ def run(options: argparse.Namespace) -> int:
         )
     target = options.to or _told_by_name(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
-    source = kind_of(options.data[0], options.format)
-    if target == "store" and source == "text":
+    sources = {kind_of(path, options.format) for path in options.data}
+    if target == "store" and sources in ({"text"}, {"table"}):
         # Block by block: neither need fit in memory.
-        write_store(
-            options.output,
-            options.data,
-            n_features=options.columns,
-            zero_based=text_base(options),
-            regroup=options.regroup,
-            missing=options.missing,
-            n_threads=options.threads,
-        )
+        with kept_input(options.data) if sources == {"table"} else nullcontext(options.data) as files:
+            write_store(
+                options.output,
+                open_sources(files, [options.qid]) if sources == {"table"} else files,
+                n_features=options.columns if sources == {"text"} else None,
+                zero_based=text_base(options),
+                regroup=options.regroup,
+                missing=options.missing,
+                label=options.label,
+                qid=options.qid,
+                features=listed(options.features),
+                embedding=listed(options.embedding),
+                n_threads=options.threads,
+            )
         read = ", ".join(options.data)
-    elif target == "text" and source == "store" and len(options.data) == 1:
+    elif target == "text" and sources == {"store"} and len(options.data) == 1:
         store = open_store(options.data[0], n_threads=options.threads)
         with open_text(options.output) as stream:
             writer = TextWriter(
@@ -72,7 +80,7 @@ def _told_by_name(output: str) -> str:
     if target == "text" and output != "-" and ending and ending not in _TEXTS:
         raise InvalidInputError(
             f"{output} does not say what to write.",
-            f"end it in one of {', '.join((*TABLES, '.store', *_TEXTS))}, or add --to text, table or store.",
+            f"end it in one of {', '.join((*TABLE_ENDINGS, '.store', *_TEXTS))}, or add --to text, table or store.",
         )
     return target
 
@@ -83,10 +91,7 @@ def _written(options: argparse.Namespace) -> Literal["error", "nan"]:
 
 def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
     if target == "table":
-        from rankwise.data.table_writer import save_table  # noqa: PLC0415 - needs an optional package
-
-        is_flat = options.output.endswith(".csv")  # which has no lists, so no sparse rows
-        X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat else rows.X
+        X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(options.output) else rows.X
         names, label, qid = rows.column_names(), options.label, options.qid
         save_table(options.output, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
     elif target == "store":
