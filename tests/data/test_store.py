@@ -220,7 +220,9 @@ def test_a_header_that_is_wrong_is_told(folder, tmp_path):
     path = folder / "header.json"
     whole = path.read_text()
     header = json.loads(whole)
+    columns = (folder / "columns.bin").stat().st_size
     for wrong in (
+        whole.replace('"version": 1', '"version": Infinity'),
         whole[:-5],
         "",
         "[]",
@@ -242,6 +244,9 @@ def test_a_header_that_is_wrong_is_told(folder, tmp_path):
         {"queries": 0},
         {"value_type": "int8"},
         {"files": 3},
+        {"rows": True},
+        {"files": {**header["files"], "labels.bin": [[480.0, ""]]}},
+        {"files": {**header["files"], "columns.bin": [[2, ""], [columns - 2, ""]]}},
     ):
         content = {key: value for key, value in {**header, **changed}.items() if key != "checksum"}
         path.write_text(json.dumps({**content, "checksum": store_format._own_checksum(content)}))
@@ -250,6 +255,15 @@ def test_a_header_that_is_wrong_is_told(folder, tmp_path):
     path.unlink()
     with pytest.raises(InvalidInputError, match="not a store"):
         open_store(folder)
+
+
+def test_a_header_of_any_depth_is_refused():
+    """Some can just be read and not be written again for their checksum."""
+    for depth in range(500, 1100):
+        deep = "[" * depth + "]" * depth
+        text = f'{{"format": "rankwise store", "version": 1, "checksum": "", "deep": {deep}}}'
+        with pytest.raises(InvalidInputError, match="damaged"):
+            store_format.read_header(text.encode(), "store")
 
 
 def test_columns_outside_the_matrix_are_found_even_where_checksums_fit(folder):
