@@ -22,7 +22,6 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.labels import label_graph
 
 WRONG_HEADER, WRONG_FILES, ON_DISK = 1, 2, 4  # the options
-GRAPHS = (("include", "magnitude"), ("exclude", "magnitude"), ("exclude", "relative"))
 MANY = 1 << 12  # columns; a store may have more, and vectors of them would only cost time
 
 
@@ -97,13 +96,13 @@ def check_input(data, folder):
     return True
 
 
-def use(store, graphs=slice(None)):
+def use(store, uses=slice(None)):
     """Touch everything that a store offers: it is whole, or says that it is damaged.
 
     Parameters
     ----------
-    graphs : slice
-        Which of the kinds of pairs to make products with.
+    uses : slice
+        Which of the uses to make of it, besides looking at labels and ids.
     """
     n_rows, n_columns = store.X.shape
     qid = store.qid
@@ -111,20 +110,23 @@ def use(store, graphs=slice(None)):
     assert qid is None or qid.shape == (n_rows,)
     assert store.n_bytes >= 0
     assert repr(store)
-    with np.errstate(all="ignore"), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        read = 0
-        for X, y, ids in store.blocks(200):
-            assert X.shape == (y.size, n_columns)
-            assert (ids is None) == (qid is None)
-            read += y.size
-        assert read == n_rows
-        if n_rows and n_columns <= MANY:
-            _multiply(store, qid, GRAPHS[graphs])
+    if n_rows and n_columns <= MANY:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for use_it in USES[uses]:
+                use_it(store, qid)
 
 
-def _multiply(store, qid, graphs):
-    """Make every product that training makes."""
+def _read_blocks(store, qid):
+    read = 0
+    for X, y, ids in store.blocks(200):
+        assert X.shape == (y.size, store.X.shape[1])
+        assert (ids is None) == (qid is None)
+        read += y.size
+    assert read == store.X.shape[0]
+
+
+def _multiply(store, qid):
     n_rows, n_columns = store.X.shape
     design = as_design(store.X, 1)
     one, two = np.ones(n_columns), np.ones((n_columns, 2))
@@ -132,20 +134,44 @@ def _multiply(store, qid, graphs):
     assert design.tdot(design.dot(two)).shape == (n_columns, 2)
     assert design.squared_norms().shape == (n_columns,)
     assert (store.X @ one).shape == (n_rows,)
-    queries = one_query(n_rows) if qid is None else encode_queries(qid)
-    for ties, cost in graphs:
-        blocks = label_graph(store.y, queries, ties=ties, cost=cost).blocks
-        product = design.gram_product(blocks)
-        if product is not None:
-            assert product(one).shape == (n_columns,)
-            assert product(two).shape == (n_columns, 2)
-        assert design.gram_diagonal(blocks).shape == (n_columns,)
-    if n_columns <= 64:
-        assert design.gram_matrix(blocks).shape == (n_columns, n_columns)
-    assert design.rows(slice(n_rows // 2, None)).dot(one).shape == (n_rows - n_rows // 2,)
-    assert design.rows(np.arange(n_rows)[::-1]).tdot(np.ones(n_rows)).shape == (n_columns,)
     design.relabel_columns()
     assert design.dot(one).shape == (n_rows,)
+
+
+def _choose_rows(store, qid):
+    n_rows, n_columns = store.X.shape
+    design = as_design(store.X, 1)
+    assert design.rows(slice(n_rows // 2, None)).dot(np.ones(n_columns)).shape == (n_rows - n_rows // 2,)
+    assert design.rows(np.arange(n_rows)[::-1]).tdot(np.ones(n_rows)).shape == (n_columns,)
+
+
+def _train(ties, cost):
+    """Make the products of training with one kind of pairs."""
+
+    def multiply(store, qid):
+        n_rows, n_columns = store.X.shape
+        queries = one_query(n_rows) if qid is None else encode_queries(qid)
+        blocks = label_graph(store.y, queries, ties=ties, cost=cost).blocks
+        design = as_design(store.X, 1)
+        product = design.gram_product(blocks)
+        if product is not None:
+            assert product(np.ones(n_columns)).shape == (n_columns,)
+            assert product(np.ones((n_columns, 2))).shape == (n_columns, 2)
+        assert design.gram_diagonal(blocks).shape == (n_columns,)
+        if n_columns <= 64:
+            assert design.gram_matrix(blocks).shape == (n_columns, n_columns)
+
+    return multiply
+
+
+USES = (
+    _read_blocks,
+    _multiply,
+    _choose_rows,
+    _train("include", "magnitude"),
+    _train("exclude", "magnitude"),
+    _train("exclude", "relative"),
+)
 
 
 def use_again(store, folder):
