@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz_corpus import read_corpus
 from rankwise import _core
 from rankwise.data import (
     Store,
@@ -30,6 +31,7 @@ from rankwise.data import (
 )
 from rankwise.exceptions import InvalidInputError
 from real_data import NEEDS_REAL_DATA, ROOT
+from store_checks import check_input
 
 TEXT = b"2 qid:7 1:0.5 3:1\n0 qid:7 2:-1\n1 qid:3 1:2 2:3 3:4\n0 qid:3 1:0\n"
 
@@ -389,6 +391,15 @@ def test_the_checksum_is_the_known_one():
     """XXH64 with seed 0, as its specification lists it for the empty input, 'a' and 'abc'."""
     for text, wanted in ((b"", 0xEF46DB3751D8E999), (b"a", 0xD24EC4F1A98C6E5B), (b"abc", 0x44BC2CF5AD770999)):
         assert _core.checksum(np.frombuffer(text, dtype=np.uint8)) == wanted
+
+
+CORPUS = read_corpus(Path(__file__).with_name("store_corpus.txt"))
+
+
+def test_stores_that_a_fuzzer_found_are_refused_or_can_be_used(tmp_path):
+    """The first byte of an input is options; see `store_checks`."""
+    opened = sum(check_input(data, tmp_path / "s") for data in CORPUS)
+    assert 10 < opened < len(CORPUS)
 
 
 class TestRealData:
