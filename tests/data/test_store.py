@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz_corpus import read_corpus
 from rankwise import _core
 from rankwise.data import (
     Store,
@@ -31,6 +32,7 @@ from rankwise.data import (
 )
 from rankwise.exceptions import InvalidInputError
 from real_data import NEEDS_REAL_DATA, ROOT
+from store_checks import check_input
 
 TEXT = b"2 qid:7 1:0.5 3:1\n0 qid:7 2:-1\n1 qid:3 1:2 2:3 3:4\n0 qid:3 1:0\n"
 
@@ -304,7 +306,9 @@ def test_a_header_that_is_wrong_is_told(folder, tmp_path):
     path = folder / "header.json"
     whole = path.read_text()
     header = json.loads(whole)
+    columns = (folder / "columns.bin").stat().st_size
     for wrong in (
+        whole.replace('"version": 1', '"version": Infinity'),
         whole[:-5],
         "",
         "[]",
@@ -326,6 +330,9 @@ def test_a_header_that_is_wrong_is_told(folder, tmp_path):
         {"queries": 0},
         {"value_type": "int8"},
         {"files": 3},
+        {"rows": True},
+        {"files": {**header["files"], "labels.bin": [[480.0, ""]]}},
+        {"files": {**header["files"], "columns.bin": [[2, ""], [columns - 2, ""]]}},
     ):
         content = {key: value for key, value in {**header, **changed}.items() if key != "checksum"}
         path.write_text(json.dumps({**content, "checksum": store_format._own_checksum(content)}))
@@ -334,6 +341,15 @@ def test_a_header_that_is_wrong_is_told(folder, tmp_path):
     path.unlink()
     with pytest.raises(InvalidInputError, match="not a store"):
         open_store(folder)
+
+
+def test_a_header_of_any_depth_is_refused():
+    """Some can just be read and not be written again for their checksum."""
+    for depth in range(500, 1100):
+        deep = "[" * depth + "]" * depth
+        text = f'{{"format": "rankwise store", "version": 1, "checksum": "", "deep": {deep}}}'
+        with pytest.raises(InvalidInputError, match="damaged"):
+            store_format.read_header(text.encode(), "store")
 
 
 def test_columns_outside_the_matrix_are_found_even_where_checksums_fit(folder):
@@ -459,6 +475,15 @@ def test_the_checksum_is_the_known_one():
     """XXH64 with seed 0, as its specification lists it for the empty input, 'a' and 'abc'."""
     for text, wanted in ((b"", 0xEF46DB3751D8E999), (b"a", 0xD24EC4F1A98C6E5B), (b"abc", 0x44BC2CF5AD770999)):
         assert _core.checksum(np.frombuffer(text, dtype=np.uint8)) == wanted
+
+
+CORPUS = read_corpus(Path(__file__).with_name("store_corpus.txt"))
+
+
+def test_stores_that_a_fuzzer_found_are_refused_or_can_be_used(tmp_path):
+    """The first byte of an input is options; see `store_checks`."""
+    opened = sum(check_input(data, tmp_path / "s") for data in CORPUS)
+    assert 10 < opened < len(CORPUS)
 
 
 class TestRealData:

@@ -99,7 +99,8 @@ def read_header(text: bytes, path: str) -> Header:
         if content["format"] != FORMAT:
             raise InvalidInputError(f"{path} is not a store.", "pass the folder that write_store wrote.")
         version, checksum = int(content["version"]), content.pop("checksum")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        own_checksum = _own_checksum(content)
+    except (ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, InvalidInputError):
             raise
         raise damaged(path, f"{HEADER} cannot be read") from error
@@ -108,7 +109,7 @@ def read_header(text: bytes, path: str) -> Header:
             f"{path} was written by a newer rankwise (format {version}; this one reads up to {VERSION}).",
             "upgrade rankwise, or write the store again with this one.",
         )
-    if checksum != _own_checksum(content):
+    if checksum != own_checksum:
         raise damaged(path, f"the checksum of {HEADER} does not fit")
     try:
         header = Header(
@@ -127,7 +128,7 @@ def read_header(text: bytes, path: str) -> Header:
 def _check(header: Header) -> None:
     for name in ("rows", "columns", "entries", "queries"):
         number = getattr(header, name)
-        if not isinstance(number, int) or not 0 <= number < 2**62:
+        if type(number) is not int or not 0 <= number < 2**62:
             raise ValueError(name)
     if header.columns >= 2**31 or header.value_type not in {"float32", "float64"}:
         raise ValueError("columns or value_type")
@@ -146,8 +147,9 @@ def _check(header: Header) -> None:
         "query_text.bin": header.size_of("query_text.bin"),
     }
     for name, size in wanted.items():
+        unit = 4 if name == "columns.bin" else 1  # a segment's numbers are looked at, so it has whole ones
         if header.size_of(name) != size or any(
-            n < 0 or not isinstance(c, str) for n, c in header.files[name]
+            type(n) is not int or n < 0 or n % unit or not isinstance(c, str) for n, c in header.files[name]
         ):
             raise ValueError(name)
 
