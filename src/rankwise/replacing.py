@@ -85,7 +85,7 @@ def _take_place(unfinished: Path, target: Path) -> None:
     if not target.is_dir():
         unfinished.replace(target)
     elif not _exchange(unfinished, target):
-        old = unfinished.with_name("old")
+        old = unfinished.with_name(f"{unfinished.name}.old")
         target.replace(old)
         try:
             unfinished.replace(target)

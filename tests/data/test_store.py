@@ -139,6 +139,36 @@ def test_scattered_queries_are_regrouped_by_first_appearance(seed, kind, block_b
     assert_holds(store, (X, y, qid))
 
 
+@pytest.mark.parametrize("name", ["ungrouped", "buckets", "old", "s"])
+def test_a_store_may_have_any_name(name, tmp_path):
+    X, y, qid = make()
+    order = np.random.default_rng(0).permutation(y.size)
+    for _ in range(2):  # the second time it replaces the first
+        write_store(tmp_path / name, [(X[order], y[order], qid[order])], regroup=True)
+    assert open_store(tmp_path / name).header.queries == np.unique(qid).size
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_blocks_are_bounded_whatever_the_lengths_of_rows(with_ids, tmp_path):
+    """Long rows, then short ones: no block takes more than was said unless it is one query, or one row."""
+    rng = np.random.default_rng(0)
+    long_rows = sp.random(20, 500, density=0.8, random_state=0, format="csr")
+    short_rows = sp.random(2000, 500, density=0.002, random_state=1, format="csr")
+    X = sp.vstack([long_rows, short_rows], format="csr")
+    qid = np.sort(rng.integers(400, size=X.shape[0])) if with_ids else None
+    y = rng.normal(size=X.shape[0])
+    write_store(tmp_path / "s", [(X, y, qid)] if with_ids else [(X, y)])
+    for limit in (1, 3000, 20_000, 10**9):
+        blocks = list(open_store(tmp_path / "s").blocks(limit))
+        assert sum(block[0].shape[0] for block in blocks) == X.shape[0]
+        np.testing.assert_array_equal(np.concatenate([block[1] for block in blocks]), y)
+        for block, labels, ids in blocks:
+            taken = block.nnz * 12 + labels.size * 16
+            assert taken <= limit or (labels.size == 1 if ids is None else np.unique(ids).size == 1)
+    assert len(blocks) == 1
+
+
 def test_a_query_that_goes_on_in_the_next_block_is_one_query(tmp_path):
     data = (sp.csr_matrix(np.eye(6)), np.arange(6.0), np.array([1, 1, 1, 1, 1, 2]))
     write_store(tmp_path / "s", cut(data, 6))
@@ -352,19 +382,56 @@ def test_a_header_of_any_depth_is_refused():
             store_format.read_header(text.encode(), "store")
 
 
-def test_columns_outside_the_matrix_are_found_even_where_checksums_fit(folder):
+def test_a_field_of_the_header_that_was_changed_is_found_by_its_checksum(folder):
+    """Some changes make sense: nothing else would tell them."""
+    path = folder / "header.json"
+    whole = path.read_text()
+    for old, new in (('"first_column": 1', '"first_column": 0'), ('"is_finite": true', '"is_finite": false')):
+        assert old in whole
+        path.write_text(whole.replace(old, new))
+        with pytest.raises(InvalidInputError, match=r"the checksum of header\.json does not fit"):
+            open_store(folder)
+    path.write_text(whole)
+    open_store(folder)
+
+
+def rewrite(folder, name, dtype, change):
+    """Change a file and make all checksums fit it."""
     header = json.loads((folder / "header.json").read_text())
-    columns = np.fromfile(folder / "columns.bin", dtype=np.int32)
-    columns[5] = 9
-    columns.tofile(folder / "columns.bin")
-    checksum = f"{_core.checksum(columns.view(np.uint8)):016x}"
-    header["files"]["columns.bin"] = [[columns.nbytes, checksum]]
+    content = np.fromfile(folder / name, dtype=dtype)
+    change(content)
+    content.tofile(folder / name)
+    header["files"][name] = [[content.nbytes, f"{_core.checksum(content.view(np.uint8)):016x}"]]
     del header["checksum"]
     (folder / "header.json").write_text(
         json.dumps({**header, "checksum": store_format._own_checksum(header)})
     )
+
+
+def test_columns_outside_the_matrix_are_found_even_where_checksums_fit(folder):
+    rewrite(folder, "columns.bin", np.int32, lambda columns: np.put(columns, 5, 9))
     with pytest.raises(InvalidInputError, match="outside the matrix"):
         open_store(folder)
+
+
+@pytest.mark.parametrize("name", ["row_start.bin", "query_start.bin", "query_text_end.bin"])
+@pytest.mark.parametrize("wrong", [-(2**40), -1, 0, 2**40])
+@pytest.mark.parametrize("at", [0, 1, -1])
+def test_pointers_that_lead_astray_are_found_even_where_checksums_fit(folder, name, wrong, at):
+    """Without a pass over the matrix too: they alone keep products inside the arrays."""
+
+    def change(pointers):
+        if wrong == 0 and (at == 0 and name != "query_text_end.bin"):
+            pointers[at] = 1  # 0 is right there
+        elif wrong == 0:
+            pointers[at] = pointers[at - 1] - 1
+        else:
+            pointers[at] = wrong
+
+    rewrite(folder, name, np.int64, change)
+    for verify in (True, False):
+        with pytest.raises(InvalidInputError, match=f"{name} is not ascending"):
+            open_store(folder, verify=verify)
 
 
 @pytest.mark.parametrize(

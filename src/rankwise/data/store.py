@@ -93,19 +93,22 @@ class Store:
     def blocks(
         self, block_bytes: int = 1 << 26
     ) -> Iterator[tuple[sp.csr_matrix, Floats, npt.NDArray[Any] | None]]:
-        """Yield (X, y, qid) in memory, block by block, queries whole; what `iter_svmlight` yields for text."""
+        """Yield (X, y, qid) in memory, block by block, queries whole; what `iter_svmlight` yields for text.
+
+        A block takes at most `block_bytes`, or is one query (one row, without ids) where that takes more.
+        """
         ids = self.query_ids
-        row_bytes = max(1, self.n_bytes // max(1, self.header.rows))
         cuts = self.query_start if ids is not None else np.arange(self.header.rows + 1)
-        first = 0
-        while first < self.header.rows:
-            wanted = first + max(1, block_bytes // row_bytes)
-            low = int(np.searchsorted(cuts, first))
-            high = max(int(np.searchsorted(cuts, wanted, side="right")) - 1, low + 1)
-            last = int(cuts[min(high, cuts.size - 1)])
+        start: npt.NDArray[Any] = self._arrays["row_start.bin"].view(np.int64)
+        ends = start[cuts] * (self.X.dtype.itemsize + 4) + 16 * cuts  # a pointer and a label a row
+        low = 0
+        while low + 1 < cuts.size:
+            high = int(np.searchsorted(ends, ends[low] + block_bytes, side="right")) - 1
+            high = max(high, low + 1)
+            rows = slice(int(cuts[low]), int(cuts[high]))
             qid = None if ids is None else np.repeat(ids[low:high], np.diff(cuts[low : high + 1]))
-            yield sp.csr_matrix(self.X[first:last]), self.y[first:last], qid
-            first = last
+            yield sp.csr_matrix(self.X[rows]), self.y[rows], qid
+            low = high
 
     def verify(self, n_threads: int | None = None) -> None:
         """Read everything once, and raise unless every checksum fits and every column number is in range."""

@@ -16,7 +16,7 @@ from rankwise.data.numbered_columns import first_column_of
 from rankwise.data.query_text import encode_any_ids
 from rankwise.data.store import Store
 from rankwise.data.table_plan import TablePlan
-from rankwise.data.text_reader import LAST_COLUMN, Missing, TextReader, ZeroBased, text_blocks
+from rankwise.data.text_reader import LAST_COLUMN, Missing, TextBlock, TextReader, ZeroBased, text_blocks
 from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 
@@ -109,12 +109,16 @@ def rows_of(
 
 def _text(reader: TextReader, block_bytes: int) -> Iterator[Rows]:
     for block in text_blocks(reader, block_bytes):
-        texts = (
-            None if block.runs is None else [t.encode("utf-8", "surrogateescape") for t in block.runs.texts()]
-        )
-        start = np.empty(0, dtype=np.int64) if block.runs is None else block.runs.start
-        kind = None if texts is None else "text"
-        yield Rows(block.values, block.columns, block.start, block.labels, start, texts, kind)
+        yield _text_rows(block)
+        del block  # before the next one is made
+
+
+def _text_rows(block: TextBlock) -> Rows:
+    arrays = (block.values, block.columns, block.start, block.labels)
+    if block.runs is None:
+        return Rows(*arrays, np.empty(0, dtype=np.int64), None, None)
+    texts = [text.encode("utf-8", "surrogateescape") for text in block.runs.texts()]
+    return Rows(*arrays, block.runs.start, texts, "text")
 
 
 class _Tables:

@@ -108,15 +108,14 @@ def write_store(
     )
     with replacing_path(target) as folder:
         if regroup:
-            with StoreWriter(folder.with_name("ungrouped"), dtype, keep_runs=True) as unsorted:
-                for block in _read(rows):
-                    unsorted.append(block)
-                unsorted.finish(*columns())
-            regrouping = Regrouping(open_store(unsorted.folder, verify=False), folder.with_name("buckets"))
-            rows = regrouping.blocks(8 * block_bytes)
+            unsorted = folder.with_name(f"{folder.name}.ungrouped")
+            with StoreWriter(unsorted, dtype, keep_runs=True) as writer:
+                writer.append_all(_read(rows))
+                writer.finish(*columns())
+            buckets = folder.with_name(f"{folder.name}.buckets")
+            rows = Regrouping(open_store(unsorted, verify=False), buckets).blocks(8 * block_bytes)
         with StoreWriter(folder, dtype) as writer:
-            for block in _read(rows):
-                writer.append(block)
+            writer.append_all(_read(rows))
             writer.finish(*columns())
 
 
@@ -163,6 +162,12 @@ class StoreWriter:
     def __exit__(self, *error: object) -> None:
         for file in self._files.values():
             file.close()
+
+    def append_all(self, blocks: Iterable[Rows]) -> None:
+        """Write blocks as they come, each let go before the next one is made."""
+        for block in blocks:
+            self.append(block)
+            del block
 
     def append(self, block: Rows) -> None:
         """Write rows."""
