@@ -21,6 +21,7 @@ __all__ = ["Lanczos", "basis_bytes"]
 
 # Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
 _CHUNK = 4
+_ROUNDING = 1e-10  # of the largest Ritz value
 
 
 def basis_bytes(n_features: int, lanes: int, steps: int) -> int:
@@ -119,6 +120,37 @@ class Lanczos:
         if size and self.start_norm[lane] > 0:
             y[:size] = self.start_norm[lane] * _solve_tridiagonal(a[:size], beta[: size - 1])
         return y
+
+    def restricted_solution(self, rhs: Floats, alpha: float) -> tuple[Floats, Floats]:
+        """Return the Galerkin solution of ``(H + αI) w = b`` in the first lane's space, and its residual.
+
+        Any right-hand side may be asked for, or several as columns, and none costs a product: with the residual of the
+        Lanczos recurrence, ``HV = VT + β v e_k'``. Needs the stored basis. Directions in which ``H + αI`` is nothing
+        but rounding are left alone, so that without a penalty the solution stays in the range of H.
+        """
+        basis = [chunk[0, : self.n_steps - index * _CHUNK] for index, chunk in enumerate(self._chunks)]
+        projected = np.concatenate([vectors @ rhs for vectors in basis])
+        diagonal = np.array([a[0] for a in self.diagonal])
+        off_diagonal = np.array([beta[0] for beta in self.off_diagonal])
+        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], check_finite=False)
+        shifted = values + alpha
+        inverse = np.divide(
+            1.0, shifted, out=np.zeros_like(shifted), where=shifted > _ROUNDING * shifted.max()
+        )
+        weights = vectors @ (inverse.reshape(-1, *[1] * (rhs.ndim - 1)) * (vectors.T @ projected))
+        image = alpha * weights + diagonal.reshape(-1, *[1] * (rhs.ndim - 1)) * weights
+        beta = off_diagonal.reshape(-1, *[1] * (rhs.ndim - 1))
+        image[1:] += beta[:-1] * weights[:-1]
+        image[:-1] += beta[:-1] * weights[1:]
+        coef, residual = (
+            np.zeros_like(rhs),
+            rhs - np.multiply.outer(self.vectors[:, 0], beta[-1] * weights[-1]),
+        )
+        for index, chunk in enumerate(basis):
+            part = slice(index * _CHUNK, (index + 1) * _CHUNK)
+            coef += chunk.T @ weights[part]
+            residual -= chunk.T @ image[part]
+        return coef, residual
 
     def _store(self, vectors: Floats) -> None:
         position = self.n_steps % _CHUNK

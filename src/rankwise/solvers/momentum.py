@@ -12,6 +12,8 @@ and the spectrum is that of ``X'LX + αI`` (see `rankwise.solvers.spectrum`). Ad
 - A step that is too long makes the residual grow without end. Its growth from one iteration to the next tells
   the eigenvalue to blame (equation 10, with its sign corrected), and the descent starts again from its best
   point at the pace that this eigenvalue allows. What is returned has never diverged.
+- Where κ₁ is bounded by Lanczos, the descent starts at the Galerkin solution in the space that the bound was found
+  in, which takes no product.
 - An overestimated κ_n is stable, but slow: the residual then falls more slowly than √μ an iteration. How much more
   tells which eigenvalue is left, and κ_n is lowered to it, never below α.
 """
@@ -26,8 +28,8 @@ import numpy as np
 from rankwise.objectives import QuadraticObjective
 from rankwise.objectives.parts import parts_of
 from rankwise.pairs.graph import Floats
-from rankwise.solvers.solution import Solution, Status
-from rankwise.solvers.spectrum import RunningSpectrum, Spectrum, lanczos_spectrum, power_spectrum
+from rankwise.solvers.solution import Monitor, Solution, Status
+from rankwise.solvers.spectrum import RunningSpectrum, Spectrum, lanczos_estimate, power_spectrum
 
 __all__ = ["ESTIMATORS", "MOMENTUM", "estimated_descent", "gradient_descent"]
 
@@ -66,6 +68,14 @@ class _Pace:
         return replace(self, step=min(self.step / 1.1, (1 + self.rate) ** 2 / (1.05 * guilty)))
 
 
+@dataclass(frozen=True)
+class _Start:
+    """A point, and its gradient, which took no product."""
+
+    coef: Floats
+    gradient: Floats
+
+
 def _best_pace(largest: float, smallest: float) -> _Pace:
     root = sqrt(largest / smallest)
     momentum = ((root - 1) / (root + 1)) ** 2
@@ -80,6 +90,7 @@ def gradient_descent(
     momentum: float = MOMENTUM,
     tol: float = 1e-5,
     max_iter: int | None = None,
+    monitor: Monitor | None = None,
 ) -> Solution:
     """GDM: solve ``(H + αI) w = b`` with a fixed η and μ.
 
@@ -90,13 +101,16 @@ def gradient_descent(
         eigenvalue exceeds. Too large a value is found out, and shrunk.
     momentum : float
         μ, at least 0 and below 1.
+    monitor : Monitor, optional
+        Told every iterate and its relative residual; may stop. Instead of a point that is worse than ``w = 0`` it is
+        told the best one.
     """
     if learning_rate is None:
         bound = float(objective.diagonal().sum()) + alpha
         step = (1 + sqrt(momentum)) ** 2 / bound if bound > 0 else 1.0
     else:
         step = (1 - momentum) * learning_rate
-    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter)
+    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter, monitor=monitor)
 
 
 def estimated_descent(
@@ -107,6 +121,7 @@ def estimated_descent(
     tol: float = 1e-5,
     max_iter: int | None = None,
     seed: int = 0,
+    monitor: Monitor | None = None,
 ) -> Solution:
     """eGDM: solve ``(H + αI) w = b`` with η and μ from the spectrum.
 
@@ -114,23 +129,34 @@ def estimated_descent(
     ----------
     estimator : {"lanczos", "power", "blocks"}
         The safe one; the paper's; or the on-line one, which reads the data once, a block of rows at a time.
+    monitor : Monitor, optional
+        As in `gradient_descent`.
     """
     before = objective.n_products
-    spectrum = _estimate(objective, alpha, estimator, seed)
-    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter)
+    spectrum, start = _estimate(objective, alpha, estimator, seed)
+    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter, start, monitor)
     return replace(solution, n_products=objective.n_products - before)
 
 
-def _estimate(objective: QuadraticObjective, alpha: float, estimator: str, seed: int) -> Spectrum:
-    n_features = objective.n_features
+def _estimate(
+    objective: QuadraticObjective, alpha: float, estimator: str, seed: int
+) -> tuple[Spectrum, _Start | None]:
+    """Return the spectrum, and where to start where that is better than 0."""
+    n_features, rhs = objective.n_features, objective.rhs
     if estimator == "lanczos":
-        return lanczos_spectrum(objective.product, n_features, alpha, seed=seed)
+        # Several outputs have several spaces, and the estimate has one: it is started at random.
+        toward = rhs if rhs.ndim == 1 else rhs[:, 0] if rhs.shape[1] == 1 else None
+        spectrum, run = lanczos_estimate(objective.product, n_features, alpha, seed=seed, rhs=toward)
+        if not run.keep_basis:
+            return spectrum, None
+        coef, residual = run.restricted_solution(rhs, alpha)
+        return spectrum, _Start(coef, -residual)
     if estimator == "power":
-        return power_spectrum(objective.product, n_features, alpha, seed=seed)
+        return power_spectrum(objective.product, n_features, alpha, seed=seed), None
     running = RunningSpectrum(n_features, seed=seed)
     for part in parts_of(objective):
         running.refresh(part.product)
-    return running.of(alpha)
+    return running.of(alpha), None
 
 
 class _Descent:
@@ -152,12 +178,22 @@ class _Descent:
             self._pace = pace
 
     @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long is noticed below
-    def run(self, tol: float, max_iter: int | None) -> Solution:
-        """Descend from 0."""
+    def run(
+        self,
+        tol: float,
+        max_iter: int | None,
+        start: _Start | None = None,
+        monitor: Monitor | None = None,
+    ) -> Solution:
+        """Descend, from 0 unless told where to start."""
         before = self._objective.n_products
         rhs = self._objective.rhs
-        best = coef = previous = np.zeros_like(rhs)
-        gradient = -rhs
+        coef, gradient = np.zeros_like(rhs), -rhs
+        if start is not None and self._error(start.gradient) < self._error(gradient):
+            coef, gradient = start.coef, start.gradient
+            if self._error(gradient) <= tol:
+                gradient = self._gradient(coef)  # a recurrence that promises so much is asked again
+        best = previous = coef
         best_error = error = self._error(gradient)
         idle, since = 0, 0  # iterations since the best point, and since the pace was set
         limit = _MOST_ITERATIONS if max_iter is None else max_iter
@@ -179,6 +215,11 @@ class _Descent:
             idle += 1
             if error < best_error:
                 best, best_error, idle = coef, error, 0
+            if monitor is not None:
+                shown = coef if self._improves_on_nothing(coef, gradient) else best
+                if monitor(shown, error, len(self.history)):
+                    status = Status.STOPPED
+                    break
             if error <= tol:
                 status = Status.CONVERGED
             elif self._diverges(error, best_error, since):
@@ -215,6 +256,11 @@ class _Descent:
             np.max(np.divide(size, self._norm, out=np.zeros_like(size), where=self._norm > 0), initial=0.0)
         )
         return ratio if isfinite(ratio) else inf
+
+    def _improves_on_nothing(self, coef: Floats, gradient: Floats) -> bool:
+        """Tell whether the objective is below its value at 0; a point on its way to infinity is not."""
+        # w'(H + αI)w - 2b'w = w'(gradient - b)
+        return float(np.vdot(coef, gradient - self._objective.rhs)) <= 0
 
     def _set_spectrum(self, spectrum: Spectrum) -> None:
         largest = spectrum.largest if spectrum.largest > 0 else 1.0  # H = 0: any pace will do
