@@ -317,9 +317,16 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         scaled: QuadraticObjective = objective
         if self.scaling != 0:
             scaled = ScaledObjective(objective, prior_scale(objective, self.scaling))
-        solution = SOLVERS[self.solver_](scaled, float(self.alpha), options)
+        with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
+            solution = SOLVERS[self.solver_](scaled, float(self.alpha), options)
         if isinstance(scaled, ScaledObjective):
             solution = replace(solution, coef=scaled.to_coef(solution.coef))
+        if solution.status is Status.OUT_OF_RANGE:
+            raise InvalidInputError(
+                f"X cannot be fitted as it is: {Status.OUT_OF_RANGE.value}.",
+                "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler, and divide alpha by "
+                "the square of what X is divided by.",
+            )
         if solution.status is Status.SINGULAR:
             remedy = "alpha > 0" if self.alpha == 0 else "a larger alpha, or bring the columns to like scales"
             warnings.warn(

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.pairs.graph import Floats
+from rankwise.solvers.scales import column_norms
 
 __all__ = ["Lanczos", "basis_bytes"]
 
@@ -44,7 +45,7 @@ class Lanczos:
 
     def __init__(self, rhs: Floats, *, keep_basis: bool = True) -> None:
         self.keep_basis = keep_basis
-        self.start_norm = np.linalg.norm(rhs, axis=0)
+        self.start_norm = column_norms(rhs)
         self._rhs = rhs
         self.vectors = _normalised(rhs, self.start_norm)
         self._previous = np.zeros_like(self.vectors)
@@ -69,11 +70,11 @@ class Lanczos:
         a = np.einsum("ij,ij->j", current, image)
         beta = self.off_diagonal[-1] if self.off_diagonal else np.zeros_like(a)
         rest = image - a * current - beta * self._previous
-        norm_before = np.linalg.norm(image, axis=0)
+        norm_before = column_norms(image)
         if self.keep_basis:
             self._store(current)
             rest = self._orthogonalise(rest)
-        norm = np.linalg.norm(rest, axis=0)
+        norm = column_norms(rest)
         self._largest = np.maximum(self._largest, norm_before)
         # What is left after an invariant subspace is complete is rounding: the lane has ended.
         norm = np.where(norm > 1e-14 * self._largest, norm, 0.0)
@@ -161,14 +162,14 @@ class Lanczos:
     def _orthogonalise(self, rest: Floats) -> Floats:
         """Remove what points along the basis; twice where the first pass removed most of it."""
         lanes = np.ascontiguousarray(rest.T)
-        norm = np.linalg.norm(lanes, axis=1)
+        norm = column_norms(lanes.T)
         for _ in range(2):
             for index, chunk in enumerate(self._chunks):
                 used = min(self.n_steps + 1 - index * _CHUNK, _CHUNK)
                 for lane in range(self.n_lanes):
                     basis = chunk[lane, :used]
                     lanes[lane] -= (basis @ lanes[lane]) @ basis
-            shrunk = np.linalg.norm(lanes, axis=1)
+            shrunk = column_norms(lanes.T)
             if np.all(shrunk > 0.7 * norm):
                 break
             norm = shrunk
@@ -193,4 +194,5 @@ def _solve_tridiagonal(diagonal: Floats, off_diagonal: Floats) -> Floats:
 
 
 def _normalised(vectors: Floats, norm: Floats) -> Floats:
-    return vectors * np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
+    # Not times the inverse, which of the smallest numbers is infinite.
+    return np.where(norm > 0, vectors / np.where(norm > 0, norm, 1.0), 0.0)

@@ -28,6 +28,7 @@ import numpy as np
 from rankwise.objectives import QuadraticObjective
 from rankwise.objectives.parts import parts_of
 from rankwise.pairs.graph import Floats
+from rankwise.solvers.scales import is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Status
 from rankwise.solvers.spectrum import RunningSpectrum, Spectrum, lanczos_estimate, power_spectrum
 
@@ -79,7 +80,7 @@ class _Start:
 def _best_pace(largest: float, smallest: float) -> _Pace:
     root = sqrt(largest / smallest)
     momentum = ((root - 1) / (root + 1)) ** 2
-    return _Pace((1 - momentum) / sqrt(largest * smallest), momentum)
+    return _Pace((1 - momentum) / (sqrt(largest) * sqrt(smallest)), momentum)
 
 
 def gradient_descent(
@@ -107,6 +108,8 @@ def gradient_descent(
     """
     if learning_rate is None:
         bound = float(objective.diagonal().sum()) + alpha
+        if is_out_of_range(bound, objective.rhs):
+            return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
         step = (1 + sqrt(momentum)) ** 2 / bound if bound > 0 else 1.0
     else:
         step = (1 - momentum) * learning_rate
@@ -134,6 +137,8 @@ def estimated_descent(
     """
     before = objective.n_products
     spectrum, start = _estimate(objective, alpha, estimator, seed)
+    if is_out_of_range(spectrum.largest, objective.rhs):
+        return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
     solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter, start, monitor)
     return replace(solution, n_products=objective.n_products - before)
 
@@ -147,7 +152,7 @@ def _estimate(
         # Several outputs have several spaces, and the estimate has one: it is started at random.
         toward = rhs if rhs.ndim == 1 else rhs[:, 0] if rhs.shape[1] == 1 else None
         spectrum, run = lanczos_estimate(objective.product, n_features, alpha, seed=seed, rhs=toward)
-        if not run.keep_basis:
+        if not run.keep_basis or not isfinite(spectrum.largest):
             return spectrum, None
         coef, residual = run.restricted_solution(rhs, alpha)
         return spectrum, _Start(coef, -residual)
@@ -166,7 +171,9 @@ class _Descent:
         self, objective: QuadraticObjective, alpha: float, pace: _Pace | None, spectrum: Spectrum | None
     ) -> None:
         self._objective, self._alpha = objective, alpha
-        self._norm = np.linalg.norm(objective.rhs, axis=0)
+        self._unit = powers_of_two(objective.rhs)  # the squares of residuals are then in range
+        self._rhs = objective.rhs / self._unit
+        self._norm = np.linalg.norm(self._rhs, axis=0)
         self.history: list[float] = []
         self.n_restarts = 0
         self._spectrum: Spectrum | None = None
@@ -187,10 +194,9 @@ class _Descent:
     ) -> Solution:
         """Descend, from 0 unless told where to start."""
         before = self._objective.n_products
-        rhs = self._objective.rhs
-        coef, gradient = np.zeros_like(rhs), -rhs
-        if start is not None and self._error(start.gradient) < self._error(gradient):
-            coef, gradient = start.coef, start.gradient
+        coef, gradient = np.zeros_like(self._rhs), -self._rhs
+        if start is not None and self._error(start.gradient / self._unit) < self._error(gradient):
+            coef, gradient = start.coef / self._unit, start.gradient / self._unit
             if self._error(gradient) <= tol:
                 gradient = self._gradient(coef)  # a recurrence that promises so much is asked again
         best = previous = coef
@@ -217,14 +223,14 @@ class _Descent:
                 best, best_error, idle = coef, error, 0
             if monitor is not None:
                 shown = coef if self._improves_on_nothing(coef, gradient) else best
-                if monitor(shown, error, len(self.history)):
+                if monitor(shown * self._unit, error, len(self.history)):
                     status = Status.STOPPED
                     break
             if error <= tol:
                 status = Status.CONVERGED
             elif self._diverges(error, best_error, since):
                 if self.n_restarts >= _MOST_RESTARTS:
-                    status = Status.STAGNATED
+                    status = Status.STAGNATED if isfinite(error) else Status.OUT_OF_RANGE
                     break
                 self._slow_down(best_error, since)
                 coef = previous = best
@@ -234,9 +240,10 @@ class _Descent:
                 status = Status.STAGNATED
             elif since >= 2 * self._window and self._lags_behind():
                 since = 0
+        best = best * self._unit
         return Solution(
             best,
-            status,
+            status if np.isfinite(best).all() else Status.OUT_OF_RANGE,
             n_iter=len(self.history),
             n_products=self._objective.n_products - before,
             certificate=best_error,
@@ -246,7 +253,7 @@ class _Descent:
         )
 
     def _gradient(self, coef: Floats) -> Floats:
-        gradient: Floats = self._objective.product(coef) + self._alpha * coef - self._objective.rhs
+        gradient: Floats = self._objective.product(coef) + self._alpha * coef - self._rhs
         return gradient
 
     def _error(self, gradient: Floats) -> float:
@@ -260,11 +267,12 @@ class _Descent:
     def _improves_on_nothing(self, coef: Floats, gradient: Floats) -> bool:
         """Tell whether the objective is below its value at 0; a point on its way to infinity is not."""
         # w'(H + αI)w - 2b'w = w'(gradient - b)
-        return float(np.vdot(coef, gradient - self._objective.rhs)) <= 0
+        return float(np.vdot(coef, gradient - self._rhs)) <= 0
 
     def _set_spectrum(self, spectrum: Spectrum) -> None:
-        largest = spectrum.largest if spectrum.largest > 0 else 1.0  # H = 0: any pace will do
-        smallest = min(spectrum.smallest, largest) or largest
+        # H = 0, or nothing but rounding, which may even be negative: any pace will do.
+        largest = spectrum.largest if spectrum.largest > 0 else 1.0
+        smallest = spectrum.smallest if 0 < spectrum.smallest <= largest else largest
         self._spectrum = replace(spectrum, largest=largest, smallest=smallest)
         self._pace = _best_pace(largest, smallest)
 
@@ -301,7 +309,8 @@ class _Descent:
             return False
         fall = self._fall()
         floor = max(self._alpha, np.finfo(np.float64).eps * self._spectrum.largest)
-        if fall <= 0.5 * log(self._pace.rate) or self._spectrum.smallest <= floor * (1 + 1e-9):
+        planned = log(max(self._pace.rate, np.finfo(np.float64).tiny))  # one eigenvalue: at once
+        if fall <= 0.5 * planned or self._spectrum.smallest <= floor * (1 + 1e-9):
             return False
         left = self._pace.eigenvalue_of(exp(fall))
         smallest = max(floor, min(0.8 * left, 0.5 * self._spectrum.smallest), 0.05 * self._spectrum.smallest)

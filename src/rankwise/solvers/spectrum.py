@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import exp, log, pi, sqrt
+from math import exp, inf, log, pi, sqrt
 
 import numpy as np
 import scipy.linalg
@@ -28,6 +28,7 @@ import scipy.linalg
 from rankwise.memory import available_memory
 from rankwise.pairs.graph import Floats
 from rankwise.solvers.lanczos import Lanczos, basis_bytes
+from rankwise.solvers.scales import column_norms
 
 __all__ = ["RunningSpectrum", "Spectrum", "lanczos_estimate", "lanczos_spectrum", "power_spectrum"]
 
@@ -102,12 +103,15 @@ def lanczos_estimate(
     """
     start, share = _random(product, (n_features,), alpha, seed), 1.0
     if rhs is not None and alpha > 0 and rhs.any():
-        start = rhs / _norm(rhs) + start / sqrt(n_features)
-        share = 1 / _norm(start)
+        start = rhs / column_norms(rhs) + start / sqrt(n_features)
+        share = 1 / float(column_norms(start))
     run = _started(start, _MOST_STEPS)
     history: list[tuple[float, float]] = []
     while True:
-        run.advance(product(run.vectors[:, 0])[:, None])
+        image = product(run.vectors[:, 0])
+        if not np.isfinite(image).all():
+            return Spectrum(inf, inf), run
+        run.advance(image[:, None])
         ends = _ends(run)
         allowed = ends.largest + accuracy * (ends.largest + alpha)
         ended = run.off_diagonal[-1][0] == 0 or run.n_steps >= min(_MOST_STEPS, n_features)
@@ -129,15 +133,17 @@ def power_spectrum(
 ) -> Spectrum:
     """Estimate both ends by power iteration, the smallest on the spectrum shifted by the largest."""
     pair = _random(product, (n_features, 2), alpha, seed)
-    pair /= np.linalg.norm(pair, axis=0)
+    pair /= column_norms(pair)
     history: list[tuple[float, float]] = []
     for _ in range(n_iter):
         image = product(pair) + alpha * pair
-        largest = float(np.linalg.norm(image[:, 0]))
+        if not np.isfinite(image).all():
+            return Spectrum(inf, inf)
+        largest = float(column_norms(image[:, 0]))
         smallest = float(pair[:, 1] @ image[:, 1])  # the Rayleigh quotient
         history.append((largest, smallest))
         image[:, 1] -= largest * pair[:, 1]
-        norm = np.linalg.norm(image, axis=0)
+        norm = column_norms(image)
         if not norm.all():
             break  # H + αI is a multiple of the identity, or the largest is the smallest already
         pair = image / norm
@@ -169,7 +175,11 @@ class RunningSpectrum:
         fresh = self._rng.normal(size=n_features)
         run = _started(self._top + _FRESH * fresh / np.linalg.norm(fresh), _LOCAL_STEPS)
         while True:
-            run.advance(product(run.vectors[:, 0])[:, None])
+            image = product(run.vectors[:, 0])
+            if not np.isfinite(image).all():
+                self.largest = self.smallest = inf
+                return
+            run.advance(image[:, None])
             ends = _ends(run)
             settled = run.n_steps > 1 and ends.residual <= _LOCAL_ACCURACY * ends.largest
             if settled or run.off_diagonal[-1][0] == 0 or run.n_steps >= min(_LOCAL_STEPS, n_features):
@@ -190,7 +200,7 @@ def _random(product: Product, shape: tuple[int, ...], alpha: float, seed: int) -
     """Return random vectors; without a penalty in the range of H, for nothing else ever moves the coefficients."""
     vectors = np.random.default_rng(seed).normal(size=shape)
     image = product(vectors) if alpha == 0 else vectors
-    return image if np.linalg.norm(image, axis=0).all() else vectors
+    return image if image.any(axis=0).all() and np.isfinite(image).all() else vectors
 
 
 def _started(vector: Floats, steps: int) -> Lanczos:
@@ -234,7 +244,3 @@ def _ends(run: Lanczos) -> _Ends:
     values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], check_finite=False)
     residual = float(off_diagonal[-1] * abs(vectors[-1, -1]))
     return _Ends(float(values[-1]), float(values[0]), residual, vectors[:, -1])
-
-
-def _norm(vector: Floats) -> float:
-    return float(np.linalg.norm(vector))
