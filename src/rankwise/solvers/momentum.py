@@ -103,8 +103,8 @@ def gradient_descent(
     momentum : float
         μ, at least 0 and below 1.
     monitor : Monitor, optional
-        Told every iterate and its relative residual; may stop. Instead of a point that is worse than ``w = 0`` it is
-        told the best one.
+        Told every iterate and its relative residual; may stop. A point that is worse than ``w = 0``, as momentum
+        has some on its way and divergence nothing else, is shown at the length at which it is best.
     """
     if learning_rate is None:
         bound = float(objective.diagonal().sum()) + alpha
@@ -221,11 +221,9 @@ class _Descent:
             idle += 1
             if error < best_error:
                 best, best_error, idle = coef, error, 0
-            if monitor is not None:
-                shown = coef if self._improves_on_nothing(coef, gradient) else best
-                if monitor(shown * self._unit, error, len(self.history)):
-                    status = Status.STOPPED
-                    break
+            if monitor is not None and monitor(self._shown(coef, gradient), error, len(self.history)):
+                status = Status.STOPPED
+                break
             if error <= tol:
                 status = Status.CONVERGED
             elif self._diverges(error, best_error, since):
@@ -264,10 +262,16 @@ class _Descent:
         )
         return ratio if isfinite(ratio) else inf
 
-    def _improves_on_nothing(self, coef: Floats, gradient: Floats) -> bool:
-        """Tell whether the objective is below its value at 0; a point on its way to infinity is not."""
-        # w'(H + αI)w - 2b'w = w'(gradient - b)
-        return float(np.vdot(coef, gradient - self._rhs)) <= 0
+    def _shown(self, coef: Floats, gradient: Floats) -> Floats:
+        """Return an iterate as it is or, where it is worse than 0, shortened: it ranks as it did, and is bounded."""
+        pull = np.einsum("i...,i...->...", coef, self._rhs)
+        curvature = np.einsum("i...,i...->...", coef, gradient + self._rhs)  # w'(H + αI)w
+        is_worse = ~(curvature <= 2 * pull)
+        best = np.divide(
+            pull, curvature, out=np.zeros_like(pull), where=(curvature > 0) & np.isfinite(curvature)
+        )
+        shown = coef * np.where(is_worse, np.maximum(best, 0.0), 1.0)
+        return np.nan_to_num(shown * self._unit, nan=0.0, posinf=0.0, neginf=0.0)
 
     def _set_spectrum(self, spectrum: Spectrum) -> None:
         # H = 0, or nothing but rounding, which may even be negative: any pace will do.
