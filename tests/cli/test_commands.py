@@ -227,7 +227,7 @@ def test_exported_weights_score_as_the_model_does(capsys, searches, tmp_path):
     assert "QueryScaler" in err
 
 
-@pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".parquet", ".csv", ".feather", ".store"])
+@pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".parquet", ".csv", ".tsv", ".feather", ".store"])
 def test_converting_there_and_back_changes_nothing(capsys, searches, tmp_path, ending):
     there, back = tmp_path / f"rows{ending}", tmp_path / "back.txt"
     for source, target in ((searches / "test.txt", there), (there, back)):
@@ -253,6 +253,17 @@ def test_text_comes_back_byte_for_byte_by_way_of_stores_and_tables(capsys, tmp_p
         code, _, err = call(capsys, "convert", tmp_path / source, "-o", tmp_path / target, "--missing", "nan")
         assert code == 0, err
     assert (tmp_path / "back.txt").read_text() == text
+
+
+@pytest.mark.parametrize("ending", [".txt", ".store", ".parquet"])
+def test_comments_that_are_lost_are_told_once(capsys, tmp_path, ending):
+    (tmp_path / "rows.txt").write_text("2 qid:1 1:1 # docid = G-1\n0 qid:1 1:2 # docid = G-2\n# end\n")
+    code, _, err = call(capsys, "convert", tmp_path / "rows.txt", "-o", tmp_path / f"out{ending}")
+    assert code == 0
+    assert err.count("comments") == 1
+    (tmp_path / "rows.txt").write_text("2 qid:1 1:1\n0 qid:1 1:2\n")
+    code, _, err = call(capsys, "convert", tmp_path / "rows.txt", "-f", "-o", tmp_path / f"out{ending}")
+    assert (code, err) == (0, "")
 
 
 def test_columns_of_a_table_are_named_on_the_way_to_a_store(capsys, tmp_path):

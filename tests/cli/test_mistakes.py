@@ -112,3 +112,19 @@ def test_a_file_is_not_written_over_itself(capsys, tmp_path):
     assert code == 1
     assert "another file" in err
     assert source.read_text() == "1 qid:1 1:1\n0 qid:1 1:2\n"
+
+
+def test_what_a_file_is_is_told_or_asked(capsys, searches, tmp_path):
+    (tmp_path / "empty.parquet").touch()
+    assert "empty.parquet is empty" in call(capsys, "inspect", tmp_path / "empty.parquet")[2]
+    (tmp_path / "folder").mkdir()
+    code, _, err = call(capsys, "inspect", tmp_path / "folder")
+    assert code == 1
+    assert "rankwise convert" in err
+    (tmp_path / "rows.dat").write_text("label,qid,a\n1,1,2\n0,1,3\n")
+    assert ".csv" in call(capsys, "inspect", tmp_path / "rows.dat")[2]
+    assert "ordered pairs" in call(capsys, "inspect", tmp_path / "rows.dat", "--format", "table")[1]
+    for part in ("1", "2"):
+        (tmp_path / "folder" / f"{part}.csv").write_text(f"label,qid,a\n1,{part},2\n0,{part},3\n")
+    assert "4 rows, 2 queries" in call(capsys, "convert", tmp_path / "folder", "-o", tmp_path / "t.txt")[1]
+    assert call(capsys, "convert", tmp_path / "folder", "-o", tmp_path / "t.store")[0] == 0

@@ -1,7 +1,10 @@
 """Tables: every format gives the same arrays, and what is wrong is named with its place."""
 
+import bz2
 import datetime as dt
 import decimal
+import gzip
+import lzma
 import subprocess
 import sys
 
@@ -14,6 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,7 +106,12 @@ def test_compressed_and_other_separators(tmp_path):
     pd.DataFrame(ROWS).to_csv(tmp_path / "rows.tsv", index=False, sep="\t")
     pd.DataFrame(ROWS).to_csv(tmp_path / "semicolons.csv", index=False, sep=";", lineterminator="\r\n")
     expected = load_table(pa.table(ROWS))
-    for name in ("rows.csv.gz", "rows.tsv", "semicolons.csv"):
+    packed = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.compress}
+    for name in ("rows.tsv", "semicolons.csv"):
+        for ending, compress in packed.items():
+            (tmp_path / f"{name}.{ending}").write_bytes(compress((tmp_path / name).read_bytes()))
+    named = [f"{name}.{ending}" for name in ("rows.tsv", "semicolons.csv") for ending in packed]
+    for name in ("rows.csv.gz", "rows.tsv", "semicolons.csv", *named):
         assert load_table(tmp_path / name).X.tobytes() == expected.X.tobytes()
 
 
@@ -221,8 +230,10 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path):
         of("label,qid,a,a\n1,x,5,6\n2,x,6,6\n")
     with pytest.raises(InvalidInputError, match=r"cannot be read: .*Expected 3 columns, got 2"):
         of("label,qid,a\n1,x,5\n2,x\n")
-    with pytest.raises(InvalidInputError, match="no header line"):
+    with pytest.raises(InvalidInputError, match=r"rows.csv is empty"):
         of("")
+    with pytest.raises(InvalidInputError, match="no header line"):
+        of("\n")
     with pytest.raises(InvalidInputError, match="has no rows"):
         of("label,qid,a\n")
     with pytest.raises(InvalidInputError, match="no column of numbers beside"):
@@ -239,6 +250,9 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path):
         load_table(tmp_path / "rows.xlsx")
     with pytest.raises(InvalidInputError, match=r"rows.parquet cannot be read"):
         load_table(tmp_path / "rows.parquet")
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"label,qid,a\n" + b"1,1,1\n" * 9)[:-9])
+    with pytest.raises(InvalidInputError, match=r"cut.csv.gz cannot be read to its end"):
+        load_table(tmp_path / "cut.csv.gz")
     with pytest.raises(InvalidInputError, match="list of tables is empty"):
         load_table([])
     with pytest.raises(InvalidInputError, match="cannot be taken as a table"):

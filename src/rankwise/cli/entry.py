@@ -31,6 +31,8 @@ _OPTIONS = {
     r"\balphas=[^,;]*[^,;.]": "--alpha A, repeated for a grid",
     r"use positive values, such as .*": "use --alpha above 0.",
     r"\bn_threads\b": "--threads",
+    r"a folder that write_store wrote": "a store that rankwise convert wrote, or a folder of tables",
+    r"\bwrite_store\b": "rankwise convert",
     r"name a column of lists as embedding": "name a column of lists with --embedding",
     r"out of features\b": "out of --features",
 }

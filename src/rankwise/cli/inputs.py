@@ -21,6 +21,7 @@ from rankwise.data.mapped import MappedMatrix
 from rankwise.data.numbered_columns import column_name, first_column_of
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
+from rankwise.data.store_format import HEADER
 from rankwise.data.tables import load_sources
 from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
@@ -35,6 +36,7 @@ __all__ = [
     "kept_input",
     "kind_of",
     "listed",
+    "open_reader",
     "pays_as_array",
     "read_rows",
     "stored",
@@ -67,6 +69,8 @@ class Rows:
         For text: what its first column is called, 0 or 1.
     pairs : (pairs, 2) int64 or None
     magnitude, weight : (pairs,) float64 or None
+    has_comments : bool
+        Whether there were comments in the text, which are not kept; `convert` alone looks for them.
     """
 
     source: str
@@ -78,6 +82,7 @@ class Rows:
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
     weight: npt.NDArray[np.float64] | None = None
+    has_comments: bool = False
 
     @property
     def queries(self) -> Queries:
@@ -114,10 +119,18 @@ def kind_of(path: str, given: str = "auto") -> str:
         return given
     if is_table(path):
         return "table"
+    folder = Path(path)
+    if (
+        path != "-"
+        and folder.is_dir()
+        and not (folder / HEADER).exists()
+        and any(map(is_table, folder.iterdir()))
+    ):
+        return "table"
     name = path.lower()
     for ending in PACKED:
         name = name.removesuffix(ending)
-    return "store" if path != "-" and (Path(path).is_dir() or name.endswith(".store")) else "text"
+    return "store" if path != "-" and (folder.is_dir() or name.endswith(".store")) else "text"
 
 
 def text_base(options: argparse.Namespace) -> ZeroBased:
@@ -177,7 +190,8 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
         yield [str(kept) if path == "-" else path for path in paths]
 
 
-def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any = None) -> TextReader:
+    """Return a reader of text as the options say; see `read_rows`."""
     base = text_base(options)
     if base == "auto" and first_column is not None:
         base = first_column == 0
@@ -188,6 +202,12 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
         missing=options.missing,
         n_threads=options.threads,
     )
+    reader.looks_for_comments = options.command == "convert"
+    return reader
+
+
+def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+    reader = open_reader(paths, options, first_column)
     with ProgressLine(f"reading {source}") as progress:
         for _ in reader.parse():
             progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
@@ -196,7 +216,7 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     block = reader.take()
     qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
     X = block.matrix(reader.n_columns)
-    return Rows(source, X, block.labels, qid, None, reader.base)
+    return Rows(source, X, block.labels, qid, None, reader.base, has_comments=reader.has_comments)
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:

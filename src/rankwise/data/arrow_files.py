@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankwise.data.text_sources import Source, open_source, reading
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 
 __all__ = ["NULLS", "TABLE_ENDINGS", "TableSource", "import_pyarrow", "is_table", "open_sources"]
 
 TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
-_COMPRESSIONS = (".gz", ".bz2", ".zst", ".lz4")
+_COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".lz4")
 _DELIMITERS = (",", "\t", ";", "|")
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")  # in columns of numbers of text files
 
@@ -129,6 +130,8 @@ def _plain_suffix(path: Path) -> str:
 def _open_file(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
     with path.open("rb") as stream:
         magic = stream.read(6)
+    if not magic:
+        raise InvalidInputError(f"{path} is empty.", "check that the file is the one you mean.")
     with _reading(path):
         if magic[:4] == b"PAR1":
             return _of_parquet(path)
@@ -137,7 +140,7 @@ def _open_file(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
         if _plain_suffix(path) == ".arrows" or magic[:4] == b"\xff\xff\xff\xff":
             with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
                 return _of_table(path.name, reader.read_all())
-        if _plain_suffix(path) in {".csv", ".tsv", ".txt"}:
+        if _plain_suffix(path) in {".csv", ".tsv", ".txt"} or _looks_like_csv(path):
             return _of_csv(pa, path, text_columns)
     raise InvalidInputError(
         f"{path} is no table that is known here.",
@@ -203,26 +206,47 @@ def _of_ipc(pa: Any, path: Path, magic: bytes) -> TableSource:
     return TableSource(path.name, schema, n_rows, path.stat().st_size // max(1, n_rows), batches)
 
 
+def _looks_like_csv(path: Path) -> bool:
+    with path.open("rb") as stream:
+        head = stream.read(1 << 16)
+    return b"\0" not in head and any(one.encode() in head.partition(b"\n")[0] for one in _DELIMITERS)
+
+
+@contextmanager
+def _text_of(pa: Any, path: Path) -> Iterator[Any]:
+    """Open a file for reading its text; how it is compressed its first bytes say, or its name for LZ4."""
+    if path.suffix.lower() == ".lz4":
+        with pa.input_stream(str(path)) as stream:
+            yield stream
+        return
+    with reading(str(path)), open_source(Source(str(path), str(path))) as stream:
+        yield stream
+
+
 def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
     import pyarrow.csv  # noqa: PLC0415 - only when such a file is read
 
-    with pa.input_stream(str(path)) as stream:
+    with _text_of(pa, path) as stream:
         head = stream.read(1 << 16).decode("utf-8", "replace")
     header = head.splitlines()[0] if head.strip() else ""
     if not header.strip():
         raise InvalidInputError(f"{path} has no header line.", "give its columns names in the first line.")
+    is_tabbed = _plain_suffix(path) == ".tsv" and "\t" in header
+    delimiter = "\t" if is_tabbed else max(_DELIMITERS, key=header.count)
     options = {
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=max(_DELIMITERS, key=header.count)),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
         "convert_options": pyarrow.csv.ConvertOptions(
             column_types=dict.fromkeys(text_columns, pa.string()), null_values=NULLS
         ),
     }
     # Whole, because the type of a column is known only after its last row.
     try:
-        table = pyarrow.csv.read_csv(path, **options)
+        with _text_of(pa, path) as stream:
+            table = pyarrow.csv.read_csv(stream, **options)
     except pa.ArrowInvalid:
         # Again in one thread, which knows the number of the row that is wrong.
-        table = pyarrow.csv.read_csv(path, pyarrow.csv.ReadOptions(use_threads=False), **options)
+        with _text_of(pa, path) as stream:
+            table = pyarrow.csv.read_csv(stream, pyarrow.csv.ReadOptions(use_threads=False), **options)
     return _of_table(path.name, table, first_line=2)
 
 

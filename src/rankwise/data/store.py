@@ -187,7 +187,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     folder = os.fspath(path)
     if not Path(folder, HEADER).is_file():
         raise InvalidInputError(
-            f"{folder} is not a store: there is no {HEADER} in it.", "pass the folder that write_store wrote."
+            f"{folder} is not a store: there is no {HEADER} in it.", "pass a folder that write_store wrote."
         )
     for _ in range(_ATTEMPTS):
         with _Folder(folder) as files:

@@ -93,14 +93,18 @@ def rows_of(
         blocks = _Blocks(table, n_features, missing)
         return iter(blocks), lambda: (blocks.width(), table.base if zero_based == "auto" else base)
     is_paths = bool(parts) and all(isinstance(part, (str, os.PathLike)) for part in parts)
-    if is_paths or hasattr(source, "read"):
-        reader = TextReader(
-            source,
-            n_features=n_features,
-            zero_based=zero_based,
-            missing=missing,
-            dtype=dtype,
-            n_threads=n_threads,
+    if is_paths or hasattr(source, "read") or isinstance(source, TextReader):
+        reader = (
+            source
+            if isinstance(source, TextReader)
+            else TextReader(
+                source,
+                n_features=n_features,
+                zero_based=zero_based,
+                missing=missing,
+                dtype=dtype,
+                n_threads=n_threads,
+            )
         )
         return _text(reader, block_bytes), lambda: (reader.n_columns, reader.base)
     blocks = _Blocks(source, n_features, missing)

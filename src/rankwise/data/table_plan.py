@@ -28,6 +28,7 @@ from rankwise.data.arrow_columns import (
 from rankwise.data.arrow_files import TableSource
 from rankwise.data.sparse_columns import SparseColumns
 from rankwise.data.text_reader import MISSING
+from rankwise.data.text_sources import read_ahead
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import default_threads
@@ -36,8 +37,8 @@ __all__ = ["TableBlock", "TablePlan"]
 
 Floats = npt.NDArray[np.float64]
 
-# Bytes that are decoded and become rows at a time: enough that pyarrow's threads are busy.
-_LOADED_AT_ONCE = 1 << 25
+# Bytes of columns that are decoded, and become rows, at a time.
+_LOADED_AT_ONCE = 1 << 24
 
 
 class TableBlock(NamedTuple):
@@ -167,7 +168,7 @@ class TablePlan:
         ids = []
         X = self._empty(self.n_rows)
         n_cells = 0
-        for start, batch in self._groups():
+        for start, batch in read_ahead(self._groups()):  # one part is decoded while another is put in place
             rows = slice(start, start + batch.n_rows)
             if y is not None and self.label in batch.columns:
                 y[rows] = self._labels(batch)

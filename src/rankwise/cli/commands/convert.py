@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
 import scipy.sparse
 
-from rankwise.cli.inputs import PACKED, Rows, kept_input, kind_of, listed, read_rows, text_base
+from rankwise.cli.inputs import PACKED, Rows, kept_input, kind_of, listed, open_reader, read_rows, text_base
 from rankwise.cli.outputs import check_target
-from rankwise.cli.printing import print_facts
+from rankwise.cli.printing import print_facts, remark
 from rankwise.data import dump_svmlight, open_store, write_store
 from rankwise.data.arrow_files import TABLE_ENDINGS, open_sources
 from rankwise.data.svmlight_writer import TextWriter, open_text
@@ -32,13 +31,17 @@ def run(options: argparse.Namespace) -> int:
     target = options.to or _told_by_name(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
     sources = {kind_of(path, options.format) for path in options.data}
-    if target == "store" and sources in ({"text"}, {"table"}):
+    has_comments = False
+    if target == "store" and sources == {"text"}:
         # Block by block: neither need fit in memory.
-        with kept_input(options.data) if sources == {"table"} else nullcontext(options.data) as files:
+        reader = open_reader(options.data, options)
+        write_store(options.output, reader, regroup=options.regroup)
+        read, has_comments = ", ".join(options.data), reader.has_comments
+    elif target == "store" and sources == {"table"}:
+        with kept_input(options.data) as files:
             write_store(
                 options.output,
-                open_sources(files, [options.qid]) if sources == {"table"} else files,
-                n_features=options.columns if sources == {"text"} else None,
+                open_sources(files, [options.qid]),
                 zero_based=text_base(options),
                 regroup=options.regroup,
                 missing=options.missing,
@@ -64,7 +67,9 @@ def run(options: argparse.Namespace) -> int:
     else:
         rows = read_rows(options.data, options, needs_labels=target != "table")
         _write(rows, target, options)
-        read = rows.describe()
+        read, has_comments = rows.describe(), rows.has_comments
+    if has_comments:
+        remark("comments (# ...) of the text are not kept.")
     if options.output != "-":
         print_facts({"read": read, "wrote": f"{options.output} ({_size(options.output):,.1f} MB)"})
     return 0
