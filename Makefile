@@ -7,7 +7,7 @@ OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint bench test-long test-sanitize test-oldest fuzz fuzz-text fuzz-store fuzz-models clean always
+.PHONY: demo test lint bench test-long test-sanitize test-oldest fuzz fuzz-text fuzz-store fuzz-models fuzz-again clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -104,7 +104,7 @@ build/sanitized/.built: $(VENV)/.fuzz $(NATIVE)
 
 ATHERIS = $$(../../$(BIN)/python -c "import atheris; print(atheris.path())")
 SANITIZERS = RANKWISE_CORE=$$(ls ../sanitized/_core*.so) UBSAN_OPTIONS=print_stacktrace=1 \
-	ASAN_OPTIONS=detect_leaks=0:redzone=128:malloc_context_size=4:quarantine_size_mb=32 \
+	ASAN_OPTIONS=detect_leaks=0:redzone=128:malloc_context_size=1:quarantine_size_mb=32 \
 	LD_PRELOAD=$(ATHERIS)/asan_with_fuzzer.so
 FUZZING = env $(SANITIZERS):$$(ls $(ATHERIS)/atheris/custom_mutator.*.so) ../../$(BIN)/python
 MERGING = env $(SANITIZERS) ../../$(BIN)/python
@@ -126,6 +126,10 @@ fuzz-models: build/sanitized/.built
 	rm -rf build/fuzz/merged && mkdir build/fuzz/merged
 	cd build/fuzz && $(MERGING) ../../fuzz/model_files.py -set_cover_merge=1 merged models
 	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged $(FUZZ_MODELS)
+
+# One input again, with the lines of the compiled code: make fuzz-again FUZZER=store INPUT=build/fuzz/crash-...
+fuzz-again: build/sanitized/.built
+	cd build/fuzz && $(MERGING) ../../fuzz/$(FUZZER).py $(abspath $(INPUT))
 
 bench: $(VENV)/.bench
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

@@ -1,11 +1,13 @@
 """What the fuzzers of Python code share: the core with sanitizers, coverage, and odd changes of JSON."""
 
 import functools
+import hashlib
 import importlib.util
 import inspect
 import json
 import os
 import sys
+from pathlib import Path
 
 import atheris
 
@@ -34,8 +36,16 @@ def instrument(*modules):
 
 def run(one_input, mutate):
     """Fuzz with the options of the command line; the process ends with it."""
+
+    def kept(data):
+        try:
+            one_input(data)
+        except BaseException:  # the fuzzer keeps it too, but not where it ends while other threads run
+            Path("raised-" + hashlib.sha256(data).hexdigest()[:20]).write_bytes(data)
+            raise
+
     # Merging starts the program again, by its first word.
-    atheris.Setup([f"{sys.executable} {sys.argv[0]}", *sys.argv[1:]], one_input, custom_mutator=mutate)
+    atheris.Setup([f"{sys.executable} {sys.argv[0]}", *sys.argv[1:]], kept, custom_mutator=mutate)
     atheris.Fuzz()
 
 

@@ -38,7 +38,7 @@ def check_input(data, uses=slice(None)):
         assert "Hint: " in str(error)  # noqa: PT017 - either outcome is right
         return None
     n_features = getattr(model, "n_features_in_", 3)
-    if not isinstance(n_features, int) or not 0 < n_features <= MANY:
+    if type(n_features) is not int or not 0 < n_features <= MANY:
         n_features = 3
     rows = np.linspace(-1.0, 1.0, 4 * n_features).reshape(4, n_features)
     with np.errstate(all="ignore"), warnings.catch_warnings():
