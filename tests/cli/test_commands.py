@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -165,7 +166,9 @@ def test_a_report_names_the_columns_as_the_file_does(capsys, searches, tmp_path)
     page = target.read_text("utf-8")
     assert "feature 12" in page
     assert "feature 0<" not in page
-    assert "rankwise fit" in page  # how the model was made
+    # How the model and the page were made: two commands, each by itself.
+    commands = re.findall(r"<pre><code>(.*?)</code></pre>", page, flags=re.DOTALL)
+    assert [command.split()[:2] for command in commands] == [["rankwise", "fit"], ["rankwise", "report"]]
 
 
 def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):
@@ -285,7 +288,11 @@ def test_preferences_from_fit_to_report(capsys, tmp_path):
     assert figures["pairwise_error"]["value"] == pytest.approx(expected)
     code, _, err = call(capsys, "report", model, tmp_path / "duels.csv", *items, "-o", tmp_path / "r.html")
     assert code == 0, err
-    assert "sugar" in (tmp_path / "r.html").read_text("utf-8")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "sugar" in page
+    best = int(np.argmax(rankwise.load(model).predict(X)))
+    assert f"<bdi>item {best}</bdi>" in page  # items are called by their ids, not by row numbers
+    assert "Compare row" not in page
     assert call_json(capsys, "inspect", tmp_path / "duels.csv", *items)["preferences"] == len(pairs)
     code, _, err = call(
         capsys, "fit", tmp_path / "duels.csv", *items, "--metric", "map", "-o", model, "--force"

@@ -178,6 +178,37 @@ def test_preferences_judge_instead_of_labels():
     balanced(report.html())
 
 
+def visible_words(page):
+    """The page as read: without its style, its scripts and its tags."""
+    return re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
+
+
+def test_rows_are_called_by_their_names():
+    X, y, qid = searches()
+    model = RankRLS().fit(X, y, qid=qid)
+    names = [f"document <{i}>" for i in range(len(y))]
+    named = Report(model, X, y, qid, row_names=names)
+    assert all(row.called == names[row.row] for query in named.opened for row in query.rows)
+    page = named.html()
+    balanced(page)
+    assert "document &lt;" in page
+    assert not re.search(r"\brow \d", visible_words(page))
+    assert "Rows count from 0" not in page
+    assert "Rows count from 0" in Report(model, X, y, qid).html()
+    with pytest.raises(InvalidInputError, match="row_names has 2 entries"):
+        Report(model, X, y, qid, row_names=["a", "b"])
+
+
+def test_links_name_only_what_the_page_has():
+    X, y, qid = searches()
+    links = re.compile(r"<nav.*?</nav>", re.DOTALL)
+    many = links.search(Report(RankRLS().fit(X, y, qid=qid), X, y, qid).html())[0]
+    one = links.search(Report(RankRLS().fit(X, y), X, y).html())[0]
+    assert ">Queries<" in many
+    assert "Queries" not in one
+    assert ">Ranking<" in one
+
+
 def test_a_thousand_queries_stay_under_a_megabyte():
     X, y, qid = searches(queries=1000, size=20, features=136)
     page = Report(RankRLSCV().fit(X, y, qid=qid), X, y, qid).html()

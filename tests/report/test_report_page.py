@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from selenium.webdriver.support.ui import Select
+from selenium.webdriver.support.ui import Select, WebDriverWait
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -165,6 +165,61 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser, page):
     )
 
 
+WIDTHS = (320, 360, 390, 480, 600, 720, 768, 800, 840, 1024, 1280, 1400)
+
+# What sticks out of the window, except inside what scrolls by itself.
+STICKING_OUT = """
+const wide = document.documentElement.clientWidth + 0.5;
+return [...document.querySelectorAll('body *')].filter(e => {
+  const box = e.getBoundingClientRect();
+  return box.width && (box.right > wide || box.left < -0.5) && !e.closest('.scroll table') && !e.closest('[hidden]');
+}).map(e => e.outerHTML.slice(0, 100))
+"""
+
+# Cells of a table whose contents lie on top of each other.
+OVERLAPPING = """
+const found = [];
+for (const table of document.querySelectorAll('table')) {
+  const cells = [...table.querySelectorAll('th, td')].map(cell => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return [cell, [...range.getClientRects(), ...(cell.textContent ? [] : [cell.getBoundingClientRect()])]];
+  });
+  cells.forEach(([cell, boxes], i) => cells.slice(i + 1).forEach(([other, others]) => {
+    const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+    if (boxes.some(a => others.some(b => meet(a, b)))) found.push(cell.outerHTML + other.outerHTML);
+  }));
+}
+return found
+"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_fits_into_windows_of_every_width(browser, page, width):
+    browser.open(page, width=width)
+    browser.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.run(STICKING_OUT) == []
+    assert browser.run(OVERLAPPING) == []
+
+
+@pytest.mark.parametrize("width", [320, 1100])
+def test_no_label_hides_a_bar_of_the_histogram(browser, fitted, tmp_path, width):
+    model, X, y, qid, _ = fitted
+    # One metric whose mean is in the middle, one whose mean is at the right, where the label changes sides.
+    for metric in ("kendall_tau", "ndcg@10"):
+        Report(model, X, y, qid, metrics=[metric]).save(tmp_path / "report.html")
+        browser.open(tmp_path / "report.html", width=width)
+        boxes = browser.run(
+            "return [...document.querySelectorAll('.bar, .mean b')].map(e => e.getBoundingClientRect().toJSON())"
+        )
+        label, bars = boxes.pop(), boxes
+        assert bars
+        assert all(label["bottom"] <= bar["top"] + 0.5 for bar in bars)
+        assert 0 <= label["left"] < label["right"] <= width
+
+
 def test_paper_gets_every_query_opened(browser, page):
     browser.open(page)
     assert browser.pdf().startswith(b"%PDF")
@@ -172,6 +227,20 @@ def test_paper_gets_every_query_opened(browser, page):
     assert not browser.all("details:not([open])")
     browser.run("window.dispatchEvent(new Event('afterprint'));")
     assert browser.all("details:not([open])")
+
+
+def test_each_command_to_reproduce_stands_by_itself(browser, fitted, tmp_path):
+    model, X, y, qid, _ = fitted
+    commands = ["rankwise fit a.txt -o '</code>.rw'", "rankwise report '</code>.rw' 'two\nlines.txt'"]
+    Report(model, X, y, qid, command=commands).save(tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    assert [block.get_property("textContent") for block in browser.all("#settings pre code")] == commands
+    boxes = [block.rect for block in browser.all("#settings pre")]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    assert "\N{REPLACEMENT CHARACTER}" not in browser.find("#settings").text
+    button = browser.all("#settings .copy")[0]
+    button.click()
+    WebDriverWait(browser.driver, 20).until(lambda _: button.text in {"Copied", "Selected"})
 
 
 def test_everything_has_a_name_for_those_who_cannot_see_it(browser, page):

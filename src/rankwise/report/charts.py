@@ -69,9 +69,13 @@ def _ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 def _axis(kind: str, marks: Iterable[tuple[float, str]]) -> str:
     side = "left" if kind == "x" else "top"
+    marks = list(marks)
+    # On a phone there is room for about four words below a chart: every second gives way.
+    may_go = kind == "x" and len(marks) > 4
     return "".join(
-        f'<span class="tick {kind}" style="{side}:{where:.2f}%">{text(label)}</span>'
-        for where, label in marks
+        f'<span class="tick {kind}{" between" if may_go and i % 2 else ""}" style="{side}:{where:.2f}%">'
+        f"{text(label)}</span>"
+        for i, (where, label) in enumerate(marks)
     )
 
 
@@ -245,9 +249,10 @@ def histogram(values: Doubles, mean: float, title: str, bins: int = 20) -> str:
     y_axis = _axis("y", ((100 - 100 * tick / tallest, number(tick)) for tick in levels))
     where = span(low, high, mean)
     side = " left" if where > 70 else ""
+    # The mean is written above the frame: a label between the bars would hide some of them.
     return (
-        f'<div class="plot"><div class="frame"><svg viewBox="0 0 {bins} 100" preserveAspectRatio="none" role="img" '
-        f'aria-label="Histogram of {text(title)} over queries">{bars}</svg>'
+        f'<div class="plot headed"><div class="frame"><svg viewBox="0 0 {bins} 100" preserveAspectRatio="none" '
+        f'role="img" aria-label="Histogram of {text(title)} over queries">{bars}</svg>'
         f'<span class="mean{side}" style="left:{where:.2f}%"><b>mean {number(mean)}</b></span>{y_axis}{x_axis}</div>'
         f'<span class="title y">queries</span><span class="title x">{text(title)}</span></div>'
     )

@@ -8,7 +8,7 @@ import math
 import re
 from typing import Any
 
-__all__ = ["embed", "name", "number", "plain", "section", "signed", "text"]
+__all__ = ["embed", "lines", "name", "number", "plain", "section", "signed", "text"]
 
 _LONGEST = 80
 # Characters that a browser may not show, or that reorder what stands around them.
@@ -24,6 +24,11 @@ def plain(value: object) -> str:
 def text(value: object) -> str:
     """Escape text of our own or an attribute."""
     return html.escape(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", str(value)))
+
+
+def lines(value: object) -> str:
+    """Escape text that is shown as it is, line by line."""
+    return "\n".join(text(line) for line in str(value).split("\n"))
 
 
 def name(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.report.charts import alpha_curve, alpha_name, curves, heatmap
-from rankwise.report.markup import name, number, section, signed, text
+from rankwise.report.markup import lines, name, number, section, signed, text
 from rankwise.report.model_view import Doubles
 from rankwise.report.selection import AlphaCurve, SurfaceTable
 
@@ -23,7 +23,7 @@ def weights_section(weights: Doubles | None, names: Sequence[str], *, is_scaled:
         return section("weights", "Weights", "<p>This model has no weight for each column.</p>")
     order = np.argsort(-np.abs(weights), kind="stable")[:_WEIGHTS]
     largest = float(np.abs(weights).max()) or 1.0
-    lines = "".join(
+    rows = "".join(
         f'<tr><th scope="row">{name(names[column])}</th><td class="n">{signed(float(weights[column]))}</td>'
         f'<td class="w"><div class="pull"><i class="{"up" if weights[column] > 0 else "down"}" '
         f'style="width:{50 * abs(weights[column]) / largest:.1f}%"></i></div></td></tr>'
@@ -43,7 +43,7 @@ def weights_section(weights: Doubles | None, names: Sequence[str], *, is_scaled:
         "weights",
         "Largest weights",
         f'<p class="note">{note}</p><table class="weights"><thead><tr><th>Column</th><th class="n">weight</th>'
-        f"<th>lowers ← → raises the score</th></tr></thead><tbody>{lines}</tbody></table>",
+        f"<th>lowers ← → raises the score</th></tr></thead><tbody>{rows}</tbody></table>",
     )
 
 
@@ -51,7 +51,7 @@ def choice_section(surface: SurfaceTable | None, curve: AlphaCurve | None, ranke
     """Show how the regularisation was chosen, and the course of the iterations."""
     if surface is not None:
         drawn, _ = curves(surface)
-        lines = "".join(
+        rows = "".join(
             f'<tr><td class="n">{text(alpha_name(alpha))}</td><td class="n">{surface.steps[surface.best_of(row)]}</td>'
             f'<td class="n">{number(surface.values[row, surface.best_of(row)])}</td></tr>'
             for row, alpha in enumerate(surface.alphas)
@@ -67,12 +67,12 @@ def choice_section(surface: SurfaceTable | None, curve: AlphaCurve | None, ranke
             '<details><summary>As a table</summary><div class="scroll" tabindex="0" role="group" '
             'aria-label="Surface as a table">'
             f'<table><thead><tr><th class="n">alpha</th><th class="n">best iteration</th><th class="n">'
-            f"{text(surface.metric)}</th></tr></thead><tbody>{lines}</tbody></table></div></details>"
+            f"{text(surface.metric)}</th></tr></thead><tbody>{rows}</tbody></table></div></details>"
             f"<h3>Convergence</h3>{drawn}",
         )
     convergence = _convergence_words(ranker)
     if curve is not None and (curve.alphas > 0).any():
-        lines = "".join(
+        rows = "".join(
             f'<tr><td class="n">{text(alpha_name(alpha))}{" (chosen)" if alpha == curve.chosen else ""}</td>'
             f'<td class="n">{number(value)}</td></tr>'
             for alpha, value in zip(curve.alphas, curve.values, strict=True)
@@ -84,7 +84,7 @@ def choice_section(surface: SurfaceTable | None, curve: AlphaCurve | None, ranke
             f"judged by {text(curve.judged_by)}. Chosen: alpha {text(alpha_name(curve.chosen))}.</p>"
             f"{alpha_curve(curve)}"
             f"<details><summary>As a table</summary><div><table><thead><tr><th class='n'>alpha</th><th class='n'>"
-            f"{text(curve.metric)}</th></tr></thead><tbody>{lines}</tbody></table></div></details>{convergence}",
+            f"{text(curve.metric)}</th></tr></thead><tbody>{rows}</tbody></table></div></details>{convergence}",
         )
     alpha = getattr(ranker, "alpha", None)
     given = "" if not isinstance(alpha, (int, float)) else f" alpha = {number(float(alpha))} was given."
@@ -110,7 +110,7 @@ def _convergence_words(ranker: Any) -> str:
 
 def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]]) -> str:
     """Describe the rows that were judged."""
-    lines = "".join(f'<tr><th scope="row">{text(k)}</th><td>{text(v)}</td></tr>' for k, v in facts.items())
+    rows = "".join(f'<tr><th scope="row">{text(k)}</th><td>{text(v)}</td></tr>' for k, v in facts.items())
     total = sum(count for _, count in grades) or 1
     most = max((count for _, count in grades), default=1)
     bars = "".join(
@@ -119,16 +119,21 @@ def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]]) ->
         for label, count in grades
     )
     drawn = f'<h3>Labels</h3><div class="grades" role="group" aria-label="Rows with each label">{bars}</div>'
-    return section("data", "The data", f"<table><tbody>{lines}</tbody></table>{drawn if grades else ''}")
+    return section("data", "The data", f"<table><tbody>{rows}</tbody></table>{drawn if grades else ''}")
 
 
-def settings_section(settings: Mapping[str, object], command: str | None) -> str:
-    """List the parameters, and how to make this page again."""
-    lines = "".join(f'<tr><th scope="row">{text(k)}</th><td>{name(v)}</td></tr>' for k, v in settings.items())
-    again = f"<h3>To reproduce</h3><pre><code>{text(command)}</code></pre>" if command else ""
+def settings_section(settings: Mapping[str, object], commands: Sequence[str]) -> str:
+    """List the parameters, and how to make this page again: one block a command, so that each can be copied."""
+    rows = "".join(f'<tr><th scope="row">{text(k)}</th><td>{name(v)}</td></tr>' for k, v in settings.items())
+    blocks = "".join(
+        f'<div class="command"><pre><code>{lines(command)}</code></pre>'
+        '<button type="button" class="copy" hidden>Copy</button></div>'
+        for command in commands
+    )
+    again = f"<h3>To reproduce</h3>{blocks}" if blocks else ""
     return section(
         "settings",
         "Settings",
         f'{again}<details><summary>Parameters of the model</summary><div class="scroll" tabindex="0" role="group" '
-        f'aria-label="Parameters"><table><tbody>{lines}</tbody></table></div></details>',
+        f'aria-label="Parameters"><table><tbody>{rows}</tbody></table></div></details>',
     )

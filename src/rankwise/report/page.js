@@ -91,9 +91,9 @@
   const queryPicker = find("pick-query");
   if (queryPicker) {
     const pickers = [find("pick-a"), find("pick-b")];
-    const [ROW, RANK, LABEL, SCORE, PARTS, VALUES] = [0, 1, 2, 3, 4, 5];
+    const [NAME, RANK, LABEL, SCORE, PARTS, VALUES] = [0, 1, 2, 3, 4, 5];
     const describe = (row) =>
-      `rank ${row[RANK]} · row ${row[ROW]}` + (row[LABEL] === null ? "" : ` · label ${write(row[LABEL])}`);
+      `rank ${row[RANK]} · ${row[NAME]}` + (row[LABEL] === null ? "" : ` · label ${write(row[LABEL])}`);
     const current = () => data.open[Number(queryPicker.value)];
     const fill = () => {
       pickers.forEach((picker, side) => {
@@ -111,7 +111,7 @@
       const difference = a[SCORE] - b[SCORE];
       const relation = difference > 0 ? "above" : difference < 0 ? "below" : "level with";
       const amount = difference === 0 ? "" : `, by ${write(Math.abs(difference), 3)}`;
-      find("why-says").textContent = `A (row ${a[ROW]}) stands ${relation} B (row ${b[ROW]})${amount}.`;
+      find("why-says").textContent = `A (${a[NAME]}) stands ${relation} B (${b[NAME]})${amount}.`;
       const parts = query.columns.map((name, j) => ({
         name, add: a[PARTS][j] - b[PARTS][j], a: a[VALUES][j], b: b[VALUES][j],
       }));
@@ -162,6 +162,19 @@
     fill();
     explain();
   }
+
+  // Where the clipboard is denied, the command is selected instead, ready to be copied by hand.
+  document.querySelectorAll("button.copy").forEach((button) => {
+    const code = button.parentElement.querySelector("code");
+    const say = (words) => { button.textContent = words; };
+    const select = () => { getSelection().selectAllChildren(code); say("Selected"); };
+    button.hidden = false;
+    button.addEventListener("blur", () => say("Copy"));
+    button.addEventListener("click", () => {
+      if (!navigator.clipboard) select();
+      else navigator.clipboard.writeText(code.textContent).then(() => say("Copied"), select);
+    });
+  });
 
   // Paper cannot be clicked: everything is opened for it, and closed again afterwards.
   let opened = [];

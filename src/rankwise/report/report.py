@@ -52,9 +52,11 @@ class Report:
         The page leads with the first. By default what suits the labels.
     feature_names : sequence of str, optional
         By default the model's own.
+    row_names : sequence of str, optional
+        What the rows are called, such as the ids of items or documents; by default they are numbered from 0.
     title : str, optional
-    command : str, optional
-        How to make this page again; shown as it is.
+    command : str or sequence of str, optional
+        How to make this page again; shown as it is, each of several commands by itself.
     settings : mapping, optional
         More lines for the settings, before the model's parameters.
     random_state : int, default=0
@@ -84,8 +86,9 @@ class Report:
         weight: Any = None,
         metrics: Sequence[str | Metric] | None = None,
         feature_names: Sequence[str] | None = None,
+        row_names: Sequence[Any] | None = None,
         title: str | None = None,
-        command: str | None = None,
+        command: str | Sequence[str] | None = None,
         settings: Mapping[str, object] | None = None,
         random_state: int = 0,
     ) -> None:
@@ -100,6 +103,7 @@ class Report:
         self._names = self._view.names(int(X.shape[1]), feature_names)
         weights = self._view.weights
         self._weights = weights if weights is not None and weights.size == len(self._names) else None
+        self._row_names = _checked_row_names(row_names, self.scores.size)
         labels = None if y is None else check_numbers("y", y, self.scores.size)
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
         if labels is None:
@@ -116,12 +120,14 @@ class Report:
             queries,
             self.evidence.per_query,
             greater_is_better=self.evidence.figures[0].greater_is_better,
+            row_names=self._row_names,
         )
         n_pairs = len(pairs) if pairs is not None else None
         self._facts = _data_facts(X, labels, queries, n_pairs)
         self._grades = [] if labels is None else label_counts(labels)
         self._title = title or f"Report of {self._view.describe()}"
-        self._command = command
+        commands = [command] if isinstance(command, str) else (command or ())
+        self._commands = [str(one) for one in commands if one]
         self._settings = dict(settings or {})
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -138,12 +144,12 @@ class Report:
         body = "".join(
             [
                 metrics_section(evidence, best),
-                queries_section(evidence, self.opened),
+                queries_section(evidence, self.opened, has_names=self._row_names is not None),
                 why_section(self.opened, self._weights, is_scaled=is_scaled),
                 weights_section(self._weights, self._names, is_scaled=is_scaled),
                 choice_section(surface, curve, view.ranker),
                 data_section(self._facts, self._grades),
-                settings_section({**self._settings, **_parameters(view)}, self._command),
+                settings_section({**self._settings, **_parameters(view)}, self._commands),
             ]
         )
         return _page(
@@ -151,6 +157,7 @@ class Report:
             f"{self._lead()}{_tiles(evidence, self._facts)}{verdict(evidence.figures[0], best)}",
             body,
             self._data(surface),
+            has_queries=evidence.per_query is not None and len(evidence.per_query) > 1,
         )
 
     def _lead(self) -> str:
@@ -195,7 +202,7 @@ class Report:
             "columns": [plain(self._names[column]) for column in query.columns],
             "rows": [
                 [
-                    row.row,
+                    plain(row.called),
                     row.rank,
                     None if row.label is None else _short(row.label, 6),
                     _short(row.score, 7),
@@ -205,6 +212,17 @@ class Report:
                 for row in query.rows
             ],
         }
+
+
+def _checked_row_names(names: Sequence[Any] | None, n_rows: int) -> list[str] | None:
+    if names is None:
+        return None
+    if len(names) != n_rows:
+        raise InvalidInputError(
+            f"row_names has {len(names)} entries, but X has {n_rows} rows.",
+            "give one name a row, in the order of the rows.",
+        )
+    return [str(name) for name in names]
 
 
 def _short(value: float, digits: int) -> float | int | None:
@@ -269,14 +287,15 @@ _LINKS = {
 }
 
 
-def _page(title: str, head: str, body: str, data: dict[str, Any]) -> str:
+def _page(title: str, head: str, body: str, data: dict[str, Any], *, has_queries: bool) -> str:
     style, script = (
         files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Only our own script runs, whatever a file's feature names hold, and nothing is fetched.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    links = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in _LINKS.items())
+    named = _LINKS if has_queries else {**_LINKS, "queries": "Ranking"}
+    links = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in named.items())
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

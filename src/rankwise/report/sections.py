@@ -9,7 +9,7 @@ import numpy as np
 from rankwise.metrics import Interval
 from rankwise.report.charts import histogram, span
 from rankwise.report.evidence import Evidence, Figure
-from rankwise.report.markup import name, number, section, text
+from rankwise.report.markup import name, number, plain, section, text
 from rankwise.report.model_view import Doubles
 from rankwise.report.openings import OpenQuery
 
@@ -75,8 +75,9 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     return section(
         "metrics",
         "How good it is",
-        f'<p class="legend">{keys}</p><table class="metrics"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
-        f'</table><p class="note">{note}</p><ul class="note">{conventions}</ul>',
+        f'<p class="legend">{keys}</p><div class="scroll" tabindex="0" role="group" aria-label="Metrics">'
+        f'<table class="metrics"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<p class="note">{note}</p><ul class="note">{conventions}</ul>',
     )
 
 
@@ -124,12 +125,13 @@ def _interval(interval: Interval) -> str:
     return f"<span>{number(interval.value)}{brackets}</span>"
 
 
-def queries_section(evidence: Evidence, opened: Sequence[OpenQuery]) -> str:
+def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], *, has_names: bool) -> str:
     """Show the distribution over queries, and the best and worst ones."""
     per_query = evidence.per_query
+    counted = "" if has_names else '<p class="note">Rows count from 0, in the order of the data.</p>'
     if per_query is None or len(per_query) == 1:
-        rows = "".join(_open_query(query, i) for i, query in enumerate(opened))
-        return section("queries", "The ranking", f"<p>One ranking; its first rows:</p>{rows}")
+        rows = "".join(_open_query(query, i, has_names=has_names) for i, query in enumerate(opened))
+        return section("queries", "The ranking", f"<p>One ranking; its first rows:</p>{rows}{counted}")
     title = _title(evidence.figures[0].name)
     values = per_query.values[per_query.counted]
     left = len(per_query) - values.size
@@ -142,12 +144,14 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery]) -> str:
     )
     body += '<div class="columns">'
     for kind, heading in (("worst", "Worst queries"), ("best", "Best queries")):
-        own = "".join(_open_query(query, i) for i, query in enumerate(opened) if query.kind == kind)
+        own = "".join(
+            _open_query(query, i, has_names=has_names) for i, query in enumerate(opened) if query.kind == kind
+        )
         body += f"<div><h3>{heading}</h3>{own}</div>"
-    return section("queries", "Query by query", body + "</div>")
+    return section("queries", "Query by query", f"{body}</div>{counted}")
 
 
-def _open_query(query: OpenQuery, position: int) -> str:
+def _open_query(query: OpenQuery, position: int, *, has_names: bool) -> str:
     has_labels = any(row.label is not None for row in query.rows)
     has_parts = query.columns.size > 0
     lines = ""
@@ -155,10 +159,11 @@ def _open_query(query: OpenQuery, position: int) -> str:
         if index == query.n_top:
             lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
         label = f'<td><span class="grade">{number(row.label)}</span></td>' if has_labels else ""
+        called = f"<td>{name(row.called)}</td>" if has_names else f'<td class="n">{row.row}</td>'
         buttons = (
             "".join(
                 f'<button type="button" hidden data-query="{position}" data-row="{index}" data-side="{side}" '
-                f'aria-pressed="false" aria-label="Compare row {row.row} as {letter}">{letter}</button> '
+                f'aria-pressed="false" aria-label="Compare {text(plain(row.called))} as {letter}">{letter}</button> '
                 for side, letter in enumerate("AB")
             )
             if has_parts
@@ -166,10 +171,11 @@ def _open_query(query: OpenQuery, position: int) -> str:
         )
         lines += (
             f'<tr><td class="n">{row.rank}</td>{label}<td class="n">{number(row.score)}</td>'
-            f'<td class="n">{row.row}</td><td class="noprint">{buttons}</td></tr>'
+            f'{called}<td class="pick noprint">{buttons}</td></tr>'
         )
     head = '<th class="n">rank</th>' + ("<th>label</th>" if has_labels else "")
-    head += '<th class="n">score</th><th class="n">row</th><th class="noprint"></th>'
+    head += '<th class="n">score</th>' + ("<th>name</th>" if has_names else '<th class="n">row</th>')
+    head += '<th class="noprint"></th>'
     value = "" if query.value is None else f'<span class="v">{number(query.value)}</span>'
     more = query.size - len(query.rows)
     rest = f"<small>{number(more)} more rows are not shown.</small>" if more else ""

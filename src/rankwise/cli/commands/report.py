@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.models import fit_columns, read_model
@@ -37,8 +38,9 @@ def run(options: argparse.Namespace) -> int:
         weight=None if rows.weight is None else rows.weight[decided],
         metrics=metrics,
         feature_names=saved.names(rows),
+        row_names=_item_ids(options),
         title=options.title or f"{Path(options.model).name} on {Path(options.data[0]).name}",
-        command="\n".join(command for command in commands if command),
+        command=[str(command) for command in commands if command],
         settings=settings,
     )
     page = report.html().encode()
@@ -47,3 +49,11 @@ def run(options: argparse.Namespace) -> int:
     if options.output != "-":
         print_facts({"wrote": f"{options.output} ({len(page) / 1000:,.0f} kB): open it in a browser"})
     return 0
+
+
+def _item_ids(options: argparse.Namespace) -> Any:
+    if options.items is None:
+        return None
+    from rankwise.data.preference_tables import load_item_ids  # noqa: PLC0415 - needs an optional package
+
+    return load_item_ids(options.items, options.item_id)
