@@ -4,6 +4,7 @@ import csv
 import json
 import re
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -184,6 +185,25 @@ def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = rankwise.RankRLSCV(scoring="ndcg@10").fit(X, y, qid=qid)
     assert np.array(said["surface"]["values"], dtype=float)[1:] == pytest.approx(model.surface_, abs=1e-6)
+
+
+def test_a_picture_says_when_another_method_was_chosen(capsys, searches, tmp_path):
+    target = tmp_path / "surface.svg"
+    arguments = [
+        "select",
+        searches / "train.txt",
+        "--valid",
+        searches / "vali.txt",
+        "--scaling",
+        "query-minmax",
+    ]
+    with mpl.rc_context({"svg.fonttype": "none"}):  # words as words
+        code, _, err = call(capsys, *arguments, "--plot", target)
+    assert code == 0, err
+    chosen = next(one for one in call_json(capsys, *arguments)["tried"] if one["chosen"])
+    picture = target.read_text("utf-8")
+    assert "Validation ndcg@10 of RankRLS, columns from 0 to 1 inside each query" in picture
+    assert ("Not what was chosen" in picture) == (chosen["method"] != "rls")
 
 
 def test_inspecting_data_counts_what_is_there(capsys, tmp_path):

@@ -283,7 +283,9 @@ def _data_facts(
     if labels is not None and summary.queries > 1:
         low, middle, high = summary.sizes
         facts["Queries"] = number(summary.queries)
-        facts["Rows in a query"] = f"{number(low)} to {number(high)}, median {number(middle, 3)}"
+        facts["Rows in a query"] = (
+            number(low) if low == high else f"{number(low)} to {number(high)}, median {number(middle, 3)}"
+        )
     if labels is not None:
         facts["Pairs with different labels"] = number(summary.pairs)
     for problem in summary.problems:

@@ -157,7 +157,7 @@ class RowWords:
     def badge(self, label: float) -> str:
         """Show a label: the better, the darker, so that relevant rows stand out without colour too."""
         where = span(self.lowest, self.highest, label) if self.highest > self.lowest else 0.0
-        step = 0 if where <= 0 else 3 if where >= 100 else 1 if where < 50 else 2
+        step = min(max(int(np.ceil(where / 25)), 0), 4)
         return f'<span class="grade g{step}">{number(label)}</span>'
 
 
