@@ -93,7 +93,7 @@ def _regularisation(surface: SurfaceTable | None, curve: AlphaCurve | None, rank
         body = (
             f"<p>Held-out {text(surface.metric)} of {number(surface.alphas.size)} alphas after each of "
             f"{counted(surface.n_iter, 'iteration')}, judged by {text(surface.judged_by)}. "
-            "Hover, or use the arrow keys.</p>"
+            '<span class="noprint">Hover, or use the arrow keys.</span></p>'
             f'{heatmap(surface)}<p id="surface-says" class="says" aria-live="polite">{text(choice_words(surface))}</p>'
             '<details><summary>As a table</summary><div class="scroll" tabindex="0" role="group" '
             'aria-label="Surface as a table">'
@@ -195,5 +195,5 @@ def settings_section(
         "settings",
         "Settings",
         f'{given}{again}<details><summary>Parameters of the model</summary><div class="scroll" tabindex="0" '
-        f'role="group" aria-label="Parameters"><table><tbody>{rows}</tbody></table></div></details>',
+        f'role="group" aria-label="Parameters"><table class="facts long"><tbody>{rows}</tbody></table></div></details>',
     )

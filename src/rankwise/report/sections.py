@@ -243,7 +243,7 @@ def why_section(opened: Sequence[OpenQuery], weights: Doubles | None, *, is_scal
         "why",
         "Why is A above B",
         f"<p>A score is a sum over columns of weight × value{scaled}, so the difference of two scores is a sum too. "
-        "Pick two rows here, or with the buttons in the tables above.</p>"
+        '<span class="noprint">Pick two rows here, or with the buttons in the tables above.</span></p>'
         '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
         '<div class="pickers"><label>Query<select id="pick-query"></select></label>'
         '<label>A<select id="pick-a"></select></label><label>B<select id="pick-b"></select></label></div>'
