@@ -2,8 +2,10 @@
 
 import csv
 import json
+import re
 from itertools import pairwise
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -166,7 +168,11 @@ def test_a_report_names_the_columns_as_the_file_does(capsys, searches, tmp_path)
     page = target.read_text("utf-8")
     assert "feature 12" in page
     assert "feature 0<" not in page
-    assert "rankwise fit" in page  # how the model was made
+    assert "★ chosen" in page  # what was tried
+    assert f"The rows that this page judges the model by: <bdi>{searches / 'test.txt'}</bdi>" in page
+    # How the model and the page were made: two commands, each by itself.
+    commands = re.findall(r"<pre><code>(.*?)</code></pre>", page, flags=re.DOTALL)
+    assert [command.split()[:2] for command in commands] == [["rankwise", "fit"], ["rankwise", "report"]]
 
 
 def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):
@@ -180,6 +186,25 @@ def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = rankwise.RankRLSCV(scoring="ndcg@10").fit(X, y, qid=qid)
     assert np.array(said["surface"]["values"], dtype=float)[1:] == pytest.approx(model.surface_, abs=1e-6)
+
+
+def test_a_picture_says_when_another_method_was_chosen(capsys, searches, tmp_path):
+    target = tmp_path / "surface.svg"
+    arguments = [
+        "select",
+        searches / "train.txt",
+        "--valid",
+        searches / "vali.txt",
+        "--scaling",
+        "query-minmax",
+    ]
+    with mpl.rc_context({"svg.fonttype": "none"}):  # words as words
+        code, _, err = call(capsys, *arguments, "--plot", target)
+    assert code == 0, err
+    chosen = next(one for one in call_json(capsys, *arguments)["tried"] if one["chosen"])
+    picture = target.read_text("utf-8")
+    assert "Validation ndcg@10 of RankRLS, columns from 0 to 1 inside each query" in picture
+    assert ("Not what was chosen" in picture) == (chosen["method"] != "rls")
 
 
 def test_inspecting_data_counts_what_is_there(capsys, tmp_path):
@@ -334,7 +359,11 @@ def test_preferences_from_fit_to_report(capsys, tmp_path):
     assert figures["pairwise_error"]["value"] == pytest.approx(expected)
     code, _, err = call(capsys, "report", model, tmp_path / "duels.csv", *items, "-o", tmp_path / "r.html")
     assert code == 0, err
-    assert "sugar" in (tmp_path / "r.html").read_text("utf-8")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "sugar" in page
+    best = int(np.argmax(rankwise.load(model).predict(X)))
+    assert f"<bdi>item {best}</bdi>" in page  # items are called by their ids, not by row numbers
+    assert "Compare row" not in page
     assert call_json(capsys, "inspect", tmp_path / "duels.csv", *items)["preferences"] == len(pairs)
     code, _, err = call(
         capsys, "fit", tmp_path / "duels.csv", *items, "--metric", "map", "-o", model, "--force"
