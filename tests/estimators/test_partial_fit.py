@@ -433,3 +433,22 @@ def test_parameters_of_gradient_descent():
     for wrong in ({"momentum": 1.0}, {"momentum": "0.9"}, {"learning_rate": 0.0}, {"learning_rate": -1.0}):
         with pytest.raises(InvalidInputError, match="Hint"):
             RankRLS(solver="gdm", **wrong).fit(problem.X, problem.y)
+
+
+@pytest.mark.parametrize("n_features", [5, 2500])
+@pytest.mark.parametrize("with_qid", [True, False])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_call_of_rows_that_weigh_nothing_changes_nothing(n_features, with_qid, at):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, n_features)), rng.integers(3, size=60).astype(float)
+    qid = np.repeat(np.arange(12), 5)
+    calls = [(slice(0, 30), None), (slice(40, 60), None)]
+
+    def fed(calls):
+        model = RankRLS()
+        for rows, weight in calls:
+            model.partial_fit(X[rows], y[rows], qid=qid[rows] if with_qid else None, sample_weight=weight)
+        return model.coef_
+
+    nothing = (slice(30, 40), np.zeros(10))
+    np.testing.assert_allclose(fed([*calls[:at], nothing, *calls[at:]]), fed(calls), atol=1e-14)

@@ -221,7 +221,8 @@ class StreamingRanker(LinearRankRLS):
             )
         stream: Stream | None = self.__dict__.get("_stream")
         X, y = self._check_matrix(X, y, reset=stream is None, min_rows=1)
-        queries, row_weight = check_qid(qid, X.shape[0]), check_weights(sample_weight, X.shape[0])
+        queries = check_qid(qid, X.shape[0])
+        row_weight = check_weights(sample_weight, X.shape[0], may_all_be_zero=True)  # others may come
         design = as_design(X, self.n_threads)
         options = PairOptions(self.ties, self.cost, self.query_weight)
         if stream is None:
