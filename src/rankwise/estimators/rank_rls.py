@@ -251,7 +251,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         self.solver_ = self._resolve_solver(design, forms_matrix=graphs[0].blocks is not None)
-        solutions = [self._solve(SquaredObjective(design, graph)) for graph in graphs]
+        solutions = [self._solve(SquaredObjective(design, graph), self.solver_) for graph in graphs]
         coef = np.column_stack([s.coef for s in solutions]) if len(solutions) > 1 else solutions[0].coef
         self.coef_ = np.ascontiguousarray(coef.T)
         self.n_iter_ = max(s.n_iter for s in solutions)
@@ -263,8 +263,8 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         self._resolve_solver(data.design, forms_matrix=False)  # says what is missing
         return stop_early(self, data, metric, panel)
 
-    def _solve(self, objective: QuadraticObjective) -> Solution:
-        return solve(self, self.solver_, objective)
+    def _solve(self, objective: QuadraticObjective, solver: str) -> Solution:
+        return solve(self, solver, objective)
 
     def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
         return resolve_solver(self, design, forms_matrix=forms_matrix)

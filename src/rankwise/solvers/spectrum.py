@@ -156,7 +156,8 @@ class RunningSpectrum:
     Attributes
     ----------
     largest : float
-        At least the largest eigenvalue of the sum of the parts so far.
+        At least the largest eigenvalue of the sum of the parts so far, where each part's leading eigenvector was found;
+        where not, the descent recovers.
     smallest : float
         The sum of the parts' smallest Ritz values: an estimate.
     history : list of (float, float)
