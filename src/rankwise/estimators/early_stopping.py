@@ -33,7 +33,7 @@ from rankwise.objectives import ScaledObjective
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.progress import ProgressLine
 from rankwise.resampling import Judge, PreferenceJudge, hold_out
-from rankwise.solvers.choose import SOLVERS
+from rankwise.solvers.choose import SOLVERS, SolverOptions
 
 __all__ = ["Panel", "Watcher", "stop_early"]
 
@@ -126,10 +126,16 @@ def _read_surface(model: Any, data: TrainingData | PairData, metric: Metric, pan
         tol=min(float(model.tol), EXACT),
         max_iter=_MOST_STEPS if model.max_iter is None else model.max_iter,
     )
-    trial = search.run(model.scaling, _jury(model, data, metric, panel))
+    with np.errstate(over="ignore", invalid="ignore"):
+        trial = search.run(model.scaling, _jury(model, data, metric, panel))
+        coefs = list(trial.coefficients(search.alphas))
+        if not np.any(coefs):  # nothing was learned: nothing to learn, or numbers that a first step shows
+            for graph in data.graphs():
+                objective, _ = scaled_objective(data.design, graph, float(model.scaling))
+                require_range(SOLVERS["cg"](objective, float(model.alpha), SolverOptions(max_iter=1)))
     return _Kept(
         "cg",
-        list(trial.coefficients(search.alphas)),
+        coefs,
         [surface.table[0].tolist() for surface in trial.surfaces],
         [int(cell.step) for cell in trial.cells],
     )

@@ -62,6 +62,8 @@ def conjugate_gradients(
     error = np.linalg.norm(residual, axis=0)
     if np.all(error <= target):
         status = Status.CONVERGED  # b = 0: nothing pulls any row, and w = 0 is the minimum
+    elif inverse is not None and not inverse.all():
+        status = Status.OUT_OF_RANGE  # the inverse of an infinite diagonal
     best = np.inf
     while status is Status.MAX_ITER and n_iter < limit:
         try:

@@ -112,6 +112,8 @@ def stochastic(
     memory = Memory.nothing(objective.rhs.shape)
     for part in parts_of(objective):
         memory = memory.learn(part, alpha)
+    if not np.isfinite(memory.coef).all():
+        return Solution(np.zeros_like(memory.coef), Status.OUT_OF_RANGE, n_reads=1, certificate=np.inf)
     if monitor is not None and monitor(memory.coef, np.inf, 1):
         return Solution(memory.coef, Status.STOPPED, n_iter=1, n_reads=1, certificate=np.inf)
     later = None if monitor is None else _Later(monitor)
