@@ -40,7 +40,7 @@ def run(one_input, mutate):
     def kept(data):
         try:
             one_input(data)
-        except BaseException:  # the fuzzer keeps it too, but not where it ends while other threads run
+        except BaseException:  # the fuzzer keeps it too, but was seen to end before it did
             Path("raised-" + hashlib.sha256(data).hexdigest()[:20]).write_bytes(data)
             raise
 
