@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -329,6 +330,13 @@ def test_every_file_is_checked_for_its_size_and_its_checksum(folder):
         with pytest.raises(InvalidInputError, match=f"{name} cannot be opened"):
             open_store(folder)
         path.write_bytes(whole)
+        open_store(folder)
+
+
+def test_a_pipe_in_place_of_a_file_is_told(folder):
+    (folder / "labels.bin").unlink()
+    os.mkfifo(folder / "labels.bin")
+    with pytest.raises(InvalidInputError, match=r"labels\.bin is no file"):
         open_store(folder)
 
 

@@ -9,6 +9,7 @@ the matrix.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -218,7 +219,12 @@ class _Folder:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._descriptor = os.open(path, os.O_RDONLY) if os.open in os.supports_dir_fd else None
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY) if os.open in os.supports_dir_fd else None
+        except OSError as error:
+            raise InvalidInputError(
+                f"The store {path} cannot be opened: {error.strerror}.", "check that you may read it."
+            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -251,6 +257,11 @@ class _Folder:
         try:
             if self._descriptor is None:
                 return Path(self._path, name).open("rb")
-            return os.fdopen(os.open(name, os.O_RDONLY, dir_fd=self._descriptor), "rb")
+            # A pipe under that name would wait for somebody to write.
+            file = os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=self._descriptor), "rb")
         except OSError as error:
             raise damaged(self._path, f"{name} cannot be opened ({error.strerror})") from error
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise damaged(self._path, f"{name} is no file")
+        return file
