@@ -84,9 +84,9 @@ fuzz-text: $(BIN)/python
 	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_TEXTS) build/fuzz/text
 	cd build/fuzz && ./svmlight -max_total_time=$(FUZZ_SECONDS) -max_len=400 $(FUZZ_LIMITS) \
 		-dict=../../fuzz/svmlight.dictionary text
-	rm -rf build/fuzz/merged && mkdir build/fuzz/merged
-	cd build/fuzz && ./svmlight -set_cover_merge=1 merged text
-	$(BIN)/python fuzz/corpus.py pack build/fuzz/merged $(FUZZ_TEXTS)
+	rm -rf build/fuzz/merged-text && mkdir build/fuzz/merged-text
+	cd build/fuzz && ./svmlight -set_cover_merge=1 merged-text text
+	$(BIN)/python fuzz/corpus.py pack build/fuzz/merged-text $(FUZZ_TEXTS)
 
 # The core with sanitizers stands beside the ordinary one, and is loaded in its place by the fuzzers only. Their runtime
 # comes with atheris and must be there before Python is, and so must atheris's hook for mutators, for the runtime looks
@@ -114,18 +114,18 @@ fuzz-store: build/sanitized/.built
 	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_STORES) build/fuzz/stores
 	cd build/fuzz && ../../$(BIN)/python ../../fuzz/store.py seed stores
 	cd build/fuzz && $(FUZZING) ../../fuzz/store.py stores -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $(FUZZ_LIMITS)
-	rm -rf build/fuzz/merged && mkdir build/fuzz/merged
-	cd build/fuzz && $(MERGING) ../../fuzz/store.py -set_cover_merge=1 merged stores
-	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged $(FUZZ_STORES)
+	rm -rf build/fuzz/merged-store && mkdir build/fuzz/merged-store
+	cd build/fuzz && $(MERGING) ../../fuzz/store.py -set_cover_merge=1 merged-store stores
+	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged-store $(FUZZ_STORES)
 
 fuzz-models: build/sanitized/.built
 	mkdir -p build/fuzz/models
 	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_MODELS) build/fuzz/models
 	cd build/fuzz && ../../$(BIN)/python ../../fuzz/model_files.py seed models
 	cd build/fuzz && $(FUZZING) ../../fuzz/model_files.py models -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $(FUZZ_LIMITS)
-	rm -rf build/fuzz/merged && mkdir build/fuzz/merged
-	cd build/fuzz && $(MERGING) ../../fuzz/model_files.py -set_cover_merge=1 merged models
-	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged $(FUZZ_MODELS)
+	rm -rf build/fuzz/merged-models && mkdir build/fuzz/merged-models
+	cd build/fuzz && $(MERGING) ../../fuzz/model_files.py -set_cover_merge=1 merged-models models
+	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged-models $(FUZZ_MODELS)
 
 # One input again, with the lines of the compiled code: make fuzz-again FUZZER=store INPUT=build/fuzz/crash-...
 fuzz-again: build/sanitized/.built
