@@ -293,6 +293,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
             patience=self.patience,
             tol=min(float(self.tol), EXACT),
             max_iter=_EARLY_STOPPED if self.max_iter is None else self.max_iter,
+            metric=get_metric(self.scoring),
         )
         trial = search.run(self.scaling, jury)
         coef = trial.coefficients(search.alphas)
