@@ -125,6 +125,13 @@ def _open_file(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
             f"{path} cannot be read: {_one_line(error)}.",
             "check that the file is whole and of the kind it says.",
         ) from error
+    if not magic:
+        raise InvalidInputError(f"{path} is empty.", "check that whatever wrote it came to its end.")
+    if _plain_suffix(path) in _SUFFIXES:
+        raise InvalidInputError(
+            f"{path} is not what its name says: it begins with {magic!r}, and such files do not.",
+            "check that the file is whole; one of another kind needs the ending of its kind.",
+        )
     raise InvalidInputError(
         f"{path} is no table that is known here.",
         f"tables end in {', '.join(_SUFFIXES)}; others must be converted.",
