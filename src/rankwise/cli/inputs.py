@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.cli.columns import check_preference_columns, listed, remarks, remember, roles_of
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
@@ -29,9 +30,10 @@ __all__ = [
     "PACKED",
     "TABLES",
     "Rows",
-    "check_complete",
     "column_name",
+    "kept_input",
     "kind_of",
+    "listed",
     "pays_as_array",
     "read_rows",
     "stored",
@@ -45,6 +47,7 @@ _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
 # Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
 _DENSE = 0.5
 _BYTES_A_VALUE = 12  # of a sparse matrix
+_SPARSE = ("indices", "values")  # the columns of a table that hold one
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,10 @@ class Rows:
         For text: what its first column is called, 0 or 1.
     pairs : (pairs, 2) int64 or None
     magnitude, weight : (pairs,) float64 or None
+    reading : dict or None
+        For tables: which columns were what, for a model to keep.
+    remarks : list of str
+        For tables: what was done with columns that nobody named.
     """
 
     source: str
@@ -76,6 +83,8 @@ class Rows:
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
     weight: npt.NDArray[np.float64] | None = None
+    reading: dict[str, Any] | None = None
+    remarks: list[str] = field(default_factory=list)
 
     @property
     def queries(self) -> Queries:
@@ -97,13 +106,20 @@ class Rows:
 
     def describe(self) -> str:
         """Say how much was read, in a line."""
-        words = [f"{self.X.shape[0]:,} rows", f"{self.X.shape[1]:,} columns"]
+        counts = [f"{count:,} {what}" for what, count in self.counts().items()]
+        return f"{self.source}: {', '.join(counts)}"
+
+    def counts(self) -> dict[str, int]:
+        """Count what was read."""
+        rows, columns = (int(n) for n in self.X.shape)
         if self.pairs is not None:
-            words[0] = f"{self.X.shape[0]:,} items"
-            words.insert(0, f"{len(self.pairs):,} preferences")
-        elif self.qid is not None:
-            words.insert(1, f"{len(self.queries):,} queries")
-        return f"{self.source}: {', '.join(words)}"
+            return {"preferences": len(self.pairs), "items": rows, "columns": columns}
+        queries = {} if self.qid is None else {"queries": len(self.queries)}
+        return {"rows": rows, **queries, "columns": columns}
+
+    def facts(self) -> dict[str, Any]:
+        """Say how much was read, for a machine."""
+        return {"file": self.source, **self.counts()}
 
 
 def column_name(position: int, first_column: int | None) -> str:
@@ -152,7 +168,7 @@ def read_rows(
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     source = "standard input" if paths == ["-"] else source
     if options.items is not None or kinds == {"table"}:
-        with _kept_input(paths) as files:
+        with kept_input(paths) as files:
             if options.items is not None:
                 return _read_preferences(files, source, options)
             return _read_table(files, source, options, needs_labels=needs_labels)
@@ -162,7 +178,7 @@ def read_rows(
 
 
 @contextmanager
-def _kept_input(paths: list[str]) -> Iterator[list[str]]:
+def kept_input(paths: list[str]) -> Iterator[list[str]]:
     """Put what comes on standard input into a file, because tables are not read from front to back.
 
     Parquet and Arrow files are known by their first bytes; anything else is taken as CSV.
@@ -191,9 +207,21 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
         missing=options.missing,
         n_threads=options.threads,
     )
-    with ProgressLine(f"reading {source}") as progress:
-        for _ in reader.parse():
-            progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
+    total = _text_bytes(paths)
+    try:
+        with ProgressLine(f"reading {source}") as progress:
+            for _ in reader.parse():
+                share = None if total is None else min(reader.n_bytes / total, 1.0)
+                progress.update(f"{reader.n_bytes / 1e6:,.0f} MB", share)
+    except InvalidInputError as error:
+        said = "columns were said to count from 1"
+        if said not in error.problem or options.zero_based != "auto":
+            raise
+        raise InvalidInputError(
+            error.problem.replace(said, "columns of the training data count from 1"),
+            "use text whose columns count as those do; if they count from 0, and column 0 did not occur in training, "
+            "train again with --zero-based yes.",
+        ) from error
     if reader.rows.rows == 0:
         raise no_rows(reader)
     block = reader.take()
@@ -202,41 +230,60 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     return Rows(source, X, block.labels, qid, None, reader.base)
 
 
+def _text_bytes(paths: list[str]) -> int | None:
+    """Return how much text there is, where the files tell: neither pipes do, nor what is compressed."""
+    files = [Path(path) for path in paths]
+    if any(file.suffix.lower() in PACKED or not file.is_file() for file in files):
+        return None
+    return sum(file.stat().st_size for file in files) or None
+
+
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
     from rankwise.data.arrow_files import open_sources  # noqa: PLC0415 - needs an optional package
-    from rankwise.data.tables import load_table  # noqa: PLC0415
+    from rankwise.data.tables import load_sources  # noqa: PLC0415
 
-    place = paths if len(paths) > 1 else paths[0]
-    columns = set(open_sources(place)[0].schema.names)
-    label = options.label if needs_labels or options.label in columns else None
-    # A table without the usual column of ids is one ranking; a column that was asked for must be there.
-    qid = options.qid if options.qid in columns or options.qid != "qid" else None
-    features = None if options.features is None else _listed(options.features)
+    sources = open_sources(paths)
+    schema = sources[0].schema
+    roles = roles_of(schema, source, options, needs_labels=needs_labels)
     missing = "error" if options.missing == "error" else "nan"
-    embedding = None if options.embedding is None else _listed(options.embedding)
-    table = load_table(place, label=label, qid=qid, features=features, embedding=embedding, missing=missing)
+    table = load_sources(sources, **roles._asdict(), missing=missing, dtype=np.float64)
     X = (
         np.nan_to_num(table.X, nan=0.0)
         if options.missing == "zero" and not scipy.sparse.issparse(table.X)
         else table.X
     )
-    return Rows(source, X, table.y, table.qid, table.feature_names)
-
-
-def _listed(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",")]
+    is_sparse = scipy.sparse.issparse(X)
+    used = {*table.feature_names, *(roles.embedding or []), *(_SPARSE if is_sparse else ())}
+    reading = remember(options, table.feature_names, roles)
+    return Rows(
+        source,
+        X,
+        table.y,
+        table.qid,
+        table.feature_names,
+        # The names of a sparse matrix are no columns of the table.
+        reading={**reading, "features": None} if is_sparse else reading,
+        remarks=remarks(schema, source, options, roles, used),
+    )
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415 - needs an optional package
+    from rankwise.data.arrow_files import open_sources  # noqa: PLC0415 - needs an optional package
+    from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415
 
-    features = None if options.features is None else _listed(options.features)
+    items = open_sources(options.items)[0].schema
+    check_preference_columns(open_sources(paths)[0].schema.names, items.names, source, options)
+    roles = roles_of(items, options.items, options, needs_labels=False)
     found = load_preferences(
         paths if len(paths) > 1 else paths[0],
         options.items,
         item_id=options.item_id,
-        features=features,
-        embedding=None if options.embedding is None else _listed(options.embedding),
+        winner=options.winner,
+        loser=options.loser,
+        magnitude=options.magnitude,
+        weight=options.weight,
+        features=roles.features,
+        embedding=roles.embedding,
         missing="error" if options.missing == "error" else "nan",
     )
     return Rows(
@@ -248,6 +295,7 @@ def _read_preferences(paths: list[str], source: str, options: argparse.Namespace
         pairs=found.pairs,
         magnitude=found.magnitude,
         weight=found.weight,
+        reading=remember(options, found.feature_names, None),
     )
 
 
@@ -263,18 +311,6 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
     if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
         X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
     return Rows(source, X, store.y, store.qid, None, store.header.first_column)
-
-
-def check_complete(rows: Rows) -> Rows:
-    """Refuse rows with NaN, which may be looked at and converted, but no ranker learns from or scores."""
-    X = rows.X
-    values = X.data if scipy.sparse.issparse(X) else X
-    if getattr(X, "is_finite", False) or not np.isnan(values).any():
-        return rows
-    raise InvalidInputError(
-        f"{rows.source} has {int(np.isnan(values).sum()):,} missing values, and no method here takes them.",
-        "read them as 0 with --missing zero, or fill them in before; stores: convert the source with --missing zero.",
-    )
 
 
 def pays_as_array(X: Any) -> bool:
