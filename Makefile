@@ -7,7 +7,7 @@ OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint bench test-long test-sanitize test-oldest fuzz clean always
+.PHONY: demo test lint bench test-long test-sanitize test-oldest fuzz fuzz-text fuzz-store fuzz-models fuzz-again clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -67,23 +67,69 @@ test-sanitize:
 			$$source -o build/sanitize/kernel_test && build/sanitize/kernel_test || exit 1; \
 	done; done
 
-# Any bytes as text, and damaged stores and model files, guided by coverage (needs clang with its sanitizers). What the text fuzzer finds
-# worth keeping is merged into the corpus that the tests read.
+# Any bytes as text, and damaged stores and model files, guided by coverage and under sanitizers (needs clang with
+# them). What is worth keeping is merged into the corpora that the tests read.
 FUZZ_SECONDS ?= 300
-CORPUS := tests/data/svmlight_corpus.txt
-fuzz: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[fuzz]"
-	mkdir -p build/fuzz/found build/fuzz/stores build/fuzz/models
+FUZZ_LIMITS := -timeout=20 -rss_limit_mb=4096
+FUZZ_TEXTS := tests/data/svmlight_corpus.txt
+FUZZ_STORES := tests/data/store_corpus.txt
+FUZZ_MODELS := tests/persistence/model_corpus.txt
+
+fuzz: fuzz-text fuzz-store fuzz-models
+
+fuzz-text: $(BIN)/python
+	mkdir -p build/fuzz/text
 	$(FUZZ_CXX) -std=c++17 -O1 -g -Icpp -pthread -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 		fuzz/svmlight.cpp -o build/fuzz/svmlight
-	$(BIN)/python fuzz/corpus.py unpack $(CORPUS) build/fuzz/found
-	cd build/fuzz && ./svmlight -max_total_time=$(FUZZ_SECONDS) -max_len=400 -dict=../../fuzz/svmlight.dictionary found
+	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_TEXTS) build/fuzz/text
+	cd build/fuzz && ./svmlight -max_total_time=$(FUZZ_SECONDS) -max_len=400 $(FUZZ_LIMITS) \
+		-dict=../../fuzz/svmlight.dictionary text
 	rm -rf build/fuzz/merged && mkdir build/fuzz/merged
-	cd build/fuzz && ./svmlight -merge=1 merged found
-	$(BIN)/python fuzz/corpus.py pack build/fuzz/merged $(CORPUS)
-	cd build/fuzz && ../../$(BIN)/python ../../fuzz/store.py stores -max_total_time=$(FUZZ_SECONDS)
-	cd build/fuzz && ../../$(BIN)/python ../../fuzz/model_files.py models ../../tests/persistence/corpus \
-		-max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=2048
+	cd build/fuzz && ./svmlight -set_cover_merge=1 merged text
+	$(BIN)/python fuzz/corpus.py pack build/fuzz/merged $(FUZZ_TEXTS)
+
+# The core with sanitizers stands beside the ordinary one, and is loaded in its place by the fuzzers only. Their runtime
+# comes with atheris and must be there before Python is, and so must atheris's hook for mutators, for the runtime looks
+# for it once; merging needs no mutator, and starts a shell that could not load it. Python leaks at its end. Wide red
+# zones show reads that go far astray.
+$(VENV)/.fuzz: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[fuzz]"
+	touch $@
+
+build/sanitized/.built: $(VENV)/.fuzz $(NATIVE)
+	cmake -S . -B build/sanitized -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=$(FUZZ_CXX) \
+		-DPython_EXECUTABLE=$(abspath $(BIN)/python) -DRANKWISE_FUZZ=ON
+	cmake --build build/sanitized --parallel 2
+	touch $@
+
+ATHERIS = $$(../../$(BIN)/python -c "import atheris; print(atheris.path())")
+SANITIZERS = RANKWISE_CORE=$$(ls ../sanitized/_core*.so) UBSAN_OPTIONS=print_stacktrace=1 \
+	ASAN_OPTIONS=detect_leaks=0:redzone=128:malloc_context_size=1:quarantine_size_mb=32 \
+	LD_PRELOAD=$(ATHERIS)/asan_with_fuzzer.so
+FUZZING = env $(SANITIZERS):$$(ls $(ATHERIS)/atheris/custom_mutator.*.so) ../../$(BIN)/python
+MERGING = env $(SANITIZERS) ../../$(BIN)/python
+
+fuzz-store: build/sanitized/.built
+	mkdir -p build/fuzz/stores
+	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_STORES) build/fuzz/stores
+	cd build/fuzz && ../../$(BIN)/python ../../fuzz/store.py seed stores
+	cd build/fuzz && $(FUZZING) ../../fuzz/store.py stores -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $(FUZZ_LIMITS)
+	rm -rf build/fuzz/merged && mkdir build/fuzz/merged
+	cd build/fuzz && $(MERGING) ../../fuzz/store.py -set_cover_merge=1 merged stores
+	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged $(FUZZ_STORES)
+
+fuzz-models: build/sanitized/.built
+	mkdir -p build/fuzz/models
+	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_MODELS) build/fuzz/models
+	cd build/fuzz && ../../$(BIN)/python ../../fuzz/model_files.py seed models
+	cd build/fuzz && $(FUZZING) ../../fuzz/model_files.py models -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $(FUZZ_LIMITS)
+	rm -rf build/fuzz/merged && mkdir build/fuzz/merged
+	cd build/fuzz && $(MERGING) ../../fuzz/model_files.py -set_cover_merge=1 merged models
+	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged $(FUZZ_MODELS)
+
+# One input again, with the lines of the compiled code: make fuzz-again FUZZER=store INPUT=build/fuzz/crash-...
+fuzz-again: build/sanitized/.built
+	cd build/fuzz && $(MERGING) ../../fuzz/$(FUZZER).py $(abspath $(INPUT))
 
 bench: $(VENV)/.bench
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

@@ -9,8 +9,8 @@ control group that counts mapped pages and page cache alike, in rounds:
 3. reads plainly once more.
 
 Reported is how many bytes a second a fit went through, as a share of the faster of the two plain reads beside it.
-A smaller store of which a fit in memory is possible too is then fitted under a third of its size, to the end, and the
-coefficients are compared. Where no control group can be made, the limit is left out, and the peak of anonymous memory
+A smaller store of which a fit in memory is possible too is then fitted under a third of its size, and the coefficients
+are compared. Where no control group can be made, the limit is left out, and the peak of anonymous memory
 is what counts.
 
     python benchmarks/bench_out_of_core.py [--gigabytes 8] [--limit 2] [--iterations 6] [--rounds 3] [--folder .]
@@ -127,17 +127,20 @@ def speed_run(folder, iterations, rounds):
     print(json.dumps(report))
 
 
-def coefficient_run(folder):
-    """Fit to the end, and keep the coefficients."""
-    model, reads, _, memory = counted_fit(open_store(folder, verify=False))
+def coefficient_run(folder, iterations):
+    """Fit, and keep the coefficients."""
+    model, reads, _, memory = counted_fit(
+        open_store(folder, verify=False), max_iter=iterations, patience=iterations
+    )
     np.save(Path(folder).with_suffix(".npy"), model.coef_)
     print(json.dumps({"reads": reads, "peak_anonymous_mb": memory.most / 1e6}))
 
 
-def limited(kind, folder, limit, *options):
+def limited(kind, folder, limit, iterations, rounds=1):
     """Run this script on a store under a limit; return its report."""
     drop_from_cache(folder)
-    command = [sys.executable, __file__, "--run", kind, "--folder", str(folder), *map(str, options)]
+    command = [sys.executable, __file__, "--run", kind, "--folder", str(folder)]
+    command += ["--iterations", str(iterations), "--rounds", str(rounds)]
     said, peak = run_limited(command, int(limit))
     return {
         **json.loads(said),
@@ -146,15 +149,16 @@ def limited(kind, folder, limit, *options):
     }
 
 
-def compare_coefficients(folder, gigabytes):
+def compare_coefficients(folder, gigabytes, iterations):
     """Fit from disk under a third of the store's size, and in memory; return the largest relative difference."""
     path = Path(folder, "small")
     write_store(path, blocks(rows_of(gigabytes)), dtype=np.float32)
     store = open_store(path)
-    report = limited("coefficients", path, (store.X.data.nbytes + store.X.indices.nbytes) / 3)
-    in_memory = RankRLSCV().fit(sp.csr_matrix(store.X, copy=True), store.y, qid=store.qid).coef_
+    report = limited("coefficients", path, (store.X.data.nbytes + store.X.indices.nbytes) / 3, iterations)
+    store.X = sp.csr_matrix(store.X, copy=True)
+    in_memory, *_ = counted_fit(store, max_iter=iterations, patience=iterations)
     on_disk = np.load(path.with_suffix(".npy"))
-    difference = float(np.abs(on_disk - in_memory).max() / np.abs(in_memory).max())
+    difference = float(np.abs(on_disk - in_memory.coef_).max() / np.abs(in_memory.coef_).max())
     return {**report, "rows": store.header.rows, "difference_from_memory": difference}
 
 
@@ -176,7 +180,7 @@ def main():
         speed_run(arguments.folder, arguments.iterations, arguments.rounds)
         return
     if arguments.run == "coefficients":
-        coefficient_run(arguments.folder)
+        coefficient_run(arguments.folder, arguments.iterations)
         return
     with tempfile.TemporaryDirectory(dir=arguments.folder) as temporary:
         store = (arguments.folder or Path(temporary)) / "large"
@@ -184,16 +188,9 @@ def main():
             start = time.perf_counter()
             write_store(store, blocks(rows_of(arguments.gigabytes)), dtype=np.float32)
             print(f"written in {time.perf_counter() - start:.0f} s")
-        speed = limited(
-            "speed",
-            store,
-            arguments.limit * 1e9,
-            "--iterations",
-            arguments.iterations,
-            "--rounds",
-            arguments.rounds,
-        )
-        compared = compare_coefficients(temporary, arguments.compared)
+        iterations = arguments.iterations
+        speed = limited("speed", store, arguments.limit * 1e9, iterations, arguments.rounds)
+        compared = compare_coefficients(temporary, arguments.compared, iterations)
     shares = sorted(one["share"] for one in speed["rounds"])
     speed["share_of_plain_reads"] = statistics.median(shares)
     print(f"{speed['matrix_gb']:.1f} GB, {speed['rows']} rows; limit {speed['limit_gb']:.1f} GB")

@@ -5,7 +5,8 @@
 
 The first table counts reads: the objective's gap to the minimum, relative to that of w = 0, and the validation error
 after each read. The second streams calls of generated rows once, and compares with conjugate gradients on all of them,
-and with `sklearn.linear_model.SGDClassifier` on differences of sampled pairs, a pair a row.
+and with `sklearn.linear_model.SGDClassifier` on differences of sampled pairs, a pair a row. The third streams uniform
+sparse rows in calls of several sizes.
 """
 
 from __future__ import annotations
@@ -127,6 +128,30 @@ def stream(calls, call_rows, alphas):
     return {"errors": lines, "converged": converged, "seconds": seconds}
 
 
+def small_calls(sizes, alpha=1.0, rows=50_000, columns=5_000):
+    """One pass over columns that are all alike, in calls of several sizes: the error over the converged model's."""
+    rng = np.random.default_rng(0)
+    X = sp.random(rows + 10_000, columns, density=20 / columns, random_state=rng, format="csr")
+    y = X @ rng.normal(size=columns) + 0.3 * rng.normal(size=X.shape[0])
+    X_val, y_val = X[rows:], y[rows:]
+    ratios = {}
+    for n_rows in (rows, 6_000):  # blocks that are complete, and a stream that ends before the first one is
+        best = RankRLS(alpha, solver="cg", tol=1e-8).fit(X[:n_rows], y[:n_rows])
+        for size in sizes:
+            model = RankRLS(alpha)
+            start = time.process_time()
+            for first in range(0, n_rows, size):
+                part = slice(first, min(first + size, n_rows))
+                model.partial_fit(X[part], y[part])
+            seconds = time.process_time() - start
+            ratio = error(y_val, model.predict(X_val)) / error(y_val, best.predict(X_val))
+            ratios[f"{n_rows} in {size}"] = ratio
+            print(
+                f"{n_rows:7d} rows in calls of {size:6d}: {ratio:.3f} times the converged error, {seconds:.2f} s"
+            )
+    return ratios
+
+
 def converge(X, y, alpha, X_val, y_val, streamed):
     """Conjugate gradients to 1e-6: the validation error after every iteration."""
     errors = []
@@ -149,6 +174,7 @@ def main():
     parser.add_argument("--rows", type=int, default=85_000)
     parser.add_argument("--calls", type=int, default=10)
     parser.add_argument("--call-rows", type=int, default=100_000)
+    parser.add_argument("--small-calls", type=int, nargs="*", default=[100, 500, 2_000, 10_000])
     parser.add_argument("--alphas", type=float, nargs="*", default=[1.0, 16.0])
     args = parser.parse_args()
     X, y, _ = rcv1like.make(args.rows + 15_000)
@@ -159,7 +185,9 @@ def main():
         print_reads(alpha, tables[alpha])
     del X
     print(f"\nA stream of {args.calls} calls of {args.call_rows} rows: validation error")
-    write_json("stochastic", {}, reads=tables, stream=stream(args.calls, args.call_rows, args.alphas))
+    streamed = stream(args.calls, args.call_rows, args.alphas)
+    print("\nA stream in small calls, of uniform sparse rows")
+    write_json("stochastic", {}, reads=tables, stream=streamed, small_calls=small_calls(args.small_calls))
 
 
 if __name__ == "__main__":

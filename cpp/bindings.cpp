@@ -10,4 +10,5 @@ NB_MODULE(_core, m) {
     bind_products(m);
     bind_store(m);
     bind_svmlight(m);
+    bind_tables(m);
 }

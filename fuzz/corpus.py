@@ -1,27 +1,30 @@
 #!/usr/bin/env python3
-"""A corpus as one text file, an input in hexadecimal a line, or as a folder with a file an input.
+"""A corpus as one text file, as the tests read it, or as a folder with a file an input, as fuzzers do.
 
 python fuzz/corpus.py pack folder file
+python fuzz/corpus.py compress folder file
 python fuzz/corpus.py unpack file folder
 """
 
 import sys
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-def pack(folder, file):
-    inputs = sorted(
-        {path.read_bytes() for path in Path(folder).iterdir()}, key=lambda data: (len(data), data)
-    )
-    Path(file).write_text("".join(data.hex() + "\n" for data in inputs), encoding="ascii")
+from fuzz_corpus import read_corpus, write_corpus
+
+
+def pack(folder, file, *, compressed=False):
+    write_corpus(file, (path.read_bytes() for path in Path(folder).iterdir()), compressed=compressed)
 
 
 def unpack(file, folder):
-    for line in Path(file).read_text(encoding="ascii").split():
-        data = bytes.fromhex(line)
+    for data in read_corpus(file):
         Path(folder, sha256(data).hexdigest()[:20]).write_bytes(data)
 
 
 if __name__ == "__main__":
-    {"pack": pack, "unpack": unpack}[sys.argv[1]](*sys.argv[2:])
+    verbs = {"pack": pack, "compress": partial(pack, compressed=True), "unpack": unpack}
+    verbs[sys.argv[1]](*sys.argv[2:])

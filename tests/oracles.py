@@ -382,6 +382,11 @@ def delong_covariance(y, columns):
 # --- gradient descent with momentum (solvers/momentum.py): equation 7 of the eGDM paper, as a matrix ---------------
 
 
+def galerkin(H, basis, rhs):
+    """The w in the span of the basis whose residual ``rhs - Hw`` is orthogonal to it."""
+    return basis @ np.linalg.solve(basis.T @ H @ basis, basis.T @ rhs)
+
+
 def momentum_iterates(H, b, learning_rate, momentum, steps):
     """w_0 = 0 and the next iterates of ``[(1 + μ)I - (1 - μ)ηH] w_t - μ w_(t-1) + (1 - μ)η b``."""
     iterates = [np.zeros_like(b), np.zeros_like(b)]

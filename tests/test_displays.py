@@ -56,6 +56,23 @@ def test_the_surface_and_the_choices(model, tmp_path):
 
 
 @pytest.mark.parametrize("method", ["hybrid", "tikhonov"])
+def test_nothing_is_cut_off_and_the_colours_stand_beside_the_surface(method):
+    fitted = RankRLSCV(cv=3, method=method).fit(X, Y)
+    title = "What this is, in letters that reach well beyond the surface they name\nand go on"
+    display = SurfaceDisplay.from_estimator(fitted, title=title)
+    display.figure_.canvas.draw()
+    legend = display.ax_.get_legend()
+    assert legend.get_title().get_text() == title
+    box = legend.get_window_extent()
+    whole = display.figure_.bbox
+    assert whole.x0 <= box.x0 < box.x1 <= whole.x1
+    assert whole.y0 <= box.y0 < box.y1 <= whole.y1
+    axes, colours = display.ax_.get_window_extent(), display.colorbar_.ax.get_window_extent()
+    assert box.y0 >= axes.y1
+    assert 0 < colours.x0 - axes.x1 < 0.08 * whole.width
+
+
+@pytest.mark.parametrize("method", ["hybrid", "tikhonov"])
 def test_the_legend_says_whether_tikhonovs_choice_is_final(method):
     display = SurfaceDisplay.from_estimator(RankRLSCV(cv=3, method=method).fit(X, Y))
     legend = " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())

@@ -11,6 +11,8 @@ from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.data import mapped, open_store, write_store
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
 from rankwise.design.row_order import in_row_order, is_scattered
+from rankwise.exceptions import MemoryLimitError
+from rankwise.objectives import parts
 
 
 @pytest.fixture(scope="module")
@@ -114,3 +116,40 @@ def test_estimators_learn_the_same_from_disk(model, with_ids, data, store):
     assert_allclose(model.predict(store.X), in_memory.predict(X), atol=1e-6 * scale)
     if hasattr(model, "alpha_"):
         assert model.alpha_ == in_memory.alpha_
+
+
+@pytest.mark.parametrize("ids", ["ascending", "in no order", "scattered", "none"])
+@pytest.mark.parametrize("solver", ["stochastic", "egdm-blocks"])
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        {},
+        {"ties": "exclude"},
+        {"ties": "exclude", "cost": "unit", "query_weight": "equal"},
+        {"ties": "exclude", "cost": "relative"},
+    ],
+    ids=str,
+)
+def test_blocks_of_a_matrix_on_disk(data, store, monkeypatch, ids, solver, pairs):
+    """Parts larger than what is copied lightly, whatever order queries and levels put the rows in."""
+    monkeypatch.setattr(csr, "SPARSE_BLOCK", 5000)
+    monkeypatch.setattr(parts, "_MOST_ROWS", 700)
+    X, y, qid = data
+    rng = np.random.default_rng(3)
+    qid = {
+        "ascending": np.cumsum(np.concatenate(([0], np.diff(qid) != 0))),
+        "in no order": qid,
+        "scattered": rng.permutation(qid),
+        "none": None,
+    }[ids]
+    weight = rng.integers(3, size=y.size).astype(float)
+    expected = RankRLS(2.0, solver="direct", **pairs).fit(X, y, qid=qid, sample_weight=weight).coef_
+    model = RankRLS(2.0, solver=solver, tol=1e-10, **pairs).fit(store.X, y, qid=qid, sample_weight=weight)
+    assert_allclose(model.coef_, expected, rtol=0, atol=1e-7 * np.abs(expected).max())
+
+
+def test_outer_folds_that_do_not_fit_in_memory_are_refused(store, monkeypatch):
+    model = RankRLSCV(nested=2)
+    monkeypatch.setattr("rankwise.memory.available_memory", lambda: 10**6)
+    with pytest.raises(MemoryLimitError, match=r"nested trains on copies.*Hint: use nested=False"):
+        model.fit(store.X, store.y, qid=store.qid)

@@ -314,3 +314,9 @@ def write_svmlight(
 # ---- the store (cpp/checksum.hpp)
 
 def checksum(content: npt.NDArray[np.uint8]) -> int: ...
+
+# ---- tables (cpp/table_rows.hpp)
+
+def write_table_rows(
+    columns: list[_Doubles], out: npt.NDArray[Any], first_column: int, n_threads: int
+) -> bytes: ...

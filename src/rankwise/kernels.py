@@ -243,6 +243,10 @@ class KernelDesign:
         """None: nobody asks this of a kernel."""
         return None
 
+    def gathered(self, rows: npt.NDArray[np.int64]) -> KernelDesign:
+        """Return the design of a subset of rows."""
+        return self.rows(rows)
+
     def rows(self, index: RowIndex) -> KernelDesign:
         """Return the design of a subset of rows."""
         return KernelDesign(self._kernel, self._X[index], self._basis, self.projection, self.n_threads)

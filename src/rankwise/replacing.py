@@ -32,7 +32,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ...     Path(folder, "notes.txt").read_bytes()
     b'whole'
     """
-    target = Path(os.path.realpath(path))  # a link keeps pointing where it points
+    target = _place(path)
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as stream:
@@ -48,6 +48,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 @contextmanager
 def replacing_path(target: Path) -> Iterator[Path]:
     """Yield a new name beside `target`; what is there at the end takes its place, or is removed on an error."""
+    target = _place(target)
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unfinished", dir=target.parent))
     except OSError as error:
@@ -69,11 +70,22 @@ def replacing_path(target: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def _place(path: str | os.PathLike[str]) -> Path:
+    """Return where something is written to: a link keeps pointing where it points, and a device stays a device."""
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file() and not target.is_dir():
+        raise InvalidInputError(
+            f"{os.fspath(path)} is no ordinary file, and cannot be replaced.",
+            "name a file; - is standard output.",
+        )
+    return target
+
+
 def _take_place(unfinished: Path, target: Path) -> None:
     if not target.is_dir():
         unfinished.replace(target)
     elif not _exchange(unfinished, target):
-        old = unfinished.with_name("old")
+        old = unfinished.with_name(f"{unfinished.name}.old")
         target.replace(old)
         try:
             unfinished.replace(target)

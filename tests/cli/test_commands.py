@@ -2,7 +2,10 @@
 
 import csv
 import json
+import re
+from itertools import pairwise
 
+import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +13,7 @@ import pytest
 import rankwise
 from command_line import call, call_json, duels
 from rankwise.cli.commands import inspect as inspect_command
-from rankwise.data import load_svmlight
+from rankwise.data import load_svmlight, open_store
 from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
 from rankwise.persistence import read_header
 from rankwise.persistence.container import MAGIC
@@ -165,7 +168,11 @@ def test_a_report_names_the_columns_as_the_file_does(capsys, searches, tmp_path)
     page = target.read_text("utf-8")
     assert "feature 12" in page
     assert "feature 0<" not in page
-    assert "rankwise fit" in page  # how the model was made
+    assert "★ chosen" in page  # what was tried
+    assert f"The rows that this page judges the model by: <bdi>{searches / 'test.txt'}</bdi>" in page
+    # How the model and the page were made: two commands, each by itself.
+    commands = re.findall(r"<pre><code>(.*?)</code></pre>", page, flags=re.DOTALL)
+    assert [command.split()[:2] for command in commands] == [["rankwise", "fit"], ["rankwise", "report"]]
 
 
 def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):
@@ -179,6 +186,25 @@ def test_select_prints_and_draws_the_surface(capsys, searches, tmp_path):
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     model = rankwise.RankRLSCV(scoring="ndcg@10").fit(X, y, qid=qid)
     assert np.array(said["surface"]["values"], dtype=float)[1:] == pytest.approx(model.surface_, abs=1e-6)
+
+
+def test_a_picture_says_when_another_method_was_chosen(capsys, searches, tmp_path):
+    target = tmp_path / "surface.svg"
+    arguments = [
+        "select",
+        searches / "train.txt",
+        "--valid",
+        searches / "vali.txt",
+        "--scaling",
+        "query-minmax",
+    ]
+    with mpl.rc_context({"svg.fonttype": "none"}):  # words as words
+        code, _, err = call(capsys, *arguments, "--plot", target)
+    assert code == 0, err
+    chosen = next(one for one in call_json(capsys, *arguments)["tried"] if one["chosen"])
+    picture = target.read_text("utf-8")
+    assert "Validation ndcg@10 of RankRLS, columns from 0 to 1 inside each query" in picture
+    assert ("Not what was chosen" in picture) == (chosen["method"] != "rls")
 
 
 def test_inspecting_data_counts_what_is_there(capsys, tmp_path):
@@ -226,7 +252,7 @@ def test_exported_weights_score_as_the_model_does(capsys, searches, tmp_path):
     assert "QueryScaler" in err
 
 
-@pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".parquet", ".csv", ".feather", ".store"])
+@pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".parquet", ".csv", ".tsv", ".feather", ".store"])
 def test_converting_there_and_back_changes_nothing(capsys, searches, tmp_path, ending):
     there, back = tmp_path / f"rows{ending}", tmp_path / "back.txt"
     for source, target in ((searches / "test.txt", there), (there, back)):
@@ -239,6 +265,54 @@ def test_converting_there_and_back_changes_nothing(capsys, searches, tmp_path, e
             call(capsys, "predict", searches / "model.rw", searches / "test.txt", "-o", tmp_path / "a")[0]
             == 0
         )
+
+
+@pytest.mark.parametrize(
+    "way", [["s.store", "t.parquet"], ["t.parquet", "s.store"], ["t.arrow", "s.store", "u.pq"]]
+)
+def test_text_comes_back_byte_for_byte_by_way_of_stores_and_tables(capsys, tmp_path, way):
+    text = "2 qid:a-1 1:0.1 2:0 7:-1e-300\n0 qid:a-1\n1 qid:b 3:0.30000000000000004\n0.5 qid:b 2:NaN\n"
+    (tmp_path / "rows.txt").write_text(text)
+    places = ["rows.txt", *way, "back.txt"]
+    for source, target in pairwise(places):
+        code, _, err = call(capsys, "convert", tmp_path / source, "-o", tmp_path / target, "--missing", "nan")
+        assert code == 0, err
+    assert (tmp_path / "back.txt").read_text() == text
+
+
+@pytest.mark.parametrize("ending", [".txt", ".store", ".parquet"])
+def test_comments_that_are_lost_are_told_once(capsys, tmp_path, ending):
+    (tmp_path / "rows.txt").write_text("2 qid:1 1:1 # docid = G-1\n0 qid:1 1:2 # docid = G-2\n# end\n")
+    code, _, err = call(capsys, "convert", tmp_path / "rows.txt", "-o", tmp_path / f"out{ending}")
+    assert code == 0
+    assert err.count("comments") == 1
+    (tmp_path / "rows.txt").write_text("2 qid:1 1:1\n0 qid:1 1:2\n")
+    code, _, err = call(capsys, "convert", tmp_path / "rows.txt", "-f", "-o", tmp_path / f"out{ending}")
+    assert (code, err) == (0, "")
+
+
+def test_columns_of_a_table_are_named_on_the_way_to_a_store(capsys, tmp_path):
+    frame = pd.DataFrame(
+        {"grade": [1.0, 0.0], "search": ["x", "x"], "v": [[1.0, 2.0], [3.0, 4.0]], "w": [5, 6]}
+    )
+    frame.to_parquet(tmp_path / "rows")  # whose name says nothing
+    options = [
+        "--format",
+        "table",
+        "--label",
+        "grade",
+        "--qid",
+        "search",
+        "--embedding",
+        "v",
+        "--features",
+        "w",
+    ]
+    code, _, err = call(capsys, "convert", tmp_path / "rows", *options, "-o", tmp_path / "rows.store")
+    assert code == 0, err
+    store = open_store(tmp_path / "rows.store")
+    assert store.X.toarray().tolist() == [[5, 1, 2], [6, 3, 4]]
+    assert store.qid.tolist() == ["x", "x"]
 
 
 def test_tables_are_matched_by_name(capsys, searches, tmp_path):
@@ -285,7 +359,11 @@ def test_preferences_from_fit_to_report(capsys, tmp_path):
     assert figures["pairwise_error"]["value"] == pytest.approx(expected)
     code, _, err = call(capsys, "report", model, tmp_path / "duels.csv", *items, "-o", tmp_path / "r.html")
     assert code == 0, err
-    assert "sugar" in (tmp_path / "r.html").read_text("utf-8")
+    page = (tmp_path / "r.html").read_text("utf-8")
+    assert "sugar" in page
+    best = int(np.argmax(rankwise.load(model).predict(X)))
+    assert f"<bdi>item {best}</bdi>" in page  # items are called by their ids, not by row numbers
+    assert "Compare row" not in page
     assert call_json(capsys, "inspect", tmp_path / "duels.csv", *items)["preferences"] == len(pairs)
     code, _, err = call(
         capsys, "fit", tmp_path / "duels.csv", *items, "--metric", "map", "-o", model, "--force"

@@ -215,7 +215,7 @@ def test_a_column_number_beyond_all_is_not_answered_with_an_option(capsys, tmp_p
 def test_tables_that_are_none(capsys, tmp_path):
     (tmp_path / "a.parquet").touch()
     assert "a.parquet is empty" in call(capsys, "inspect", tmp_path / "a.parquet")[2]
-    (tmp_path / "b.parquet").write_text("label,a\n1,2\n")
+    (tmp_path / "b.parquet").write_bytes(bytes(range(256)))
     assert "b.parquet is not what its name says" in call(capsys, "inspect", tmp_path / "b.parquet")[2]
 
 
@@ -289,3 +289,19 @@ def test_hints_for_tables_and_labels_name_options_and_files(capsys, searches, tm
     assert "has two roles among --label" in error(rows, "--features", "a,a")
     assert "--features" in error(rows, "--embedding", "a")
     assert "y_true" not in error(rows, "--metric", "ndcg@10")
+
+
+def test_what_a_file_is_is_told_or_asked(capsys, searches, tmp_path):
+    (tmp_path / "empty.parquet").touch()
+    assert "empty.parquet is empty" in call(capsys, "inspect", tmp_path / "empty.parquet")[2]
+    (tmp_path / "folder").mkdir()
+    code, _, err = call(capsys, "inspect", tmp_path / "folder")
+    assert code == 1
+    assert "rankwise convert" in err
+    (tmp_path / "rows.dat").write_text("label,qid,a\n1,1,2\n0,1,3\n")
+    assert ".csv" in call(capsys, "inspect", tmp_path / "rows.dat")[2]
+    assert "ordered pairs" in call(capsys, "inspect", tmp_path / "rows.dat", "--format", "table")[1]
+    for part in ("1", "2"):
+        (tmp_path / "folder" / f"{part}.csv").write_text(f"label,qid,a\n1,{part},2\n0,{part},3\n")
+    assert "4 rows, 2 queries" in call(capsys, "convert", tmp_path / "folder", "-o", tmp_path / "t.txt")[1]
+    assert call(capsys, "convert", tmp_path / "folder", "-o", tmp_path / "t.store")[0] == 0

@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -17,12 +18,14 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fuzz_corpus import read_corpus
 from rankwise import _core
 from rankwise.data import (
     Store,
     dump_svmlight,
     load_svmlight,
     open_store,
+    save_table,
     store_format,
     store_writer,
     text_reader,
@@ -30,6 +33,7 @@ from rankwise.data import (
 )
 from rankwise.exceptions import InvalidInputError
 from real_data import NEEDS_REAL_DATA, ROOT
+from store_checks import check_input
 
 TEXT = b"2 qid:7 1:0.5 3:1\n0 qid:7 2:-1\n1 qid:3 1:2 2:3 3:4\n0 qid:3 1:0\n"
 
@@ -136,6 +140,36 @@ def test_scattered_queries_are_regrouped_by_first_appearance(seed, kind, block_b
     assert_holds(store, (X, y, qid))
 
 
+@pytest.mark.parametrize("name", ["ungrouped", "buckets", "old", "s"])
+def test_a_store_may_have_any_name(name, tmp_path):
+    X, y, qid = make()
+    order = np.random.default_rng(0).permutation(y.size)
+    for _ in range(2):  # the second time it replaces the first
+        write_store(tmp_path / name, [(X[order], y[order], qid[order])], regroup=True)
+    assert open_store(tmp_path / name).header.queries == np.unique(qid).size
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_blocks_are_bounded_whatever_the_lengths_of_rows(with_ids, tmp_path):
+    """Long rows, then short ones: no block takes more than was said unless it is one query, or one row."""
+    rng = np.random.default_rng(0)
+    long_rows = sp.random(20, 500, density=0.8, random_state=0, format="csr")
+    short_rows = sp.random(2000, 500, density=0.002, random_state=1, format="csr")
+    X = sp.vstack([long_rows, short_rows], format="csr")
+    qid = np.sort(rng.integers(400, size=X.shape[0])) if with_ids else None
+    y = rng.normal(size=X.shape[0])
+    write_store(tmp_path / "s", [(X, y, qid)] if with_ids else [(X, y)])
+    for limit in (1, 3000, 20_000, 10**9):
+        blocks = list(open_store(tmp_path / "s").blocks(limit))
+        assert sum(block[0].shape[0] for block in blocks) == X.shape[0]
+        np.testing.assert_array_equal(np.concatenate([block[1] for block in blocks]), y)
+        for block, labels, ids in blocks:
+            taken = block.nnz * 12 + labels.size * 16
+            assert taken <= limit or (labels.size == 1 if ids is None else np.unique(ids).size == 1)
+    assert len(blocks) == 1
+
+
 def test_a_query_that_goes_on_in_the_next_block_is_one_query(tmp_path):
     data = (sp.csr_matrix(np.eye(6)), np.arange(6.0), np.array([1, 1, 1, 1, 1, 2]))
     write_store(tmp_path / "s", cut(data, 6))
@@ -165,8 +199,55 @@ def test_parquet_becomes_a_store(tmp_path):
     write_store(tmp_path / "vector", str(tmp_path / "c.parquet"))
     assert_holds(open_store(tmp_path / "vector"), (X, y, None))
     embedding.drop(columns="label").to_parquet(tmp_path / "d.parquet")
-    with pytest.raises(InvalidInputError, match=r"no column 'label'; it has vector"):
+    with pytest.raises(InvalidInputError, match=r"d.parquet has no column 'label'.*columns are 'vector'"):
         write_store(tmp_path / "none", tmp_path / "d.parquet")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "pq", "arrow", "feather", "csv"])
+@pytest.mark.parametrize("kind", ["none", "int", "text"])
+def test_tables_of_every_format_become_the_same_store(ending, kind, tmp_path):
+    X, y, qid = make(kind=kind)
+    save_table(tmp_path / f"t.{ending}", X.toarray(), y, qid)
+    write_store(tmp_path / "s", tmp_path / f"t.{ending}", block_bytes=700)
+    assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+    if ending in {"parquet", "arrow"}:
+        save_table(tmp_path / f"t.{ending}", X, y, qid)
+        write_store(tmp_path / "s", tmp_path / f"t.{ending}", block_bytes=700)
+        assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+
+
+def test_columns_of_a_table_may_have_any_name(tmp_path):
+    X, y, qid = make(kind="text")
+    frame = pd.DataFrame({"grade": y, "search": qid, "vector": list(X.toarray()), "noise": y})
+    columns = {"label": "grade", "qid": "search", "embedding": "vector"}
+    write_store(tmp_path / "s", frame, **columns)
+    assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+    frame.to_parquet(tmp_path / "t.parquet")
+    write_store(tmp_path / "s", [tmp_path / "t.parquet"], **columns)
+    assert_holds(open_store(tmp_path / "s"), (X, y, qid))
+    with pytest.raises(InvalidInputError, match="no column 'topic', which was named as qid"):
+        write_store(tmp_path / "s", frame, label="grade", qid="topic")
+
+
+def test_scattered_queries_of_a_table_are_regrouped_or_told(tmp_path):
+    save_table(tmp_path / "t.parquet", np.eye(4), np.arange(4.0), ["a", "b", "a", "b"])
+    with pytest.raises(InvalidInputError, match="Query 'a' comes again"):
+        write_store(tmp_path / "s", tmp_path / "t.parquet")
+    write_store(tmp_path / "s", tmp_path / "t.parquet", regroup=True)
+    assert open_store(tmp_path / "s").y.tolist() == [0, 2, 1, 3]
+
+
+def test_missing_entries_of_a_table_are_read_as_told(tmp_path):
+    save_table(tmp_path / "t.parquet", [[1.0, np.nan], [0.0, 2.0]], [1, 0])
+    with pytest.raises(InvalidInputError, match=r"t.parquet, column 'f1', row 0: a missing value"):
+        write_store(tmp_path / "s", tmp_path / "t.parquet")
+    write_store(tmp_path / "s", tmp_path / "t.parquet", missing="nan")
+    assert not open_store(tmp_path / "s").X.is_finite
+    write_store(tmp_path / "s", tmp_path / "t.parquet", missing="zero")
+    assert open_store(tmp_path / "s").X.toarray().tolist() == [[1, 0], [0, 2]]
+    save_table(tmp_path / "t.parquet", [[1.0], [1e300]], [1, 0])
+    with pytest.raises(InvalidInputError, match=r"column 'f0', row 1: 1e\+300 is too large for float32"):
+        write_store(tmp_path / "s", tmp_path / "t.parquet", dtype=np.float32)
 
 
 def test_a_mapped_matrix_is_a_sparse_matrix_and_pickles_as_its_path(tmp_path):
@@ -183,6 +264,42 @@ def test_a_mapped_matrix_is_a_sparse_matrix_and_pickles_as_its_path(tmp_path):
     assert len(text) < 1000
     np.testing.assert_array_equal(pickle.loads(text).toarray(), X.toarray())
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(mapped[:4])).toarray(), X[:4].toarray())
+
+
+def test_a_pickled_matrix_comes_back_only_from_the_same_rows(tmp_path, monkeypatch):
+    write_store(tmp_path / "s", [make()])
+    monkeypatch.chdir(tmp_path)
+    mapped = open_store("s").X
+    pickled = pickle.dumps(mapped)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    write_store(tmp_path / "s", [make()])  # the same again
+    np.testing.assert_array_equal(pickle.loads(pickled).toarray(), mapped.toarray())
+    write_store(tmp_path / "s", [make(seed=1)])
+    with pytest.raises(InvalidInputError, match=r"written again after its matrix was pickled.*Hint: let"):
+        pickle.loads(pickled)
+    assert pickle.loads(pickle.dumps(open_store(tmp_path / "s").X)).shape == mapped.shape
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["a store", "dangling"])
+def test_a_link_keeps_pointing_where_the_store_is(exists, tmp_path):
+    (tmp_path / "disk").mkdir()
+    if exists:
+        write_store(tmp_path / "disk" / "s", [make()])
+    (tmp_path / "link").symlink_to(Path("disk", "s"))
+    other = make(seed=5, rows=80)
+    write_store(tmp_path / "link", [other])
+    assert (tmp_path / "link").readlink() == Path("disk", "s")
+    assert_holds(open_store(tmp_path / "link"), other)
+    assert_holds(open_store(tmp_path / "disk" / "s"), other)
+    assert sorted(entry.name for entry in tmp_path.rglob("*") if not entry.is_file()) == ["disk", "link", "s"]
+
+
+def test_a_link_into_nowhere_is_told(tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "none" / "s")
+    with pytest.raises(InvalidInputError, match=r"none/s cannot be written: No such file"):
+        write_store(tmp_path / "link", [make()])
+    assert (tmp_path / "link").is_symlink()
 
 
 # --- what is wrong ------------------------------------------------------------------------------------------
@@ -216,11 +333,20 @@ def test_every_file_is_checked_for_its_size_and_its_checksum(folder):
         open_store(folder)
 
 
+def test_a_pipe_in_place_of_a_file_is_told(folder):
+    (folder / "labels.bin").unlink()
+    os.mkfifo(folder / "labels.bin")
+    with pytest.raises(InvalidInputError, match=r"labels\.bin is no file"):
+        open_store(folder)
+
+
 def test_a_header_that_is_wrong_is_told(folder, tmp_path):
     path = folder / "header.json"
     whole = path.read_text()
     header = json.loads(whole)
+    columns = (folder / "columns.bin").stat().st_size
     for wrong in (
+        whole.replace('"version": 1', '"version": Infinity'),
         whole[:-5],
         "",
         "[]",
@@ -242,6 +368,9 @@ def test_a_header_that_is_wrong_is_told(folder, tmp_path):
         {"queries": 0},
         {"value_type": "int8"},
         {"files": 3},
+        {"rows": True},
+        {"files": {**header["files"], "labels.bin": [[480.0, ""]]}},
+        {"files": {**header["files"], "columns.bin": [[2, ""], [columns - 2, ""]]}},
     ):
         content = {key: value for key, value in {**header, **changed}.items() if key != "checksum"}
         path.write_text(json.dumps({**content, "checksum": store_format._own_checksum(content)}))
@@ -252,19 +381,65 @@ def test_a_header_that_is_wrong_is_told(folder, tmp_path):
         open_store(folder)
 
 
-def test_columns_outside_the_matrix_are_found_even_where_checksums_fit(folder):
+def test_a_header_of_any_depth_is_refused():
+    """Some can just be read and not be written again for their checksum."""
+    for depth in range(500, 1100):
+        deep = "[" * depth + "]" * depth
+        text = f'{{"format": "rankwise store", "version": 1, "checksum": "", "deep": {deep}}}'
+        with pytest.raises(InvalidInputError, match="damaged"):
+            store_format.read_header(text.encode(), "store")
+
+
+def test_a_field_of_the_header_that_was_changed_is_found_by_its_checksum(folder):
+    """Some changes make sense: nothing else would tell them."""
+    path = folder / "header.json"
+    whole = path.read_text()
+    for old, new in (('"first_column": 1', '"first_column": 0'), ('"is_finite": true', '"is_finite": false')):
+        assert old in whole
+        path.write_text(whole.replace(old, new))
+        with pytest.raises(InvalidInputError, match=r"the checksum of header\.json does not fit"):
+            open_store(folder)
+    path.write_text(whole)
+    open_store(folder)
+
+
+def rewrite(folder, name, dtype, change):
+    """Change a file and make all checksums fit it."""
     header = json.loads((folder / "header.json").read_text())
-    columns = np.fromfile(folder / "columns.bin", dtype=np.int32)
-    columns[5] = 9
-    columns.tofile(folder / "columns.bin")
-    checksum = f"{_core.checksum(columns.view(np.uint8)):016x}"
-    header["files"]["columns.bin"] = [[columns.nbytes, checksum]]
+    content = np.fromfile(folder / name, dtype=dtype)
+    change(content)
+    content.tofile(folder / name)
+    header["files"][name] = [[content.nbytes, f"{_core.checksum(content.view(np.uint8)):016x}"]]
     del header["checksum"]
     (folder / "header.json").write_text(
         json.dumps({**header, "checksum": store_format._own_checksum(header)})
     )
+
+
+def test_columns_outside_the_matrix_are_found_even_where_checksums_fit(folder):
+    rewrite(folder, "columns.bin", np.int32, lambda columns: np.put(columns, 5, 9))
     with pytest.raises(InvalidInputError, match="outside the matrix"):
         open_store(folder)
+
+
+@pytest.mark.parametrize("name", ["row_start.bin", "query_start.bin", "query_text_end.bin"])
+@pytest.mark.parametrize("wrong", [-(2**40), -1, 0, 2**40])
+@pytest.mark.parametrize("at", [0, 1, -1])
+def test_pointers_that_lead_astray_are_found_even_where_checksums_fit(folder, name, wrong, at):
+    """Without a pass over the matrix too: they alone keep products inside the arrays."""
+
+    def change(pointers):
+        if wrong == 0 and (at == 0 and name != "query_text_end.bin"):
+            pointers[at] = 1  # 0 is right there
+        elif wrong == 0:
+            pointers[at] = pointers[at - 1] - 1
+        else:
+            pointers[at] = wrong
+
+    rewrite(folder, name, np.int64, change)
+    for verify in (True, False):
+        with pytest.raises(InvalidInputError, match=f"{name} is not ascending"):
+            open_store(folder, verify=verify)
 
 
 @pytest.mark.parametrize(
@@ -377,6 +552,15 @@ def test_the_checksum_is_the_known_one():
         assert _core.checksum(np.frombuffer(text, dtype=np.uint8)) == wanted
 
 
+CORPUS = read_corpus(Path(__file__).with_name("store_corpus.txt"))
+
+
+def test_stores_that_a_fuzzer_found_are_refused_or_can_be_used(tmp_path):
+    """The first byte of an input is options; see `store_checks`."""
+    opened = sum(check_input(data, tmp_path / "s") for data in CORPUS)
+    assert 10 < opened < len(CORPUS)
+
+
 class TestRealData:
     pytestmark = NEEDS_REAL_DATA
 
@@ -449,8 +633,11 @@ class TestSourcesThatMisbehave:
     def test_parquet_rows_without_an_id(self, tmp_path):
         table = pd.DataFrame({"label": [1.0, 0.0], "qid": ["a", None], "x": [1.0, 2.0]})
         table.to_parquet(tmp_path / "t.parquet")
-        with pytest.raises(InvalidInputError, match="1 rows without a qid"):
+        with pytest.raises(
+            InvalidInputError, match=r"t.parquet, column 'qid', row 1: the query id is missing"
+        ):
             write_store(tmp_path / "s", tmp_path / "t.parquet")
+        assert not (tmp_path / "s").exists()
 
     def test_opening_while_another_takes_the_name(self, tmp_path):
         data = make()

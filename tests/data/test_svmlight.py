@@ -16,6 +16,7 @@ import zstandard
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from fuzz_corpus import read_corpus
 from oracles import parse_svmlight
 from rankwise.data import dump_svmlight, iter_svmlight, load_svmlight, text_reader
 from rankwise.exceptions import InvalidInputError
@@ -456,14 +457,14 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["data.txt"]
 
 
-CORPUS = Path(__file__).with_name("svmlight_corpus.txt").read_text(encoding="ascii").split()
+CORPUS = read_corpus(Path(__file__).with_name("svmlight_corpus.txt"))
 
 
 def test_inputs_that_a_fuzzer_found_are_read_as_the_line_by_line_parser_reads_them():
     """The first four bytes are options of the compiled fuzz target; see `cpp/tests/svmlight_checks.hpp`."""
     n_read = 0
-    for line in CORPUS:
-        text = bytes.fromhex(line)[4:]
+    for given_bytes in CORPUS:
+        text = given_bytes[4:]
         try:
             data = load(text, missing="nan")
         except InvalidInputError:

@@ -1,7 +1,10 @@
 """Tables: every format gives the same arrays, and what is wrong is named with its place."""
 
+import bz2
 import datetime as dt
 import decimal
+import gzip
+import lzma
 import subprocess
 import sys
 
@@ -14,11 +17,12 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise import RankRLS
-from rankwise.data import TableWriter, iterate_table, load_table, save_table
+from rankwise import RankRLS, _core
+from rankwise.data import TableWriter, iterate_table, load_table, save_table, table_plan
 from rankwise.exceptions import InvalidInputError
 
 ROWS = {
@@ -102,7 +106,12 @@ def test_compressed_and_other_separators(tmp_path):
     pd.DataFrame(ROWS).to_csv(tmp_path / "rows.tsv", index=False, sep="\t")
     pd.DataFrame(ROWS).to_csv(tmp_path / "semicolons.csv", index=False, sep=";", lineterminator="\r\n")
     expected = load_table(pa.table(ROWS))
-    for name in ("rows.csv.gz", "rows.tsv", "semicolons.csv"):
+    packed = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.compress}
+    for name in ("rows.tsv", "semicolons.csv"):
+        for ending, compress in packed.items():
+            (tmp_path / f"{name}.{ending}").write_bytes(compress((tmp_path / name).read_bytes()))
+    named = [f"{name}.{ending}" for name in ("rows.tsv", "semicolons.csv") for ending in packed]
+    for name in ("rows.csv.gz", "rows.tsv", "semicolons.csv", *named):
         assert load_table(tmp_path / name).X.tobytes() == expected.X.tobytes()
 
 
@@ -221,8 +230,10 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path):
         of("label,qid,a,a\n1,x,5,6\n2,x,6,6\n")
     with pytest.raises(InvalidInputError, match=r"cannot be read: .*Expected 3 columns, got 2"):
         of("label,qid,a\n1,x,5\n2,x\n")
-    with pytest.raises(InvalidInputError, match="no header line"):
+    with pytest.raises(InvalidInputError, match=r"rows.csv is empty"):
         of("")
+    with pytest.raises(InvalidInputError, match="no header line"):
+        of("\n")
     with pytest.raises(InvalidInputError, match="has no rows"):
         of("label,qid,a\n")
     with pytest.raises(InvalidInputError, match="no column of numbers beside"):
@@ -239,6 +250,9 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path):
         load_table(tmp_path / "rows.xlsx")
     with pytest.raises(InvalidInputError, match=r"rows.parquet cannot be read"):
         load_table(tmp_path / "rows.parquet")
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"label,qid,a\n" + b"1,1,1\n" * 9)[:-9])
+    with pytest.raises(InvalidInputError, match=r"cut.csv.gz cannot be read to its end"):
+        load_table(tmp_path / "cut.csv.gz")
     with pytest.raises(InvalidInputError, match="list of tables is empty"):
         load_table([])
     with pytest.raises(InvalidInputError, match="cannot be taken as a table"):
@@ -298,6 +312,152 @@ def test_sparse_rows_stay_sparse(suffix, tmp_path):
     assert not (tmp_path / "rows.csv").exists()
     save_table(path, X[:, :2], y, qid, feature_names=["one", "two"])
     assert load_table(path).feature_names == ["one", "two"]
+
+
+@pytest.mark.parametrize("kind", [pa.list_, pa.large_list])
+def test_lists_of_columns_and_values_are_sparse_rows_whoever_wrote_them(kind, tmp_path):
+    X = sp.random(30, 12, density=0.3, format="csr", random_state=1)
+    X.data[3] = 0.0  # what is written is stored
+    rows = [slice(a, b) for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True)]
+    table = pa.table(
+        {
+            "label": np.arange(30.0),
+            "indices": pa.array([X.indices[row][::-1] for row in rows], kind(pa.int16())),
+            "values": pa.array([X.data[row][::-1] for row in rows], kind(pa.float64())),
+            "clicks": np.arange(30),
+        }
+    )
+    whole = load_table(table, qid=None)
+    assert sp.issparse(whole.X)
+    for mine, wanted in (
+        (whole.X.data, X.data),
+        (whole.X.indices, X.indices),
+        (whole.X.indptr, X.indptr),
+    ):
+        np.testing.assert_array_equal(mine, wanted)
+    assert whole.feature_names == [f"f{j}" for j in range(X.indices.max() + 1)]
+    pq.write_table(table.slice(0, 11), tmp_path / "a.parquet", row_group_size=4)
+    pq.write_table(table.slice(11), tmp_path / "b.parquet", row_group_size=4)
+    blocks = [block.X for block in iterate_table(tmp_path, qid=None, block_rows=5)]
+    assert len(blocks) > 5
+    assert (sp.vstack(blocks) != whole.X).nnz == 0
+    assert load_table(table, qid=None, features=["clicks"]).feature_names == ["clicks"]
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "message"),
+    [
+        ([[0], None], [[1.0], [2.0]], "column 'indices', row 1: the list is missing"),
+        ([[0], [1]], [[1.0], None], "column 'values', row 1: the list is missing"),
+        ([[0], [1, 2]], [[1.0], [2.0]], "row 1: 2 column numbers and 1 values"),
+        ([[], [-1]], [[], [2.0]], "column 'indices', row 1: column number -1, where"),
+        ([[0], [1, None]], [[1.0], [2.0, 3.0]], "column 'indices', row 1: a missing column number"),
+        ([[5], [1, 4, 1]], [[1.0], [2.0, 3.0, 4.0]], "column 'indices', row 1: column 1 comes twice"),
+        ([[0], [0, 1]], [[1.0], [2.0, np.inf]], "column 'values', row 1: inf is not finite"),
+        ([[0], [0, 1]], [[1.0], [2.0, None]], "column 'values', row 1: a missing value"),
+        ([[0], [2**40]], [[1.0], [2.0]], "column number 1099511627776 is more than 32-bit"),
+    ],
+)
+def test_what_is_wrong_with_sparse_rows_is_named_with_its_place(indices, values, message):
+    table = pa.table(
+        {
+            "label": [1, 0],
+            "indices": pa.array(indices, pa.list_(pa.int64())),
+            "values": pa.array(values, pa.list_(pa.float64())),
+        }
+    )
+    with pytest.raises(InvalidInputError, match=message):
+        load_table(table, qid=None)
+
+
+def test_missing_values_are_read_as_told():
+    dense = pa.table({"label": [1, 0], "a": [1.0, None], "b": [3, 4]})
+    sparse = pa.table({"label": [1, 0], "indices": [[0, 1], [1]], "values": [[1.0, 3.0], [4.0]]})
+    holes = sparse.set_column(2, "values", pa.array([[1.0, None], [4.0]]))
+    for table, wanted in ((dense, [[1, 3], [0, 4]]), (sparse, [[1, 3], [0, 4]]), (holes, [[1, 0], [0, 4]])):
+        X = load_table(table, qid=None, missing="zero").X
+        assert (X.toarray() if sp.issparse(X) else X).tolist() == wanted
+    assert load_table(holes, qid=None, missing="zero").X.nnz == 2
+    assert np.isnan(load_table(dense, qid=None, missing="nan").X[1, 0])
+    assert np.isnan(load_table(holes, qid=None, missing="nan").X[0, 1])
+    with pytest.raises(InvalidInputError, match=r"column 'a', row 1: -1e\+39 is too large for float32"):
+        load_table(pa.table({"label": [1, 0], "a": [1.0, -1e39]}), qid=None, dtype=np.float32)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    rows=st.integers(1, 700),
+    width=st.integers(1, 20),
+    group=st.integers(60, 400),
+    at_once=st.integers(1000, 20_000),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    seed=st.integers(0, 99),
+)
+def test_columns_become_rows_however_the_file_is_cut(
+    rows, width, group, at_once, dtype, seed, tmp_path_factory
+):
+    rng = np.random.default_rng(seed)
+    columns = {
+        f"c{j}": [rng.normal(size=rows), rng.normal(size=rows).astype(np.float32), rng.integers(-9, 9, rows)][
+            j % 3
+        ]
+        for j in range(width)
+    }
+    vectors = rng.normal(size=(rows, 3))
+    table = pa.table(
+        {"v": list(vectors), "label": rng.normal(size=rows), **columns, "qid": np.arange(rows) // 3}
+    )
+    path = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    pq.write_table(table, path, row_group_size=group)
+    asked = rng.permutation(list(columns)).tolist()
+    wanted = np.column_stack([*(columns[name] for name in asked), vectors]).astype(dtype)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(table_plan, "_LOADED_AT_ONCE", at_once)
+        patch.setenv("RANKWISE_NUM_THREADS", "3")
+        for source in (path, table):
+            X, y, qid, names = load_table(source, features=asked, embedding="v", dtype=dtype)
+            assert X.tobytes() == wanted.tobytes()
+            assert y.tobytes() == table["label"].to_numpy().tobytes()
+            assert qid.tolist() == table["qid"].to_pylist()
+            assert names == [*asked, "v[0]", "v[1]", "v[2]"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rows=st.integers(1, 600),
+    width=st.integers(1, 19),
+    bad=st.sampled_from([np.nan, np.inf, -np.inf, 1e300]),
+    dtype=st.sampled_from([np.float64, np.float32]),
+    n_threads=st.integers(1, 3),
+    data=st.data(),
+)
+def test_the_column_that_is_not_finite_is_found(rows, width, bad, dtype, n_threads, data):
+    row, column = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, width - 1))
+    X = np.full((width, rows), 1e30)
+    X[column, row] = bad
+    out = np.full((rows, width + 2), 7.0, dtype=dtype)
+    flags = list(_core.write_table_rows(list(X), out, 1, n_threads))
+    with np.errstate(over="ignore"):
+        wanted = X.T.astype(dtype)
+    assert out[:, 1:-1].tobytes() == wanted.tobytes()
+    assert (out[:, [0, -1]] == 7).all()
+    assert flags == np.isfinite(wanted).all(axis=0).tolist()
+
+
+def test_lists_are_features_where_there_are_no_numbers():
+    table = pa.table({"label": [1, 0], "vec": [[1.0, 2.0], [3.0, 4.0]], "url": ["a", "b"]})
+    X, _, _, names = load_table(table, qid=None)
+    assert (X.tolist(), names) == ([[1, 2], [3, 4]], ["vec[0]", "vec[1]"])
+
+
+def test_damage_in_the_middle_is_told(tmp_path):
+    path = tmp_path / "rows.parquet"
+    save_table(path, np.random.default_rng(0).normal(size=(5000, 3)), np.arange(5000.0))
+    whole = bytearray(path.read_bytes())
+    whole[1000:60_000] = bytes(59_000)
+    path.write_bytes(whole)
+    with pytest.raises(InvalidInputError, match=r"rows.parquet cannot be read"):
+        load_table(path, qid=None)
 
 
 def test_a_failed_write_leaves_nothing(tmp_path):

@@ -9,9 +9,11 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 
+import rankwise
 from oracles import label_pairs, solve_rankrls
 from rankwise import RankRLS
 from rankwise.estimators import streaming
+from rankwise.estimators.pending import SeenQueries
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, UnsuitableSolverError
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 from rankwise.solvers.choose import SOLVERS
@@ -28,7 +30,7 @@ SETTINGS = [
 
 def calls_of(problem, n_calls=4):
     """Rows of each call: whole queries where there are some, any rows otherwise."""
-    group = np.arange(problem.y.size) % 7 if problem.qid is None else problem.qid
+    group = np.arange(len(problem.y)) % 7 if problem.qid is None else problem.qid
     names = np.unique(group)
     return [np.flatnonzero(np.isin(group, part)) for part in np.array_split(names, n_calls)]
 
@@ -156,6 +158,124 @@ def test_many_columns_come_close_in_one_pass(query_weight, query_size, call_rows
     assert error <= 1.1 * best
 
 
+def sparse_alike(rows=9000, columns=2500, seed=0):
+    """Columns that are all alike: much harder to learn from small portions than words are."""
+    rng = np.random.default_rng(seed)
+    X = sp.random(rows, columns, density=15 / columns, random_state=rng, format="csr")
+    return X, X @ rng.normal(size=columns) + 0.5 * rng.normal(size=rows)
+
+
+@pytest.mark.parametrize("query_size", [0, 50])
+@pytest.mark.parametrize("call_rows", [50, 400, 1000])
+def test_small_calls_learn_nearly_as_much_as_large_ones(query_size, call_rows):
+    X, y = sparse_alike()
+    qid = np.arange(9000) // query_size if query_size else None
+    pick = lambda rows: (X[rows], y[rows], None if qid is None else qid[rows])  # noqa: E731
+    test = slice(8000, 9000)
+    small = RankRLS(1.0)
+    for first in range(0, 8000, call_rows):
+        small.partial_fit(*pick(slice(first, first + call_rows)))
+    large = RankRLS(1.0).partial_fit(*pick(slice(0, 8000)))
+    error, best = 1 - small.score(*pick(test)), 1 - large.score(*pick(test))
+    assert error <= 1.1 * best
+
+
+def cut_into_blocks(monkeypatch, rows):
+    monkeypatch.setattr("rankwise.estimators.pending._BLOCK_ROWS", rows)
+
+
+@pytest.mark.parametrize("queries", [1, 12])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+def test_rows_that_make_a_block_are_learned_from_as_one(monkeypatch, queries, weighted, outputs, cost):
+    """However a stream is cut into calls, what is settled are blocks: here of 40 rows or more."""
+    if queries == 1 and cost == "unit":
+        return  # refused
+    problem = make_problem(18, rows=120, queries=queries, weighted=weighted)
+    if outputs == 2:
+        problem.y = np.column_stack([problem.y, problem.X[:, 0] > 0]).astype(float)
+    calls = calls_of(problem, 7)
+    blocks, block = [], []
+    for rows in calls:
+        block = [*block, rows]
+        if sum(part.size for part in block) >= 40:
+            blocks, block = [*blocks, np.concatenate(block)], []
+    done = sum(rows.size for rows in blocks)
+    n_calls = int(np.searchsorted(np.cumsum([rows.size for rows in calls]), done)) + 1
+    cut_into_blocks(monkeypatch, 1)
+    expected = streamed(RankRLS(0.5, solver="stochastic", cost=cost), problem, blocks)
+    cut_into_blocks(monkeypatch, 40)
+    model = streamed(RankRLS(0.5, solver="stochastic", cost=cost), problem, calls[:n_calls])
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-10)
+    assert model.n_samples_seen_ == expected.n_samples_seen_ == done
+
+
+def test_what_is_kept_is_a_copy_and_bounded(monkeypatch):
+    """Callers refill their arrays; and neither rows nor values pile up."""
+    problem = make_problem(19, rows=120, queries=1, real=True)
+    model, again = RankRLS(solver="stochastic"), RankRLS(solver="stochastic")
+    cut_into_blocks(monkeypatch, 50)
+    X, y, weight = np.empty((10, 5)), np.empty(10), np.empty(10)
+    for first in range(0, 120, 10):
+        rows = slice(first, first + 10)
+        X[:], y[:], weight[:] = problem.X[rows], problem.y[rows], 1 + np.arange(10)
+        model.partial_fit(X, y, sample_weight=weight)
+        again.partial_fit(problem.X[rows], problem.y[rows], sample_weight=1.0 + np.arange(10))
+        assert sum(part.n_rows for part in model._stream.memory.pending) < 50
+    np.testing.assert_array_equal(model.coef_, again.coef_)
+    monkeypatch.setattr("rankwise.estimators.pending._BLOCK_VALUES", 60)
+    model.partial_fit(problem.X[:20], problem.y[:20])
+    assert not model._stream.memory.pending
+
+
+def test_storages_and_precisions_may_change_between_calls():
+    problem = make_problem(20, rows=120, queries=1, real=True)
+    kinds = [np.asarray, sp.csr_matrix, np.float32, lambda X: sp.csr_matrix(X.astype(np.float32))]
+    mixed, plain = RankRLS(solver="stochastic"), RankRLS(solver="stochastic")
+    for number, rows in enumerate(np.array_split(np.arange(120), 12)):
+        weight = np.ones(rows.size) if number % 3 == 0 else None
+        mixed.partial_fit(kinds[number % 4](problem.X[rows]), problem.y[rows], sample_weight=weight)
+        plain.partial_fit(problem.X[rows], problem.y[rows])
+    np.testing.assert_allclose(mixed.coef_, plain.coef_, atol=1e-5)
+
+
+def test_a_penalty_that_changes_between_small_calls():
+    problem = make_problem(21, rows=60, features=3, queries=1, real=True)
+    model = RankRLS(100.0, solver="stochastic")
+    for rows in np.array_split(np.arange(60), 6):
+        model.partial_fit(problem.X[rows], problem.y[rows])
+    strict = np.linalg.norm(model.coef_)
+    model.set_params(alpha=0.5).partial_fit(problem.X[:0:-1], problem.y[:0:-1])
+    assert np.linalg.norm(model.coef_) > strict
+
+
+def test_rows_out_of_range_leave_the_stream_as_it_was():
+    problem = make_problem(22, queries=1, real=True)
+    for solver in ("auto", "stochastic"):
+        model = RankRLS(solver=solver).partial_fit(problem.X, problem.y)
+        before = model.coef_.copy()
+        with pytest.raises(InvalidInputError, match=r"too large or too small.*Hint"):
+            model.partial_fit(problem.X * 1e200, problem.y)
+        np.testing.assert_array_equal(model.coef_, before)
+        model.partial_fit(problem.X[:10], problem.y[:10])
+        expected = RankRLS(solver=solver).partial_fit(problem.X, problem.y)
+        expected.partial_fit(problem.X[:10], problem.y[:10])
+        np.testing.assert_array_equal(model.coef_, expected.coef_)
+
+
+def test_a_set_of_seen_queries_does_not_change_when_it_grows():
+    first = SeenQueries().plus(["a", "b"])
+    second, third = first.plus(["c"]), first.plus(["d"])
+    assert [len(seen) for seen in (first, second, third)] == [2, 3, 3]
+    assert "c" in second
+    assert "c" not in first
+    assert "c" not in third
+    assert "d" in third
+    assert "d" not in second
+    assert "d" not in second.plus(["e"])
+
+
 def test_one_block_is_the_whole_target():
     """A stream whose block holds everything is solved, up to its few iterations, like fit."""
     problem = make_problem(6, features=3, queries=1)
@@ -204,7 +324,7 @@ def test_what_else_a_stream_refuses(monkeypatch):
     with pytest.raises(MemoryLimitError, match=r"different labels.*Hint: use ties='include'"):
         RankRLS(ties="exclude").partial_fit(problem.X, problem.y)
     monkeypatch.setattr(streaming, "fits_direct", lambda _: False)
-    monkeypatch.setattr("rankwise.estimators.rank_rls.fits_direct", lambda _: False)
+    monkeypatch.setattr("rankwise.estimators.solving.fits_direct", lambda _: False)
     with pytest.raises(UnsuitableSolverError, match=r"forms a matrix"):
         RankRLS(solver="direct").partial_fit(problem.X, problem.y)
 
@@ -229,13 +349,48 @@ def test_an_interrupted_call_leaves_the_stream_as_it_was(monkeypatch):
 
 @pytest.mark.parametrize("solver", ["auto", "stochastic"])
 @pytest.mark.parametrize("queries", [1, 6])
-@pytest.mark.parametrize("again", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_pickling_in_mid_stream(solver, queries, again):
+@pytest.mark.parametrize("again", [copy.copy, copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copy_in_mid_stream_goes_its_own_way(solver, queries, again):
     problem = make_problem(11, queries=queries)
     calls = calls_of(problem)
     whole = streamed(RankRLS(solver=solver), problem, calls)
-    half = again(streamed(RankRLS(solver=solver), problem, calls[:2]))
-    np.testing.assert_array_equal(streamed(half, problem, calls[2:]).coef_, whole.coef_)
+    half = streamed(RankRLS(solver=solver), problem, calls[:2])
+    before, n_rows = half.coef_.copy(), half.n_samples_seen_
+    other = again(half)
+    streamed(other, problem, calls[2:])
+    np.testing.assert_array_equal(other.coef_, whole.coef_)
+    # The original is where it was, and takes the same rows, in another order, as if nothing had happened.
+    np.testing.assert_array_equal(half.coef_, before)
+    assert half.n_samples_seen_ == n_rows
+    expected = streamed(RankRLS(solver=solver), problem, [*calls[:2], *calls[:1:-1]])
+    np.testing.assert_array_equal(streamed(half, problem, calls[:1:-1]).coef_, expected.coef_)
+    np.testing.assert_array_equal(other.coef_, whole.coef_)
+    if queries > 1:
+        assert half.n_queries_ == other.n_queries_ == whole.n_queries_
+        with pytest.raises(InvalidInputError, match="came in an earlier call"):
+            streamed(half, problem, calls[3:])
+
+
+def test_changing_the_coefficients_does_not_change_what_the_stream_remembers():
+    problem = make_problem(16, queries=1)
+    calls = calls_of(problem)
+    model = streamed(RankRLS(solver="stochastic"), problem, calls[:2])
+    model.coef_[:] = 1e9
+    whole = streamed(RankRLS(solver="stochastic"), problem, calls)
+    np.testing.assert_array_equal(streamed(model, problem, calls[2:]).coef_, whole.coef_)
+
+
+def test_a_saved_model_is_the_model_without_its_stream(tmp_path):
+    problem = make_problem(17, queries=6)
+    calls = calls_of(problem)
+    model = streamed(RankRLS(), problem, calls[:2])
+    model.save(tmp_path / "model.rankwise")
+    loaded = rankwise.load(tmp_path / "model.rankwise")
+    np.testing.assert_array_equal(loaded.coef_, model.coef_)
+    streamed(loaded, problem, calls[1:2])  # of a stream that it does not know
+    np.testing.assert_array_equal(loaded.coef_, streamed(RankRLS(), problem, calls[1:2]).coef_)
+    streamed(model, problem, calls[2:])
+    np.testing.assert_array_equal(model.coef_, streamed(RankRLS(), problem, calls).coef_)
 
 
 def test_fit_and_clone_start_anew():
@@ -269,37 +424,6 @@ def test_features_far_from_zero_lose_no_digits():
     np.testing.assert_allclose(shifted.coef_, explicit(problem, 0.5), rtol=1e-6)
 
 
-# --- early stopping between reads ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("outputs", [1, 2])
-@pytest.mark.parametrize("with_eval_set", [True, False])
-@pytest.mark.parametrize("scaling", [0.0, 0.25])
-def test_early_stopping_keeps_the_best_read(outputs, with_eval_set, scaling):
-    X, y = text_like(2000, 400)
-    y = y if outputs == 1 else np.column_stack([y, X[:, 0].toarray().ravel() + 0.1 * y])
-    model = RankRLS(1e-3, solver="stochastic", early_stopping=True, patience=4, scaling=scaling, tol=1e-10)
-    model.fit(X[:1500], y[:1500], eval_set=(X[1500:], y[1500:]) if with_eval_set else None)
-    histories = [model.history_] if outputs == 1 else model.history_
-    assert model.solver_ == "stochastic"
-    assert model.n_iter_ == max(len(history) for history in histories)
-    for output, history in enumerate(histories):
-        best = int(np.argmin(history))
-        assert np.atleast_1d(model.best_iteration_)[output] == best + 1
-    if with_eval_set:
-        scores, labels = model.predict(X[1500:]), y[1500:]
-        for output, history in enumerate(histories):
-            one = RankRLS(1.0)
-            one.coef_, one.n_features_in_, one.fitted_with_qid_ = (
-                np.atleast_2d(model.coef_)[output],
-                400,
-                False,
-            )
-            column = labels if outputs == 1 else labels[:, output]
-            assert 1 - one.score(X[1500:], column) == pytest.approx(min(history))
-        assert scores.shape == labels.shape
-
-
 def test_parameters_of_gradient_descent():
     problem = make_problem(15)
     slow = RankRLS(0.5, solver="gdm", learning_rate=1e-3, momentum=0.5, tol=1e-10)
@@ -309,3 +433,22 @@ def test_parameters_of_gradient_descent():
     for wrong in ({"momentum": 1.0}, {"momentum": "0.9"}, {"learning_rate": 0.0}, {"learning_rate": -1.0}):
         with pytest.raises(InvalidInputError, match="Hint"):
             RankRLS(solver="gdm", **wrong).fit(problem.X, problem.y)
+
+
+@pytest.mark.parametrize("n_features", [5, 2500])
+@pytest.mark.parametrize("with_qid", [True, False])
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_a_call_of_rows_that_weigh_nothing_changes_nothing(n_features, with_qid, at):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, n_features)), rng.integers(3, size=60).astype(float)
+    qid = np.repeat(np.arange(12), 5)
+    calls = [(slice(0, 30), None), (slice(40, 60), None)]
+
+    def fed(calls):
+        model = RankRLS()
+        for rows, weight in calls:
+            model.partial_fit(X[rows], y[rows], qid=qid[rows] if with_qid else None, sample_weight=weight)
+        return model.coef_
+
+    nothing = (slice(30, 40), np.zeros(10))
+    np.testing.assert_allclose(fed([*calls[:at], nothing, *calls[at:]]), fed(calls), atol=1e-14)

@@ -178,6 +178,91 @@ def test_preferences_judge_instead_of_labels():
     balanced(report.html())
 
 
+def visible_words(page):
+    """The page as read: without its style, its scripts and its tags."""
+    return re.sub(r"<[^>]*>", " ", re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL))
+
+
+def test_rows_are_called_by_their_names():
+    X, y, qid = searches()
+    model = RankRLS().fit(X, y, qid=qid)
+    names = [f"document <{i}>" for i in range(len(y))]
+    named = Report(model, X, y, qid, row_names=names)
+    assert all(row.called == names[row.row] for query in named.opened for row in query.rows)
+    page = named.html()
+    balanced(page)
+    assert "document &lt;" in page
+    assert not re.search(r"\brow \d", visible_words(page))
+    assert "Rows count from 0" not in page
+    assert "Rows count from 0" in Report(model, X, y, qid).html()
+    with pytest.raises(InvalidInputError, match="row_names has 2 entries"):
+        Report(model, X, y, qid, row_names=["a", "b"])
+
+
+def test_what_was_tried_is_listed_and_the_winner_marked():
+    X, y, qid = searches()
+    model = RankRLS().fit(X, y, qid=qid)
+    tried = [
+        {"method": "rls", "scaling": "none", "alpha": 2.0, "iterations": 1500, "value": 0.5, "chosen": False},
+        {"description": "RankSVM <hinge>", "alpha": 1.0, "iterations": None, "value": 0.75, "chosen": True},
+    ]
+    page = Report(model, X, y, qid, choice={"metric": "map", "judged_by": "vali.txt", "tried": tried}).html()
+    balanced(page)
+    (table,) = re.findall(r'<table class="tried">.*?</table>', page, flags=re.DOTALL)
+    first, second = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)
+    assert visible_words(first).split() == ["rls,", "none", "2", "1,500", "0.5"]
+    assert visible_words(second).split() == ["RankSVM", "&lt;hinge&gt;", "★", "chosen", "1", "–", "0.75"]
+    assert "2 candidates tried, judged on vali.txt by map, higher is better" in " ".join(
+        visible_words(page).replace(" ,", ",").split()
+    )
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [{}, {"tried": None}, {"tried": "rls"}, {"tried": [1, None]}, {"tried": [{"alpha": "x", "value": None}]}],
+)
+def test_notes_of_any_shape_are_survived(choice):
+    X, y, qid = searches()
+    balanced(Report(RankRLS().fit(X, y, qid=qid), X, y, qid, choice=choice).html())
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (RankRLS(solver="direct"), "Solved exactly, by one Cholesky factorisation: there are no iterations."),
+        (RankRLS(solver="eigen"), "Solved exactly, by one eigendecomposition"),
+        (RankRLS(solver="cg"), "Solved by conjugate gradients in "),
+        (RankSVM(solver="newton", loss="squared_hinge"), "Solved by a truncated Newton method in "),
+    ],
+    ids=["direct", "eigen", "cg", "newton"],
+)
+def test_the_solver_is_told_in_words(model, said):
+    X, y, qid = searches()
+    page = Report(model.fit(X, y, qid=qid), X, y, qid).html()
+    assert said in page
+    assert not re.search(r"\b1 iterations", page)
+
+
+def test_settings_and_source_are_shown_in_full():
+    X, y, qid = searches()
+    long = ", ".join(f"part-{i}.txt" for i in range(20)) + ": 12,345 rows"
+    page = Report(
+        RankRLS().fit(X, y, qid=qid), X, y, qid, settings={"trained on": long}, source=long[::-1]
+    ).html()
+    assert long in page
+    assert long[::-1] in page
+
+
+def test_links_name_only_what_the_page_has():
+    X, y, qid = searches()
+    links = re.compile(r"<nav.*?</nav>", re.DOTALL)
+    many = links.search(Report(RankRLS().fit(X, y, qid=qid), X, y, qid).html())[0]
+    one = links.search(Report(RankRLS().fit(X, y), X, y).html())[0]
+    assert ">Queries<" in many
+    assert "Queries" not in one
+    assert ">Ranking<" in one
+
+
 def test_a_thousand_queries_stay_under_a_megabyte():
     X, y, qid = searches(queries=1000, size=20, features=136)
     page = Report(RankRLSCV().fit(X, y, qid=qid), X, y, qid).html()

@@ -1,10 +1,11 @@
 """The page in a real browser: opened, hovered, expanded, compared, in the dark, on a phone, on paper."""
 
 import re
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from selenium.webdriver.support.ui import Select
+from selenium.webdriver.support.ui import Select, WebDriverWait
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -15,6 +16,23 @@ from rankwise.report import Report
 pytestmark = NEEDS_BROWSER
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
+
+
+TRIED = {
+    "metric": HOSTILE,
+    "judged_by": HOSTILE,
+    "tried": [
+        {"description": HOSTILE, "alpha": 0.5, "iterations": 3, "value": 0.3, "chosen": False},
+        {
+            "method": "rls",
+            "scaling": "standard",
+            "alpha": 2.0,
+            "iterations": None,
+            "value": 0.2,
+            "chosen": True,
+        },
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +57,9 @@ def fitted():
 def page(tmp_path_factory, fitted):
     model, X, y, qid, names = fitted
     path = tmp_path_factory.mktemp("page") / "report.html"
-    Report(model, X, y, qid, feature_names=names, title=HOSTILE, command=HOSTILE).save(path)
+    Report(
+        model, X, y, qid, feature_names=names, title=HOSTILE, command=HOSTILE, source=HOSTILE, choice=TRIED
+    ).save(path)
     return path
 
 
@@ -126,10 +146,102 @@ def test_buttons_in_a_query_pick_its_rows(browser, page):
     )
 
 
+def test_a_pressed_button_leads_to_the_explanation_and_back_by_keyboard(browser, page):
+    browser.open(page)
+    details = browser.find("#queries details")
+    details.find_element("css selector", "summary").click()
+    button = details.find_elements("css selector", "button[data-side='1']")[4]
+    browser.run("arguments[0].focus()", button)
+    button.send_keys("\ue007")  # enter
+    bar = browser.find(".goto")
+    assert bar.is_displayed()
+    compared = f"{button.get_attribute('aria-label').split()[2]}"
+    assert bar.text.splitlines()[0].endswith(f"B: row {compared}")
+    button.send_keys("\ue004")  # tab
+    link = browser.driver.switch_to.active_element
+    assert link.text.startswith("Why?")
+    link.send_keys("\ue007")
+    said = browser.driver.switch_to.active_element
+    assert said.get_attribute("id") == "why-says"
+    inside = "const a = arguments[0].getBoundingClientRect(); return a.top >= 0 && a.bottom <= innerHeight"
+    assert browser.run(inside, said)
+    assert not bar.is_displayed()
+    back = browser.find("#why-back a")
+    back.send_keys("\ue007")
+    assert browser.driver.switch_to.active_element == button
+    assert browser.run(inside, button)
+
+
+def test_escape_closes_what_a_press_opened(browser, page):
+    browser.open(page)
+    browser.find("#queries summary").click()
+    button = browser.find("#queries button[data-side='0']")
+    button.click()
+    assert browser.find(".goto").is_displayed()
+    button.send_keys("\ue00c")
+    assert not browser.find(".goto").is_displayed()
+
+
+def test_the_line_below_the_surface_starts_and_ends_with_the_choice(browser, page, fitted):
+    ranker = fitted[0][-1]
+    browser.open(page)
+    said = browser.find("#surface-says").text
+    assert f"iteration {ranker.best_iteration_}:" in said
+    assert said.endswith("(the choice)")
+    browser.hover(browser.find("#surface"), 0.9, 0.1)
+    assert browser.find("#surface-says").text != said
+    browser.hover(browser.find("h1"), 0.5, 0.5)
+    assert browser.find("#surface-says").text == said
+
+
+@pytest.mark.parametrize("width", [320, 1100])
+def test_the_labels_at_the_ends_of_lines_do_not_meet(browser, page, width):
+    browser.open(page, width=width)
+    boxes = browser.run(
+        "return [...document.querySelectorAll('#convergence .end')].map(e => e.getBoundingClientRect().toJSON())"
+    )
+    assert len(boxes) == 1 + len(browser.all("#convergence polyline"))
+    boxes.sort(key=lambda box: box["top"])
+    assert all(a["bottom"] <= b["top"] + 1 for a, b in pairwise(boxes))
+    assert max(box["right"] for box in boxes) <= width
+
+
+def test_lines_and_grades_can_be_told_apart_without_colour(browser, page):
+    browser.open(page)
+    style = "const s = getComputedStyle(arguments[0]); return [s.strokeDasharray, s.strokeWidth, s.stroke]"
+    styles = [browser.run(style, line) for line in browser.all("#convergence polyline")]
+    assert len({tuple(found[:2]) for found in styles}) == len(styles)
+    assert len({found[2] for found in styles}) == len(styles)
+    for scheme in ("light", "dark"):
+        browser.open(page, scheme=scheme)
+        browser.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+        _, card = browser.run(STYLE, browser.find("section"))
+        fills = {}
+        for step in range(5):
+            found = browser.all(f".grade.g{step}")
+            if found:
+                colour, fill = browser.run(STYLE, found[0])
+                fill = card if fill.endswith(", 0)") else fill
+                fills[step] = luminance(fill)
+                assert contrast(luminance(colour), fills[step]) >= 4.5
+        assert len(fills) >= 3
+        assert contrast(fills[0], fills[4]) >= 3
+        distances = [abs(fills[step] - fills[0]) for step in sorted(fills)]
+        assert distances == sorted(distances)
+
+
 def test_hovering_convergence_lists_the_alphas(browser, page):
     browser.open(page)
     browser.hover(browser.find("#convergence"), 0.5, 0.5)
     assert browser.find("#tip").text.count("alpha") >= 3
+
+
+STYLE = "const s = getComputedStyle(arguments[0]); return [s.color, s.backgroundColor]"
+
+
+def contrast(first, second):
+    lighter, darker = sorted([first, second], reverse=True)
+    return (lighter + 0.05) / (darker + 0.05)
 
 
 def luminance(colour):
@@ -141,13 +253,11 @@ def luminance(colour):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_in_light_and_dark(browser, page, scheme):
     browser.open(page, scheme=scheme)
-    style = "const s = getComputedStyle(arguments[0]); return [s.color, s.backgroundColor]"
-    _, card = browser.run(style, browser.find("section"))
+    _, card = browser.run(STYLE, browser.find("section"))
     assert (luminance(card) < 0.1) == (scheme == "dark")
     for selector in ("h2", "section p", ".note", ".tick", ".forest + td", "small", "nav a", "summary"):
-        colour, _ = browser.run(style, browser.find(selector))
-        lighter, darker = sorted([luminance(colour), luminance(card)], reverse=True)
-        assert (lighter + 0.05) / (darker + 0.05) >= 4.5, selector  # the contrast that WCAG AA asks for
+        colour, _ = browser.run(STYLE, browser.find(selector))
+        assert contrast(luminance(colour), luminance(card)) >= 4.5, selector  # what WCAG AA asks for
     assert browser.messages() == []
 
 
@@ -165,6 +275,61 @@ def test_a_phone_shows_everything_without_scrolling_sideways(browser, page):
     )
 
 
+WIDTHS = (320, 360, 390, 480, 600, 720, 768, 800, 840, 1024, 1280, 1400)
+
+# What sticks out of the window, except inside what scrolls by itself.
+STICKING_OUT = """
+const wide = document.documentElement.clientWidth + 0.5;
+return [...document.querySelectorAll('body *')].filter(e => {
+  const box = e.getBoundingClientRect();
+  return box.width && (box.right > wide || box.left < -0.5) && !e.closest('.scroll table') && !e.closest('[hidden]');
+}).map(e => e.outerHTML.slice(0, 100))
+"""
+
+# Cells of a table whose contents lie on top of each other.
+OVERLAPPING = """
+const found = [];
+for (const table of document.querySelectorAll('table')) {
+  const cells = [...table.querySelectorAll('th, td')].map(cell => {
+    const range = document.createRange();
+    range.selectNodeContents(cell);
+    return [cell, [...range.getClientRects(), ...(cell.textContent ? [] : [cell.getBoundingClientRect()])]];
+  });
+  cells.forEach(([cell, boxes], i) => cells.slice(i + 1).forEach(([other, others]) => {
+    const meet = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+      && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+    if (boxes.some(a => others.some(b => meet(a, b)))) found.push(cell.outerHTML + other.outerHTML);
+  }));
+}
+return found
+"""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_it_fits_into_windows_of_every_width(browser, page, width):
+    browser.open(page, width=width)
+    browser.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
+    assert browser.run("return document.documentElement.scrollWidth") <= width
+    assert browser.run(STICKING_OUT) == []
+    assert browser.run(OVERLAPPING) == []
+
+
+@pytest.mark.parametrize("width", [320, 1100])
+def test_no_label_hides_a_bar_of_the_histogram(browser, fitted, tmp_path, width):
+    model, X, y, qid, _ = fitted
+    # One metric whose mean is in the middle, one whose mean is at the right, where the label changes sides.
+    for metric in ("kendall_tau", "ndcg@10"):
+        Report(model, X, y, qid, metrics=[metric]).save(tmp_path / "report.html")
+        browser.open(tmp_path / "report.html", width=width)
+        boxes = browser.run(
+            "return [...document.querySelectorAll('.bar, .mean b')].map(e => e.getBoundingClientRect().toJSON())"
+        )
+        label, bars = boxes.pop(), boxes
+        assert bars
+        assert all(label["bottom"] <= bar["top"] + 0.5 for bar in bars)
+        assert 0 <= label["left"] < label["right"] <= width
+
+
 def test_paper_gets_every_query_opened(browser, page):
     browser.open(page)
     assert browser.pdf().startswith(b"%PDF")
@@ -172,6 +337,20 @@ def test_paper_gets_every_query_opened(browser, page):
     assert not browser.all("details:not([open])")
     browser.run("window.dispatchEvent(new Event('afterprint'));")
     assert browser.all("details:not([open])")
+
+
+def test_each_command_to_reproduce_stands_by_itself(browser, fitted, tmp_path):
+    model, X, y, qid, _ = fitted
+    commands = ["rankwise fit a.txt -o '</code>.rw'", "rankwise report '</code>.rw' 'two\nlines.txt'"]
+    Report(model, X, y, qid, command=commands).save(tmp_path / "report.html")
+    browser.open(tmp_path / "report.html")
+    assert [block.get_property("textContent") for block in browser.all("#settings pre code")] == commands
+    boxes = [block.rect for block in browser.all("#settings pre")]
+    assert boxes[0]["y"] + boxes[0]["height"] <= boxes[1]["y"]
+    assert "\N{REPLACEMENT CHARACTER}" not in browser.find("#settings").text
+    button = browser.all("#settings .copy")[0]
+    button.click()
+    WebDriverWait(browser.driver, 20).until(lambda _: button.text in {"Copied", "Selected"})
 
 
 def test_everything_has_a_name_for_those_who_cannot_see_it(browser, page):

@@ -14,6 +14,7 @@ from pathlib import Path
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
+from rankwise.cli.patience import interrupted_later
 from rankwise.cli.printing import complain
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, RankwiseError
 
@@ -33,6 +34,8 @@ _OPTIONS = {
     r"use positive values, such as .*": "use --alpha above 0.",
     r"\bn_threads\b": "--threads",
     r"check (that )?y_true.*": "check the labels, and that ids name queries and not rows (tables: --label, --qid).",
+    r"a folder that write_store wrote": "a store that rankwise convert wrote, or a folder of tables",
+    r"\bwrite_store\b": "rankwise convert",
     r"name a column of lists as embedding": "name a column of lists with --embedding",
     r"out of features\b": "out of --features",
     r"name it in features\b": "name it with --features",
@@ -58,7 +61,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         options = parse(sys.argv[1:] if argv is None else list(argv))
         _check_files(options)
-        code: int = import_module(f"rankwise.cli.commands.{options.command}").run(options)
+        with interrupted_later():
+            command = import_module(f"rankwise.cli.commands.{options.command}")
+        code: int = command.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
         complain("interrupted; no file was changed.")

@@ -17,9 +17,14 @@ import numpy.typing as npt
 import scipy.sparse
 
 from rankwise.cli.columns import check_preference_columns, listed, remarks, remember, roles_of
+from rankwise.data.arrow_files import is_table, open_sources
 from rankwise.data.mapped import MappedMatrix
+from rankwise.data.numbered_columns import column_name, first_column_of
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
+from rankwise.data.sparse_columns import INDICES, VALUES
+from rankwise.data.store_format import HEADER
+from rankwise.data.tables import load_sources
 from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
@@ -28,12 +33,11 @@ from rankwise.progress import ProgressLine
 
 __all__ = [
     "PACKED",
-    "TABLES",
     "Rows",
-    "column_name",
     "kept_input",
     "kind_of",
     "listed",
+    "open_reader",
     "pays_as_array",
     "read_rows",
     "stored",
@@ -41,13 +45,11 @@ __all__ = [
     "widen",
 ]
 
-TABLES = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".csv", ".tsv")
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
 # Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
 _DENSE = 0.5
 _BYTES_A_VALUE = 12  # of a sparse matrix
-_SPARSE = ("indices", "values")  # the columns of a table that hold one
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,8 @@ class Rows:
         For tables: which columns were what, for a model to keep.
     remarks : list of str
         For tables: what was done with columns that nobody named.
+    has_comments : bool
+        Whether there were comments in the text, which are not kept; `convert` alone looks for them.
     """
 
     source: str
@@ -85,6 +89,7 @@ class Rows:
     weight: npt.NDArray[np.float64] | None = None
     reading: dict[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
+    has_comments: bool = False
 
     @property
     def queries(self) -> Queries:
@@ -95,7 +100,7 @@ class Rows:
     def counts_from(self) -> int | None:
         """What the first column is called, 0 or 1; a table that was converted from text says so by its names."""
         if self.first_column is None and self.names:
-            return {column_name(0, 0): 0, column_name(0, 1): 1}.get(self.names[0])
+            return first_column_of(self.names[0])
         return self.first_column
 
     def column_names(self) -> list[str]:
@@ -122,21 +127,24 @@ class Rows:
         return {"file": self.source, **self.counts()}
 
 
-def column_name(position: int, first_column: int | None) -> str:
-    """Name a column of data that only number them."""
-    return f"feature {position + (first_column or 0)}"
-
-
 def kind_of(path: str, given: str = "auto") -> str:
     """Tell text, tables and stores apart by their name."""
     if given != "auto":
         return given
+    if is_table(path):
+        return "table"
+    folder = Path(path)
+    if (
+        path != "-"
+        and folder.is_dir()
+        and not (folder / HEADER).exists()
+        and any(map(is_table, folder.iterdir()))
+    ):
+        return "table"
     name = path.lower()
     for ending in PACKED:
         name = name.removesuffix(ending)
-    if name.endswith(TABLES):
-        return "table"
-    return "store" if path != "-" and (Path(path).is_dir() or name.endswith(".store")) else "text"
+    return "store" if path != "-" and (folder.is_dir() or name.endswith(".store")) else "text"
 
 
 def text_base(options: argparse.Namespace) -> ZeroBased:
@@ -196,7 +204,8 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
         yield [str(kept) if path == "-" else path for path in paths]
 
 
-def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any = None) -> TextReader:
+    """Return a reader of text as the options say; see `read_rows`."""
     base = text_base(options)
     if base == "auto" and first_column is not None:
         base = first_column == 0
@@ -207,6 +216,12 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
         missing=options.missing,
         n_threads=options.threads,
     )
+    reader.looks_for_comments = options.command == "convert"
+    return reader
+
+
+def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+    reader = open_reader(paths, options, first_column)
     total = _text_bytes(paths)
     try:
         with ProgressLine(f"reading {source}") as progress:
@@ -227,7 +242,7 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     block = reader.take()
     qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
     X = block.matrix(reader.n_columns)
-    return Rows(source, X, block.labels, qid, None, reader.base)
+    return Rows(source, X, block.labels, qid, None, reader.base, has_comments=reader.has_comments)
 
 
 def _text_bytes(paths: list[str]) -> int | None:
@@ -239,25 +254,16 @@ def _text_bytes(paths: list[str]) -> int | None:
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    from rankwise.data.arrow_files import open_sources  # noqa: PLC0415 - needs an optional package
-    from rankwise.data.tables import load_sources  # noqa: PLC0415
-
-    sources = open_sources(paths)
+    sources = open_sources(paths, text_columns=[options.qid])
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
-    missing = "error" if options.missing == "error" else "nan"
-    table = load_sources(sources, **roles._asdict(), missing=missing, dtype=np.float64)
-    X = (
-        np.nan_to_num(table.X, nan=0.0)
-        if options.missing == "zero" and not scipy.sparse.issparse(table.X)
-        else table.X
-    )
-    is_sparse = scipy.sparse.issparse(X)
-    used = {*table.feature_names, *(roles.embedding or []), *(_SPARSE if is_sparse else ())}
+    table = load_sources(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
+    is_sparse = scipy.sparse.issparse(table.X)
+    used = {*table.feature_names, *(roles.embedding or []), *((INDICES, VALUES) if is_sparse else ())}
     reading = remember(options, table.feature_names, roles)
     return Rows(
         source,
-        X,
+        table.X,
         table.y,
         table.qid,
         table.feature_names,
@@ -268,8 +274,7 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    from rankwise.data.arrow_files import open_sources  # noqa: PLC0415 - needs an optional package
-    from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415
+    from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415 - needs an optional package
 
     items = open_sources(options.items)[0].schema
     check_preference_columns(open_sources(paths)[0].schema.names, items.names, source, options)
@@ -284,7 +289,7 @@ def _read_preferences(paths: list[str], source: str, options: argparse.Namespace
         weight=options.weight,
         features=roles.features,
         embedding=roles.embedding,
-        missing="error" if options.missing == "error" else "nan",
+        missing=options.missing,
     )
     return Rows(
         source,

@@ -19,7 +19,7 @@ def check_target(target: str | None, *, force: bool, is_store: bool = False) -> 
     """Refuse a target before any work is done: one that is there already, or whose folder is not."""
     if target is None or target == "-":
         return
-    path = Path(target)
+    path = Path(os.path.realpath(target))  # links are followed
     if path.is_dir() and not is_store:
         raise InvalidInputError(f"{target} is a folder.", "name a file.")
     if path.exists() and not force:

@@ -9,10 +9,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.arrow_files import TableSource, import_pyarrow
+from rankwise.data.arrow_files import NULLS, TableSource, import_pyarrow
+from rankwise.data.query_text import decode_ids
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["check_columns", "ids_of", "is_embedding", "is_number", "numbers_of", "rows_of", "text_of_numbers"]
+__all__ = [
+    "check_columns",
+    "check_finite",
+    "check_numeric",
+    "doubles_of",
+    "ids_of",
+    "is_embedding",
+    "is_number",
+    "kind_of_ids",
+    "numbers_of",
+    "rows_of",
+    "text_of_numbers",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,21 +102,41 @@ def numbers_of(
     source: TableSource, name: str, column: Any, first_row: int, *, missing: str, hint: str
 ) -> Floats:
     """Return one column of a batch as float64; `first_row` is where the batch starts in its table."""
+    check_numeric(source, name, column, first_row, hint)
+    values = doubles_of(column)
+    check_finite(source, name, values, first_row, missing=missing)
+    return values
+
+
+def check_numeric(source: TableSource, name: str, column: Any, first_row: int, hint: str) -> None:
+    """Raise unless a column holds numbers; the error shows an entry that is none."""
+    if is_number(column.type):
+        return
+    entries = column.to_pylist()
+    wrong = [at for at, entry in enumerate(entries) if entry is not None and not _is_number_text(entry)]
+    at = wrong[0] if wrong else 0
+    entry = entries[at] if entries else ""
+    raise InvalidInputError(
+        f"{source.name}, column {name!r}, {source.place(first_row + at)}: {_show(entry)} is no number (the column "
+        f"holds {column.type}).",
+        hint,
+    )
+
+
+def doubles_of(column: Any) -> Floats:
+    """Return a column of numbers as float64; what is missing becomes NaN."""
     pa = import_pyarrow()
-    if not is_number(column.type):
-        raise _not_numbers(source, name, column, first_row, hint)
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.uint8())
-    values: Floats = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    _check_finite(source, name, values, first_row, missing=missing)
+    if not pa.types.is_float64(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    values: Floats = column.to_numpy(zero_copy_only=False)
     return values
 
 
-def rows_of(
-    source: TableSource, name: str, column: Any, first_row: int, *, width: int | None, missing: str
-) -> Floats:
+def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, width: int | None) -> Floats:
     """Return a column of lists as a matrix; `width` is what lists before had."""
     pa = import_pyarrow()
     if not is_embedding(column.type):
@@ -128,15 +161,16 @@ def rows_of(
             f"those before have {width}.",
             "make all lists of the column the same length.",
         )
-    flat = column.flatten()
-    values: Floats = flat.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-    matrix = values.reshape(-1, width)
-    _check_finite(source, name, matrix, first_row, missing=missing)
-    return matrix
+    return doubles_of(column.flatten()).reshape(lengths.size, width)
 
 
-def ids_of(source: TableSource, name: str, column: Any, first_row: int, role: str) -> npt.NDArray[Any]:
-    """Return a column of ids: integers, floats, text, dates, whatever it holds, without missing ones."""
+def ids_of(
+    source: TableSource, name: str, column: Any, first_row: int, role: str, kind: str = "U"
+) -> npt.NDArray[Any]:
+    """Return a column of ids: integers, floats, text, dates, whatever it holds, without missing ones.
+
+    In text files all ids come as text; `kind` says what they become: see `decode_ids`.
+    """
     pa = import_pyarrow()
     if pa.types.is_dictionary(column.type):
         column = column.dictionary_decode()
@@ -146,42 +180,78 @@ def ids_of(source: TableSource, name: str, column: Any, first_row: int, role: st
             "use a column of numbers or text.",
         )
     missing = np.asarray(column.is_null(nan_is_null=True))
-    if source.first_line is not None and pa.types.is_string(column.type):
-        missing = missing | np.asarray(pa.compute.equal(column, ""))  # a text file writes nothing for nothing
+    is_text = _is_text_ids(source, column.type)
+    if is_text:  # a text file writes nothing for nothing, and in columns of numbers other words too
+        nothing = pa.array(["", *(NULLS if kind != "U" else ())])
+        missing = missing | np.asarray(pa.compute.is_in(column, nothing))
     if missing.any():
         row = first_row + int(np.argmax(missing))
         raise InvalidInputError(
             f"{source.name}, column {name!r}, {source.place(row)}: {role} is missing.",
             "give those rows an id, or drop them.",
         )
+    if is_text and kind != "U":
+        encoded = column.dictionary_encode()
+        return np.asarray(decode_ids(encoded.dictionary.to_pylist(), kind)[np.asarray(encoded.indices)])
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
-def _not_numbers(source: TableSource, name: str, column: Any, first_row: int, hint: str) -> InvalidInputError:
-    entries = column.to_pylist()
-    wrong = [at for at, entry in enumerate(entries) if entry is not None and not _is_number_text(entry)]
-    at = wrong[0] if wrong else 0
-    entry = entries[at] if entries else ""
-    return InvalidInputError(
-        f"{source.name}, column {name!r}, {source.place(first_row + at)}: {_show(entry)} is no number (the column "
-        f"holds {column.type}).",
-        hint,
-    )
+def kind_of_ids(sources: Sequence[TableSource], name: str) -> str:
+    """Return what the ids of all text files become, "i", "f" or "U"; other files say it themselves."""
+    pa = import_pyarrow()
+    texts: set[str | None] = set()
+    for source in sources:
+        if name in source.schema.names and _is_text_ids(source, source.schema.field(name).type):
+            for batch in source.batches([name], 1 << 20):
+                texts.update(pa.compute.unique(batch.column(0)).to_pylist())
+    return decode_ids([text for text in texts if text is not None and text not in NULLS]).dtype.kind
 
 
-def _check_finite(source: TableSource, name: str, values: Floats, first_row: int, *, missing: str) -> None:
-    bad = np.isinf(values) if missing == "nan" else ~np.isfinite(values)
+def _is_text_ids(source: TableSource, kind: Any) -> bool:
+    return source.first_line is not None and bool(import_pyarrow().types.is_string(kind))
+
+
+def check_finite(
+    source: TableSource,
+    name: str,
+    values: Floats,
+    first_row: int,
+    *,
+    missing: str,
+    dtype: npt.DTypeLike = np.float64,
+    start: npt.NDArray[np.int64] | None = None,
+) -> None:
+    """Raise where a value is infinite, in `dtype` too, or missing though that is an error.
+
+    Parameters
+    ----------
+    source, name, first_row
+        For the error: the table, the column, and the row that the values begin with.
+    values : (rows, ...) float64
+        With `start`: the values of all rows, those of row i from ``start[i]`` on.
+    missing : {"error", "nan", "zero"}
+    """
+    largest = np.finfo(np.dtype(dtype)).max
+    bad = np.abs(values) > largest
+    if missing == "error":
+        bad |= np.isnan(values)
     if not bad.any():
         return
     at = np.unravel_index(int(np.argmax(bad)), bad.shape)
     value = float(values[at])
+    row = int(at[0]) if start is None else int(np.searchsorted(start, at[0], side="right")) - 1
+    if np.isnan(value):
+        what = "a missing value"
+        remedy = (
+            "drop those rows or fill them in; features may be missing with missing='nan', and are then imputed by a "
+            "step of your pipeline."
+        )
+    elif np.isinf(value):
+        what, remedy = f"{value} is not finite", "replace it by a large number, or drop the row."
+    else:
+        what, remedy = f"{value} is too large for {np.dtype(dtype)}", "pass dtype=np.float64."
     raise InvalidInputError(
-        f"{source.name}, column {name!r}, {source.place(first_row + int(at[0]))}: "
-        + ("a missing value." if np.isnan(value) else f"{value} is not finite."),
-        "drop those rows or fill them in; features may be missing with missing='nan', and are then imputed by a "
-        "step of your pipeline."
-        if np.isnan(value)
-        else "replace it by a large number, or drop the row.",
+        f"{source.name}, column {name!r}, {source.place(first_row + row)}: {what}.", remedy
     )
 
 

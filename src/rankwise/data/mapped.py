@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from rankwise.exceptions import InvalidInputError
+
 __all__ = ["MappedMatrix", "gather_rows"]
 
 # Non-zeros that a thread asks for while it works on as many: 4 M of them are 32 MiB in float32.
@@ -17,17 +19,21 @@ READ_AHEAD = 1 << 22
 class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
     """A SciPy CSR matrix over arrays that are mapped from disk, read-only; everything sparse matrices do works.
 
-    What SciPy makes of it (rows chosen, products) lies in memory. Pickled, it is the path of its store.
+    What SciPy makes of it (rows chosen, products) lies in memory. Pickled, it is the path of its store, and what tells
+    whether that still holds the same rows.
 
     Attributes
     ----------
     path : str or None
         The store; None for a matrix that SciPy made of another one.
+    identity : str
+        The checksum of the store's header, which holds the checksums of all else.
     is_finite : bool
         Whether all values are known to be finite.
     """
 
     path: str | None = None
+    identity = ""
     is_finite = False
 
     @classmethod
@@ -37,6 +43,7 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
         shape: tuple[int, int],
         path: str,
         *,
+        identity: str,
         is_finite: bool,
     ) -> MappedMatrix:
         """Return the matrix over values, column numbers and row pointers; none of them is copied."""
@@ -45,7 +52,7 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
         matrix.data, matrix.indices, matrix.indptr = arrays
         matrix._shape = shape
         matrix.has_sorted_indices = matrix.has_canonical_format = True
-        matrix.path, matrix.is_finite = path, is_finite
+        matrix.path, matrix.identity, matrix.is_finite = path, identity, is_finite
         return matrix
 
     @property
@@ -54,13 +61,19 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
         return READ_AHEAD if self.path is not None else 0
 
     def __reduce__(self) -> Any:
-        return super().__reduce__() if self.path is None else (_reopen, (self.path,))
+        return super().__reduce__() if self.path is None else (_reopen, (self.path, self.identity))
 
 
-def _reopen(path: str) -> MappedMatrix:
+def _reopen(path: str, identity: str) -> MappedMatrix:
     from rankwise.data.store import open_store  # noqa: PLC0415  # the store is made of this module's matrices
 
-    return open_store(path, verify=False).X
+    matrix = open_store(path, verify=False).X
+    if matrix.identity != identity:
+        raise InvalidInputError(
+            f"The store {path} was written again after its matrix was pickled, and holds other rows now.",
+            "let stores be while other processes work on them, and pass a matrix of the store as it is now.",
+        )
+    return matrix
 
 
 def gather_rows(

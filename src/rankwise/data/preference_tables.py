@@ -14,7 +14,7 @@ from rankwise.data.preferences import check_pairs
 from rankwise.data.tables import load_sources
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["PreferenceTable", "load_preferences"]
+__all__ = ["PreferenceTable", "load_item_ids", "load_preferences"]
 
 _ROWS = 1 << 16
 _SHOWN = 5
@@ -97,15 +97,33 @@ def load_preferences(
         check_columns(source, [loser], "loser")
         for role, column in named.items():
             check_columns(source, [column], role)
-    catalogue = open_sources(items, text_columns=(item_id,))
-    for source in catalogue:
-        check_columns(source, [item_id], "item_id")
+    catalogue = _open_items(items, item_id)
     ids = _Ids.of(catalogue, item_id)
-    table = load_sources(catalogue, None, item_id, features, embedding, missing, dtype)
+    table = load_sources(
+        catalogue,
+        label=None,
+        qid=item_id,
+        features=features,
+        embedding=embedding,
+        missing=missing,
+        dtype=dtype,
+    )
     edges = np.concatenate([ids.resolve(source, winner, loser) for source in comparisons])
     amounts = {role: _amounts(comparisons, column, role) for role, column in named.items()}
     checked = check_pairs(edges, table.X.shape[0], amounts.get("magnitude"), amounts.get("weight"))
     return PreferenceTable(table.X, edges, checked.magnitude, checked.weight, ids.values, table.feature_names)
+
+
+def load_item_ids(items: Any, item_id: str = "id") -> npt.NDArray[Any]:
+    """Return the id of each row of a table of items, as `load_preferences` does in `item_ids`."""
+    return _Ids.of(_open_items(items, item_id), item_id).values
+
+
+def _open_items(items: Any, item_id: str) -> list[TableSource]:
+    catalogue = open_sources(items, text_columns=(item_id,))
+    for source in catalogue:
+        check_columns(source, [item_id], "item_id")
+    return catalogue
 
 
 class _Ids:

@@ -14,9 +14,10 @@ from rankwise.exceptions import InvalidInputError
 
 __all__ = ["QueryRuns", "decode_ids", "encode_any_ids", "encode_ids"]
 
-_INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
-_REAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,2})?")
-_MOST_DIGITS = 15  # that a double tells apart
+# Numbers as Python writes them: what is written otherwise (01, +1, 1e3, -0) would come back as another text.
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
+_REAL = re.compile(r"-?[0-9]+\.[0-9]+(e[+-][0-9]+)?|-?[0-9]e[+-][0-9]+")
+_LARGEST = 2**63 - 1
 _NOT_IN_AN_ID = re.compile(r"[ \t\n\r\v\f#\x00]")
 _KINDS = {"i": "integers", "f": "real numbers", "U": "text"}
 
@@ -50,7 +51,9 @@ class QueryRuns:
 
 
 def decode_ids(texts: Sequence[str], kind: str | None = None) -> npt.NDArray[Any]:
-    """Return ids as int64 if all are integers, else as float64 if all are real numbers, else as text.
+    """Return ids as int64 or float64 if writing those again gives every text as it is, else as text.
+
+    So different texts are different ids, and `encode_ids` gives them back: of ``01`` and ``1``, neither is a number.
 
     Parameters
     ----------
@@ -59,12 +62,12 @@ def decode_ids(texts: Sequence[str], kind: str | None = None) -> npt.NDArray[Any
         What earlier ids were; then these must be so too.
     """
     if kind != "U":
-        if kind != "f" and all(map(_INTEGER.fullmatch, texts)):
+        if kind != "f" and all(map(_is_integer, texts)):
             return np.array([int(text) for text in texts], dtype=np.int64)
         if kind != "i" and all(map(_is_real, texts)):
             return np.array([float(text) for text in texts], dtype=np.float64)
         if kind is not None:
-            odd = next(text for text in texts if not (_INTEGER.fullmatch if kind == "i" else _is_real)(text))
+            odd = next(text for text in texts if not (_is_integer if kind == "i" else _is_real)(text))
             raise InvalidInputError(
                 f"Query id {odd!r} is of another kind than the ids before it, which are {_KINDS[kind]}.",
                 "read the whole file at once, or write ids of one kind only.",
@@ -72,13 +75,27 @@ def decode_ids(texts: Sequence[str], kind: str | None = None) -> npt.NDArray[Any
     return np.array(texts, dtype=np.str_)
 
 
+def _is_integer(text: str) -> bool:
+    return bool(_INTEGER.fullmatch(text)) and (len(text) < 19 or -_LARGEST - 1 <= int(text) <= _LARGEST)
+
+
 def _is_real(text: str) -> bool:
-    return bool(_REAL.fullmatch(text)) and sum(c.isdigit() for c in re.split("[eE]", text)[0]) <= _MOST_DIGITS
+    # A zero has two signs that are equal as numbers.
+    return bool(_REAL.fullmatch(text)) and text != "-0.0" and str(float(text)) == text
+
+
+def _names(ids: npt.NDArray[Any]) -> list[str]:
+    """Return the text of each id, one for ids that are equal."""
+    if ids.dtype.kind in "mM":
+        ids = ids.astype(np.str_)  # as numbers they would count nanoseconds
+    if ids.dtype.kind == "f":
+        ids = ids + 0.0  # -0.0 and 0.0 are one id
+    return [str(value) for value in ids.tolist()]
 
 
 def encode_ids(ids: npt.NDArray[Any]) -> list[bytes]:
     """Return ids as they are written behind ``qid:``."""
-    texts = [str(value) for value in ids.tolist()]
+    texts = _names(ids)
     for text in texts:
         if not text or _NOT_IN_AN_ID.search(text):
             raise InvalidInputError(
@@ -95,9 +112,11 @@ def encode_any_ids(ids: npt.NDArray[Any], runs: npt.NDArray[np.int64]) -> tuple[
         kind = "U"
     if kind not in "if":
         kind = "U"
-    names = [str(int(value)) if kind == "i" else str(value) for value in ids.tolist()]
-    if any(not name for name in names):
-        raise InvalidInputError("A query id is the empty text.", "give those rows an id.")
+    names = [str(int(value)) for value in ids.tolist()] if kind == "i" else _names(ids)
+    if any(not name or "\0" in name for name in names):
+        raise InvalidInputError(
+            "A query id is the empty text, or has a NUL character in it.", "give those rows another id."
+        )
     if len(set(names)) < len(names):
         raise InvalidInputError(
             "Some query ids differ only by their type, such as 1 and '1'.", "pass ids of one type."

@@ -9,6 +9,7 @@ the matrix.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -57,7 +58,9 @@ class Store:
             start = start.astype(np.int32)
         matrix = (arrays["values.bin"].view(header.value_type), arrays["columns.bin"].view(np.int32), start)
         shape = (header.rows, header.columns)
-        self.X = MappedMatrix.over(matrix, shape, path, is_finite=header.is_finite)
+        # Who unpickles the matrix may be in another folder.
+        place = os.path.abspath(path)  # noqa: PTH100 - a link may be turned elsewhere, and is followed then
+        self.X = MappedMatrix.over(matrix, shape, place, identity=header.checksum, is_finite=header.is_finite)
         self.y: Floats = np.asarray(arrays["labels.bin"].view(np.float64))
         self.query_start: Ints = np.asarray(arrays["query_start.bin"].view(np.int64))
 
@@ -91,19 +94,22 @@ class Store:
     def blocks(
         self, block_bytes: int = 1 << 26
     ) -> Iterator[tuple[sp.csr_matrix, Floats, npt.NDArray[Any] | None]]:
-        """Yield (X, y, qid) in memory, block by block, queries whole; what `iter_svmlight` yields for text."""
+        """Yield (X, y, qid) in memory, block by block, queries whole; what `iter_svmlight` yields for text.
+
+        A block takes at most `block_bytes`, or is one query (one row, without ids) where that takes more.
+        """
         ids = self.query_ids
-        row_bytes = max(1, self.n_bytes // max(1, self.header.rows))
         cuts = self.query_start if ids is not None else np.arange(self.header.rows + 1)
-        first = 0
-        while first < self.header.rows:
-            wanted = first + max(1, block_bytes // row_bytes)
-            low = int(np.searchsorted(cuts, first))
-            high = max(int(np.searchsorted(cuts, wanted, side="right")) - 1, low + 1)
-            last = int(cuts[min(high, cuts.size - 1)])
+        start: npt.NDArray[Any] = self._arrays["row_start.bin"].view(np.int64)
+        ends = start[cuts] * (self.X.dtype.itemsize + 4) + 16 * cuts  # a pointer and a label a row
+        low = 0
+        while low + 1 < cuts.size:
+            high = int(np.searchsorted(ends, ends[low] + block_bytes, side="right")) - 1
+            high = max(high, low + 1)
+            rows = slice(int(cuts[low]), int(cuts[high]))
             qid = None if ids is None else np.repeat(ids[low:high], np.diff(cuts[low : high + 1]))
-            yield sp.csr_matrix(self.X[first:last]), self.y[first:last], qid
-            first = last
+            yield sp.csr_matrix(self.X[rows]), self.y[rows], qid
+            low = high
 
     def verify(self, n_threads: int | None = None) -> None:
         """Read everything once, and raise unless every checksum fits and every column number is in range."""
@@ -182,7 +188,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     folder = os.fspath(path)
     if not Path(folder, HEADER).is_file():
         raise InvalidInputError(
-            f"{folder} is not a store: there is no {HEADER} in it.", "pass the folder that write_store wrote."
+            f"{folder} is not a store: there is no {HEADER} in it.", "pass a folder that write_store wrote."
         )
     for _ in range(_ATTEMPTS):
         with _Folder(folder) as files:
@@ -213,7 +219,12 @@ class _Folder:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        self._descriptor = os.open(path, os.O_RDONLY) if os.open in os.supports_dir_fd else None
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY) if os.open in os.supports_dir_fd else None
+        except OSError as error:
+            raise InvalidInputError(
+                f"The store {path} cannot be opened: {error.strerror}.", "check that you may read it."
+            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -246,6 +257,11 @@ class _Folder:
         try:
             if self._descriptor is None:
                 return Path(self._path, name).open("rb")
-            return os.fdopen(os.open(name, os.O_RDONLY, dir_fd=self._descriptor), "rb")
+            # A pipe under that name would wait for somebody to write.
+            file = os.fdopen(os.open(name, os.O_RDONLY | os.O_NONBLOCK, dir_fd=self._descriptor), "rb")
         except OSError as error:
             raise damaged(self._path, f"{name} cannot be opened ({error.strerror})") from error
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            file.close()
+            raise damaged(self._path, f"{name} is no file")
+        return file

@@ -72,8 +72,15 @@ class Header:
 
     def to_json(self) -> str:
         """Return the text of the header, with a checksum of itself."""
-        content = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        return json.dumps({**content, "checksum": _own_checksum(content)}, indent=1)
+        return json.dumps({**self._content(), "checksum": self.checksum}, indent=1)
+
+    @property
+    def checksum(self) -> str:
+        """The checksum of the header, and so of all that the store holds."""
+        return _own_checksum(self._content())
+
+    def _content(self) -> dict[str, Any]:
+        return {"format": FORMAT, "version": VERSION, **asdict(self)}
 
     def size_of(self, name: str) -> int:
         """Return how many bytes a file should have."""
@@ -92,7 +99,8 @@ def read_header(text: bytes, path: str) -> Header:
         if content["format"] != FORMAT:
             raise InvalidInputError(f"{path} is not a store.", "pass the folder that write_store wrote.")
         version, checksum = int(content["version"]), content.pop("checksum")
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        own_checksum = _own_checksum(content)
+    except (ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:
         if isinstance(error, InvalidInputError):
             raise
         raise damaged(path, f"{HEADER} cannot be read") from error
@@ -101,7 +109,7 @@ def read_header(text: bytes, path: str) -> Header:
             f"{path} was written by a newer rankwise (format {version}; this one reads up to {VERSION}).",
             "upgrade rankwise, or write the store again with this one.",
         )
-    if checksum != _own_checksum(content):
+    if checksum != own_checksum:
         raise damaged(path, f"the checksum of {HEADER} does not fit")
     try:
         header = Header(
@@ -120,7 +128,7 @@ def read_header(text: bytes, path: str) -> Header:
 def _check(header: Header) -> None:
     for name in ("rows", "columns", "entries", "queries"):
         number = getattr(header, name)
-        if not isinstance(number, int) or not 0 <= number < 2**62:
+        if type(number) is not int or not 0 <= number < 2**62:
             raise ValueError(name)
     if header.columns >= 2**31 or header.value_type not in {"float32", "float64"}:
         raise ValueError("columns or value_type")
@@ -139,8 +147,9 @@ def _check(header: Header) -> None:
         "query_text.bin": header.size_of("query_text.bin"),
     }
     for name, size in wanted.items():
+        unit = 4 if name == "columns.bin" else 1  # a segment's numbers are looked at, so it has whole ones
         if header.size_of(name) != size or any(
-            n < 0 or not isinstance(c, str) for n, c in header.files[name]
+            type(n) is not int or n < 0 or n % unit or not isinstance(c, str) for n, c in header.files[name]
         ):
             raise ValueError(name)
 

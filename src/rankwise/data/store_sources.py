@@ -1,9 +1,9 @@
-"""What a store can be written from: text, Parquet, another store, blocks of arrays."""
+"""What a store can be written from: text, tables, another store, blocks of arrays."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from rankwise.data.parquet import iter_parquet
+from rankwise.data.arrow_files import is_table, open_sources
+from rankwise.data.numbered_columns import first_column_of
 from rankwise.data.query_text import encode_any_ids
 from rankwise.data.store import Store
-from rankwise.data.text_reader import LAST_COLUMN, Missing, TextReader, ZeroBased, text_blocks
+from rankwise.data.table_plan import TablePlan
+from rankwise.data.text_reader import LAST_COLUMN, Missing, TextBlock, TextReader, ZeroBased, text_blocks
 from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["Rows", "rows_of"]
+__all__ = ["Columns", "Rows", "rows_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -48,8 +50,27 @@ class Rows:
     kind: str | None
 
 
+@dataclass(frozen=True)
+class Columns:
+    """Which columns of a table are meant; see `load_table`.
+
+    Attributes
+    ----------
+    label : str
+    qid : str or None
+        A table without the usual column of ids, ``qid``, is one ranking.
+    features, embedding : as in `load_table`
+    """
+
+    label: str = "label"
+    qid: str | None = "qid"
+    features: Sequence[str] | None = None
+    embedding: str | Sequence[str] | None = None
+
+
 def rows_of(
     source: Any,
+    columns: Columns,
     *,
     n_features: int | None,
     dtype: npt.DTypeLike,
@@ -66,23 +87,24 @@ def rows_of(
     if isinstance(source, Store):
         blocks = _Blocks(source.blocks(block_bytes), n_features or source.header.columns, "nan")
         return iter(blocks), lambda: (blocks.width(), source.header.first_column)
-    paths = [source] if isinstance(source, (str, os.PathLike)) else source
-    is_paths = (
-        isinstance(paths, (list, tuple))
-        and bool(paths)
-        and all(isinstance(p, (str, os.PathLike)) for p in paths)
-    )
-    if is_paths and any(os.fspath(p).endswith((".parquet", ".pq")) for p in paths):
-        blocks = _Blocks(iter_parquet(paths, block_bytes=block_bytes), n_features, missing)
-        return iter(blocks), lambda: (blocks.width(), base)
-    if is_paths or hasattr(source, "read"):
-        reader = TextReader(
-            source,
-            n_features=n_features,
-            zero_based=zero_based,
-            missing=missing,
-            dtype=dtype,
-            n_threads=n_threads,
+    parts = source if isinstance(source, (list, tuple)) else [source]
+    if any(map(is_table, parts)):
+        table = _Tables(source, columns, missing, dtype, block_bytes)
+        blocks = _Blocks(table, n_features, missing)
+        return iter(blocks), lambda: (blocks.width(), table.base if zero_based == "auto" else base)
+    is_paths = bool(parts) and all(isinstance(part, (str, os.PathLike)) for part in parts)
+    if is_paths or hasattr(source, "read") or isinstance(source, TextReader):
+        reader = (
+            source
+            if isinstance(source, TextReader)
+            else TextReader(
+                source,
+                n_features=n_features,
+                zero_based=zero_based,
+                missing=missing,
+                dtype=dtype,
+                n_threads=n_threads,
+            )
         )
         return _text(reader, block_bytes), lambda: (reader.n_columns, reader.base)
     blocks = _Blocks(source, n_features, missing)
@@ -91,12 +113,44 @@ def rows_of(
 
 def _text(reader: TextReader, block_bytes: int) -> Iterator[Rows]:
     for block in text_blocks(reader, block_bytes):
-        texts = (
-            None if block.runs is None else [t.encode("utf-8", "surrogateescape") for t in block.runs.texts()]
+        yield _text_rows(block)
+        del block  # before the next one is made
+
+
+def _text_rows(block: TextBlock) -> Rows:
+    arrays = (block.values, block.columns, block.start, block.labels)
+    if block.runs is None:
+        return Rows(*arrays, np.empty(0, dtype=np.int64), None, None)
+    texts = [text.encode("utf-8", "surrogateescape") for text in block.runs.texts()]
+    return Rows(*arrays, block.runs.start, texts, "text")
+
+
+class _Tables:
+    """Tables as blocks of arrays."""
+
+    def __init__(
+        self, source: Any, columns: Columns, missing: str, dtype: npt.DTypeLike, block_bytes: int
+    ) -> None:
+        self._source, self._columns = source, columns
+        self._missing, self._dtype, self._block_bytes = missing, dtype, block_bytes
+        self.base = 1
+
+    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+        asked = self._columns
+        sources = open_sources(self._source, text_columns=[asked.qid] if asked.qid else [])
+        is_one = asked.qid == Columns.qid and asked.qid not in sources[0].schema.names
+        plan = TablePlan.of(
+            sources,
+            label=asked.label,
+            qid=None if is_one else asked.qid,
+            features=asked.features,
+            embedding=asked.embedding,
+            missing=self._missing,
+            dtype=self._dtype,
         )
-        start = np.empty(0, dtype=np.int64) if block.runs is None else block.runs.start
-        kind = None if texts is None else "text"
-        yield Rows(block.values, block.columns, block.start, block.labels, start, texts, kind)
+        self.base = 0 if first_column_of(plan.first_name) == 0 else 1
+        for block in plan.blocks(plan.rows_in(self._block_bytes)):
+            yield block.X, block.y, block.qid
 
 
 class _Blocks:

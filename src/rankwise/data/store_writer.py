@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -16,7 +16,7 @@ from rankwise.data.query_text import decode_ids
 from rankwise.data.store import open_store
 from rankwise.data.store_format import FILES, HEADER, Header, Segment
 from rankwise.data.store_regroup import Regrouping
-from rankwise.data.store_sources import Rows, rows_of
+from rankwise.data.store_sources import Columns, Rows, rows_of
 from rankwise.data.text_reader import Missing, ZeroBased
 from rankwise.data.validation import check_count
 from rankwise.exceptions import InvalidInputError
@@ -37,22 +37,27 @@ def write_store(
     regroup: bool = False,
     zero_based: ZeroBased = "auto",
     missing: Missing = "error",
+    label: str = "label",
+    qid: str | None = "qid",
+    features: Sequence[str] | None = None,
+    embedding: str | Sequence[str] | None = None,
     block_bytes: int = 1 << 23,
     n_threads: int | None = None,
 ) -> None:
     """Write a data set to disk as a store that estimators can train on without loading it.
 
-    Never more than one block is held in memory, besides one id a query. A store that is there already is
-    replaced once the new one is complete; who has it open keeps the old one. On an error nothing changes.
+    Never more than one block is held in memory, besides one id a query. Of a Parquet file also the pages that are open,
+    a few MB a column as most programs write them; CSV files are read whole. A store that is there already is replaced
+    once the new one is complete; who has it open keeps the old one. On an error nothing changes.
 
     Parameters
     ----------
     path : str or path
         The folder to make.
-    source : paths, iterable of blocks, or Store
-        svmlight or LETOR text as `load_svmlight` takes it; Parquet files (ending in ``.parquet``) with a column
-        ``label``, optionally ``qid``, and numeric or list columns as features; or an iterable of blocks
-        ``(X, y)`` or ``(X, y, qid)`` of equal width.
+    source : paths, table, iterable of blocks, or Store
+        svmlight or LETOR text as `load_svmlight` takes it; tables as `load_table` takes them (files are told by their
+        endings: .parquet, .arrow, .feather, .csv and so on); or an iterable of blocks ``(X, y)`` or ``(X, y, qid)`` of
+        equal width.
     n_features : int, optional
         The number of columns; by default as many as there are.
     dtype : {np.float64, np.float32}, default=np.float64
@@ -61,8 +66,11 @@ def write_store(
         Rows of a query must stand together. If they do not, this sorts them together on disk, queries in the order
         in which they first appear; it takes three times the space meanwhile. Without it they are an error.
     zero_based, missing
-        Of text; see `load_svmlight`. With ``zero_based="auto"`` the first block decides. The store keeps from what its
+        See `load_svmlight`. With ``zero_based="auto"`` the first block of text decides. The store keeps from what its
         columns count; for other sources ``zero_based=True`` says that they count from 0 where it is turned into text.
+        Names of columns that `rankwise convert` gave, such as ``feature 0``, say it too.
+    label, qid, features, embedding
+        Of tables; see `load_table`. A table without a column ``qid`` is one ranking.
     block_bytes : int, default=8388608
         About how much text makes a block: what is still in cache when it is written was never in memory. A larger query
         makes a larger block, and `regroup` holds eight of them.
@@ -90,6 +98,7 @@ def write_store(
         )
     rows, columns = rows_of(
         source,
+        Columns(label, qid, features, embedding),
         n_features=n_features,
         dtype=dtype,
         zero_based=zero_based,
@@ -99,15 +108,14 @@ def write_store(
     )
     with replacing_path(target) as folder:
         if regroup:
-            with StoreWriter(folder.with_name("ungrouped"), dtype, keep_runs=True) as unsorted:
-                for block in _read(rows):
-                    unsorted.append(block)
-                unsorted.finish(*columns())
-            regrouping = Regrouping(open_store(unsorted.folder, verify=False), folder.with_name("buckets"))
-            rows = regrouping.blocks(8 * block_bytes)
+            unsorted = folder.with_name(f"{folder.name}.ungrouped")
+            with StoreWriter(unsorted, dtype, keep_runs=True) as writer:
+                writer.append_all(_read(rows))
+                writer.finish(*columns())
+            buckets = folder.with_name(f"{folder.name}.buckets")
+            rows = Regrouping(open_store(unsorted, verify=False), buckets).blocks(8 * block_bytes)
         with StoreWriter(folder, dtype) as writer:
-            for block in _read(rows):
-                writer.append(block)
+            writer.append_all(_read(rows))
             writer.finish(*columns())
 
 
@@ -154,6 +162,12 @@ class StoreWriter:
     def __exit__(self, *error: object) -> None:
         for file in self._files.values():
             file.close()
+
+    def append_all(self, blocks: Iterable[Rows]) -> None:
+        """Write blocks as they come, each let go before the next one is made."""
+        for block in blocks:
+            self.append(block)
+            del block
 
     def append(self, block: Rows) -> None:
         """Write rows."""

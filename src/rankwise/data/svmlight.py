@@ -52,7 +52,8 @@ def load_svmlight(
         With zeros that were written; columns sorted.
     y : ndarray of shape (rows,), float64
     qid : ndarray of shape (rows,), or None
-        None if no row has one. Integers if all ids are, else real numbers if all are, else strings.
+        None if no row has one. Integers if all ids are written as such, else real numbers if all are, else strings:
+        ``01`` and ``1`` are different ids, and text.
 
     Examples
     --------

@@ -14,11 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.data.arrow_files import import_pyarrow
-from rankwise.data.tables import SPARSE_KEY
+from rankwise.data.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing
 
-__all__ = ["TableWriter", "save_table"]
+__all__ = ["TableWriter", "is_flat", "save_table"]
 
 _FORMATS = {
     ".parquet": "parquet",
@@ -27,8 +27,13 @@ _FORMATS = {
     ".ipc": "ipc",
     ".feather": "ipc",
     ".csv": "csv",
+    ".tsv": "csv",
 }
-_INDICES, _VALUES = "indices", "values"
+
+
+def is_flat(file: str | os.PathLike[str]) -> bool:
+    """Tell whether a file of this name has no lists, so no sparse rows."""
+    return _FORMATS.get(Path(file).suffix.lower()) == "csv"
 
 
 def save_table(
@@ -49,7 +54,7 @@ def save_table(
     Parameters
     ----------
     file : path
-        Ends in .parquet, .pq, .arrow, .ipc, .feather or .csv. Written under a temporary name and renamed.
+        Ends in .parquet, .pq, .arrow, .ipc, .feather, .csv or .tsv. Written under a temporary name and renamed.
     X : array-like or sparse matrix of shape (rows, features)
     y, qid : array-like of shape (rows,), optional
     feature_names : list of str, optional
@@ -95,7 +100,7 @@ class TableWriter:
         if kind is None:
             raise InvalidInputError(
                 f"{os.fspath(file)!r} does not say what kind of table it is.",
-                f"end its name in one of {', '.join(_FORMATS)}.",
+                f"end its name in one of {', '.join(_FORMATS)}; .parquet is compressed as it is.",
             )
         self._file, self._kind, self._label, self._qid_name = file, kind, label, qid_name
         self._names = None if feature_names is None else [str(name) for name in feature_names]
@@ -128,9 +133,10 @@ class TableWriter:
             raise InvalidInputError(f"X has shape {X.shape}.", "pass one row an item.")
         columns = {}
         if qid is not None:
-            columns[self._qid_name] = pa.array(
-                qid.to_numpy() if hasattr(qid, "to_numpy") else np.asarray(qid)
-            )
+            ids = qid.to_numpy() if hasattr(qid, "to_numpy") else np.asarray(qid)
+            if self._kind == "csv" and ids.dtype.kind == "f":
+                ids = np.array([str(value) for value in ids.tolist()])  # 1.0, where pyarrow would write 1
+            columns[self._qid_name] = pa.array(ids)
         if y is not None:
             columns[self._label] = pa.array(np.asarray(y))
         for name, column in columns.items():
@@ -154,7 +160,8 @@ class TableWriter:
             return _IpcWriter(pa.ipc.new_file(self._stream, schema), schema)
         import pyarrow.csv  # noqa: PLC0415 - only when such a file is written
 
-        options = pyarrow.csv.WriteOptions(quoting_style="needed")
+        delimiter = "\t" if Path(self._file).suffix.lower() == ".tsv" else ","
+        options = pyarrow.csv.WriteOptions(quoting_style="needed", delimiter=delimiter)
         return pyarrow.csv.CSVWriter(self._stream, schema, write_options=options)
 
     def _dense(self, pa: Any, X: Any, columns: dict[str, Any]) -> Any:
@@ -175,10 +182,13 @@ class TableWriter:
                 f"A CSV file has a column a feature, {X.shape[1]} in all, and X is sparse.",
                 "write Parquet, or svmlight text; or pass X.toarray().",
             )
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
         pointer = X.indptr.astype(np.int64)
-        for name, values in ((_INDICES, X.indices.astype(np.int32)), (_VALUES, X.data)):
+        for name, values in ((INDICES, X.indices.astype(np.int32)), (VALUES, X.data)):
             columns[name] = pa.LargeListArray.from_arrays(pa.array(pointer), pa.array(values))
-        about: dict[str, Any] = {"indices": _INDICES, "values": _VALUES, "columns": X.shape[1]}
+        about: dict[str, Any] = {"indices": INDICES, "values": VALUES, "columns": X.shape[1]}
         if self._names is not None:
             about["names"] = self._feature_names(X.shape[1])
         return pa.table(columns).replace_schema_metadata({SPARSE_KEY: json.dumps(about).encode()})

@@ -32,7 +32,10 @@ PARSED_AT_ONCE = 1 << 22
 # What is wrong and what to do about it, in the order of the compiled enumeration.
 PROBLEMS = (
     ("", ""),
-    ("the label is not a number", "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`"),
+    (
+        "the label is not a number",
+        "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`; a table has a name that ends in .csv or the like",
+    ),
     ("the label is missing", "drop rows without a label, or give them one"),
     ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),
     ("this row has no query id, but earlier rows have", "write `qid:` after every label, or after none"),
@@ -114,6 +117,8 @@ class TextReader:
         self.base = 0 if zero_based is True else 1
         self.base_is_sure = zero_based != "auto"
         self.n_bytes = 0
+        self.looks_for_comments = False
+        self.has_comments = False  # as far as was looked
 
     def parse(self) -> Iterator[None]:
         """Parse block after block; between them, rows may be taken."""
@@ -141,6 +146,10 @@ class TextReader:
 
     def _append(self, buffer: bytearray, size: int, source: Source, lines_before: int) -> None:
         self.n_bytes += size
+        if self.looks_for_comments and not self.has_comments:
+            self.has_comments = (
+                buffer.find(b"#", 0, size) >= 0
+            )  # the sign begins a comment wherever it stands
         lines = self.rows.lines - lines_before
         last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
         error = self.rows.append(

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, TypeVar, cast
 from rankwise import _core
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 
-__all__ = ["Source", "list_sources", "open_source", "read_ahead", "whole_lines"]
+__all__ = ["Source", "list_sources", "open_source", "read_ahead", "reading", "whole_lines"]
 
 T = TypeVar("T")
 
@@ -100,7 +100,7 @@ class _Raw(io.RawIOBase):
 
 
 def _decompressed(stream: io.BufferedReader, name: str) -> BinaryIO:
-    with _reading(name):
+    with reading(name):
         magic = stream.peek(6)[:6]
     if magic.startswith(b"\x1f\x8b"):
         return cast("BinaryIO", gzip.GzipFile(fileobj=stream))
@@ -126,7 +126,8 @@ def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
 
 
 @contextmanager
-def _reading(name: str) -> Iterator[None]:
+def reading(name: str) -> Iterator[None]:
+    """Say that a file is damaged where its decompression fails."""
     try:
         yield
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
@@ -177,7 +178,7 @@ def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple
 
 
 def _fill(stream: BinaryIO, name: str, buffer: bytearray, start: int, stop: int) -> tuple[int, bool]:
-    with _reading(name), memoryview(buffer) as view:
+    with reading(name), memoryview(buffer) as view:
         while start < stop:
             n_read = stream.readinto(view[start:stop])  # type: ignore[attr-defined]
             if not n_read:

@@ -149,7 +149,9 @@ def check_qid(qid: Any, n_rows: int, *, name: str = "qid", what: str = "query", 
         ) from error
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64] | None:
+def check_weights(
+    sample_weight: Any, n_rows: int, *, may_all_be_zero: bool = False
+) -> npt.NDArray[np.float64] | None:
     """Return weights of rows as float64, or None where every row weighs 1."""
     if sample_weight is None:
         return None
@@ -174,7 +176,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> npt.NDArray[np.float64] | 
         raise InvalidInputError(
             "sample_weight contains negative values.", "weights are counts: use 0 to leave a row out."
         )
-    if not (weights > 0).any():
+    if not may_all_be_zero and not (weights > 0).any():
         raise InvalidInputError(
             "sample_weight is zero everywhere.", "give at least two rows a positive weight."
         )

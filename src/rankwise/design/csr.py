@@ -145,12 +145,17 @@ class CsrDesign:
         """Return the design of a subset of rows; of a matrix on disk, many rows stay there. A slice copies nothing."""
         if isinstance(index, slice) and index.step in {None, 1}:
             first, last, _ = index.indices(self.shape[0])
-            return CsrDesign(self._run(first, max(first, last)), self.n_threads)
+            run = CsrDesign(self._run(first, max(first, last)), self.n_threads)
+            run.window = self.window
+            return run
         if not self.window:
             return CsrDesign(self.matrix()[index], self.n_threads)
         rows = np.arange(self.shape[0])[index]
         if int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
             return OperatorDesign(self._selection(rows), self.n_threads)
+        return self.gathered(rows)
+
+    def gathered(self, rows: npt.NDArray[np.int64]) -> CsrDesign:
         return CsrDesign(self._take(rows), self.n_threads)
 
     def matrix(self) -> Any:

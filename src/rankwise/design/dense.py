@@ -89,6 +89,9 @@ class DenseDesign:
             out += squares.sum(axis=0) if weights is None else weights[rows] @ squares
         return out
 
+    def gathered(self, rows: npt.NDArray[np.int64]) -> DenseDesign:
+        return self.rows(rows)
+
     def rows(self, index: RowIndex) -> DenseDesign:
         """Return the design of a subset of rows."""
         return DenseDesign(self.X[index], self.n_threads)

@@ -71,6 +71,9 @@ class OperatorDesign:
         """Return None: they would take a product for each column."""
         return None
 
+    def gathered(self, rows: npt.NDArray[np.int64]) -> OperatorDesign:
+        return self.rows(rows)
+
     def rows(self, index: RowIndex) -> OperatorDesign:
         """Return the design of a subset of rows."""
         whole = self.operator

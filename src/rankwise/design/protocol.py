@@ -76,7 +76,10 @@ class Design(Protocol):
         """Return the weighted sum of the squared rows; None where the storage cannot give it."""
 
     def rows(self, index: RowIndex) -> Design:
-        """Return the design of a subset of rows."""
+        """Return the design of a subset of rows; of a matrix on disk, many rows stay there."""
+
+    def gathered(self, rows: npt.NDArray[np.int64]) -> Design:
+        """Return the design of so few rows that they fit in memory, where that can be."""
 
 
 def accepted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -89,7 +89,9 @@ class SurfaceDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, *, levels: int = 6, **kwargs: Any) -> SurfaceDisplay:
+    def plot(
+        self, ax: Any = None, *, levels: int = 6, title: str | None = None, **kwargs: Any
+    ) -> SurfaceDisplay:
         """Draw.
 
         Parameters
@@ -98,16 +100,20 @@ class SurfaceDisplay:
             A new figure by default.
         levels : int, default=6
             How many contour lines to draw at most; 0 for none.
+        title : str, optional
+            What stands above the legend; by default what is drawn.
         **kwargs
             Passed to `matplotlib.axes.Axes.pcolormesh`, for example ``cmap``.
         """
         pyplot = import_pyplot()
-        self.ax_ = pyplot.subplots(figsize=(7.5, 5.0), layout="constrained")[1] if ax is None else ax
+        self.ax_ = pyplot.subplots(figsize=(7.5, 5.6), layout="constrained")[1] if ax is None else ax
         self.figure_ = self.ax_.figure
         self._draw_mesh(kwargs)
         self._draw_contours(levels)
         self._draw_choices()
-        self._label()
+        self._label(f"Validation {self.metric} of RankRLS" if title is None else title)
+        if ax is None:
+            self._make_room_above()
         return self
 
     @property
@@ -171,6 +177,7 @@ class SurfaceDisplay:
 
     def _draw_choices(self) -> None:
         heights = dict(zip(self.alphas.tolist(), self._heights.tolist(), strict=True))
+        names = dict(zip(self.alphas.tolist(), write_alphas(self.alphas), strict=True))
         for method, (alpha, iteration, value) in self.choices.items():
             doubt = " (not converged)" if method == "tikhonov" and not self.converged else ""
             self.ax_.plot(
@@ -182,12 +189,12 @@ class SurfaceDisplay:
                 markeredgecolor="white" if method == "hybrid" else "crimson",
                 markeredgewidth=1.0 if method == "hybrid" else 2.0,
                 linestyle="none",
-                label=f"{method}{doubt}: {value:.4g}",
+                label=f"{method}{doubt}: {value:.4g} at alpha {names[alpha]}, iteration {iteration}",
                 clip_on=False,
                 zorder=5,
             )
 
-    def _label(self) -> None:
+    def _label(self, title: str) -> None:
         heights = self._heights
         names = write_alphas(self.alphas)
         stride = max(1, -(-(heights.size - 1) // 11))
@@ -195,4 +202,25 @@ class SurfaceDisplay:
         self.ax_.set_yticks([heights[0], *(heights[i] for i in shown)], ["0", *(names[i] for i in shown)])
         self.ax_.set(xlabel="iteration", ylabel="alpha")
         self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        self.ax_.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, frameon=False)
+        # One line a method: side by side they are wider than the axes. The title belongs to the legend, because that of
+        # the axes stands where the legend does.
+        self.ax_.legend(
+            loc="lower left",
+            bbox_to_anchor=(0.0, 1.0),
+            borderaxespad=0.3,
+            borderpad=0.0,
+            frameon=False,
+            alignment="left",
+            title=title,
+            title_fontproperties={"weight": "bold"},
+        )
+
+    def _make_room_above(self) -> None:
+        """Keep the top of a figure of our own for the legend.
+
+        Constrained layout would also make room for its width, and shrink the surface where a title is long.
+        """
+        legend = self.ax_.get_legend()
+        legend.set_in_layout(False)
+        share = legend.get_window_extent().height / self.figure_.bbox.height
+        self.figure_.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1.0 - share - 0.02))

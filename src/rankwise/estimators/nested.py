@@ -10,10 +10,11 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from rankwise.data.validation import check_count
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import CsrDesign, Design, OperatorDesign
 from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import matrix_rows
+from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
 from rankwise.resampling import deal_folds
 
@@ -39,10 +40,17 @@ def check_can_nest(nested: Any, design: Design, eval_set: Any) -> None:
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
             "use nested=False and score the model on rows of its own.",
         )
+    if nested and isinstance(design, CsrDesign) and design.window:
+        needed = sum(array.nbytes for array in design.arrays)
+        if not MemoryBudget().allows(needed):
+            raise MemoryLimitError(
+                f"nested trains on copies of most of X, which take up to {needed / 2**30:.1f} GiB of memory.",
+                "use nested=False, and score the model on rows of its own.",
+            )
 
 
 def row_taker(design: Design) -> Callable[[Rows, Rows], Any]:
-    """Return what gives rows of X to a model, whichever rows that is fitted on."""
+    """Return what gives rows of X to a model, whichever rows that is fitted on; they are copied into memory."""
     X = matrix_rows(design)
     return lambda rows, _: X[rows]
 

@@ -2,45 +2,28 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
-from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number
 from rankwise.design import Design
-from rankwise.estimators.folds import held_out_pairs
-from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
+from rankwise.estimators.early_stopping import Panel, stop_early
 from rankwise.estimators.pairwise import PairwiseRanker
-from rankwise.estimators.reading import stop_reading
+from rankwise.estimators.solving import resolve_solver, solve
 from rankwise.estimators.streaming import StreamingRanker
-from rankwise.estimators.surface_search import EXACT, SurfaceSearch
-from rankwise.estimators.training import TrainingProblem
-from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.estimators.training import PairData, TrainingData
+from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
+from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.graph import Floats, PairGraph
-from rankwise.resampling import hold_out
-from rankwise.solvers.choose import (
-    SOLVERS,
-    SolverOptions,
-    choose_solver,
-    fits_direct,
-    matrix_bytes,
-    require_diagonal,
-)
+from rankwise.solvers.choose import ITERATIVE, SOLVERS
 from rankwise.solvers.momentum import MOMENTUM
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Solution
 
 __all__ = ["RankRLS"]
-
-_EARLY_STOPPED = 1000  # iterations; early stopping usually ends after some tens
 
 
 class RankRLS(StreamingRanker, PairwiseRanker):
@@ -81,10 +64,11 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         Penalise ``w'D^(2 scaling)w``, ``D = diag(X'LX)``, instead of ``w'w``: a prior that expects smaller
         coefficients of columns that vary much. 0 is off, 0.25 often helps on text.
     early_stopping : bool, default=False
-        Stop conjugate gradients (or the reads of "stochastic") when held-out rows are no longer ranked better, and
-        keep the best iterate.
+        Stop the solver when held-out rows are no longer ranked better, and keep its best iterate: of conjugate
+        gradients with "auto", otherwise of the solver that is named. "direct" and "eigen" have no iterates, and are
+        refused.
     patience : int, default=10
-        How many iterations without improvement early stopping waits for.
+        How many iterations (reads, of "stochastic") without improvement early stopping waits for.
     scoring : str or Metric, default="pairwise_error"
         What early stopping watches: a name of `rankwise.metrics.METRICS`. Pairs are judged by "pairwise_error" or
         "concordance" only.
@@ -208,18 +192,9 @@ class RankRLS(StreamingRanker, PairwiseRanker):
                 self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
             return self
         metric = get_metric(self.scoring)
-        if self.solver == "stochastic":
-            watching = None if eval_set is None else self._eval_set(data, eval_set, metric)
-            self._set(stop_reading(self, data, metric, watching))
-            return self
-        if eval_set is not None:
-            return self._stop_early(data, EvaluationJury(data, *self._eval_set(data, eval_set, metric)))
-        share, seed = self.validation_fraction, self.random_state
-        held = hold_out(data.design, data.columns[0], data.queries, share, seed)
-        fold = np.where(held, 0, -1).astype(np.int32)
-        return self._stop_early(
-            data, RowFoldJury(data, fold, metric, "folds", sys.maxsize, seed, self.n_threads)
-        )
+        panel = None if eval_set is None else self._eval_set(data, eval_set, metric)
+        self._set(self._stopped_early(data, metric, panel))
+        return self
 
     def fit_pairs(
         self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None, eval_set: Any = None
@@ -269,93 +244,30 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         self._check_parameters()
         data = self._pair_data(X, pairs, magnitude, weight)
         metric = get_metric(self.scoring)
-        if eval_set is not None:
-            return self._stop_early(data, EvaluationJury(data, *self._pair_eval_set(eval_set, metric)))
-        held = held_out_pairs(data, self.validation_fraction, self.random_state)
-        return self._stop_early(data, PairFoldJury(data, held, metric, "folds"))
+        panel = None if eval_set is None else self._pair_eval_set(eval_set, metric)
+        self._set(self._stopped_early(data, metric, panel))
+        return self
 
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         self.solver_ = self._resolve_solver(design, forms_matrix=graphs[0].blocks is not None)
-        solutions = [self._solve(SquaredObjective(design, graph)) for graph in graphs]
+        solutions = [self._solve(SquaredObjective(design, graph), self.solver_) for graph in graphs]
         coef = np.column_stack([s.coef for s in solutions]) if len(solutions) > 1 else solutions[0].coef
         self.coef_ = np.ascontiguousarray(coef.T)
         self.n_iter_ = max(s.n_iter for s in solutions)
         self._forget("best_iteration_", "history_")
 
-    def _stop_early(self, data: TrainingProblem, jury: Jury) -> RankRLS:
-        """Read one column of the regularisation surface, and keep its best iterate."""
-        search = SurfaceSearch(
-            data,
-            method="hybrid",
-            alphas=np.array([float(self.alpha)]),
-            candidates=[0],
-            patience=self.patience,
-            tol=min(float(self.tol), EXACT),
-            max_iter=_EARLY_STOPPED if self.max_iter is None else self.max_iter,
-            metric=get_metric(self.scoring),
-        )
-        trial = search.run(self.scaling, jury)
-        coef = trial.coefficients(search.alphas)
-        sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
-        history = [(sign * surface.table[0]).tolist() for surface in trial.surfaces]
-        steps = np.array([cell.step for cell in trial.cells])
-        self.solver_ = "cg"
-        self.coef_ = np.array(coef) if data.several_outputs else coef[0]
-        self.n_iter_ = max(len(values) for values in history)
-        self.history_ = history if data.several_outputs else history[0]
-        self.best_iteration_ = steps if data.several_outputs else int(steps[0])
-        return self
+    def _stopped_early(
+        self, data: TrainingData | PairData, metric: Metric, panel: Panel | None
+    ) -> dict[str, Any]:
+        self._resolve_solver(data.design, forms_matrix=False)  # says what is missing
+        return stop_early(self, data, metric, panel)
 
-    def _solve(self, objective: QuadraticObjective) -> Solution:
-        options = SolverOptions(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            precondition=self.precondition,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-        )
-        scaled: QuadraticObjective = objective
-        if self.scaling != 0:
-            scaled = ScaledObjective(objective, prior_scale(objective, self.scaling))
-        solution = SOLVERS[self.solver_](scaled, float(self.alpha), options)
-        if isinstance(scaled, ScaledObjective):
-            solution = replace(solution, coef=scaled.to_coef(solution.coef))
-        if solution.status is Status.SINGULAR:
-            remedy = "alpha > 0" if self.alpha == 0 else "a larger alpha, or bring the columns to like scales"
-            warnings.warn(
-                f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
-                f"{objective.n_features} columns, and alpha={self.alpha} does not choose between the "
-                f"solutions: the one of least norm was taken. Hint: use {remedy}.",
-                scipy.linalg.LinAlgWarning,
-                stacklevel=4,
-            )
-        elif not solution.status.is_good:
-            warnings.warn(
-                f"solver={self.solver_!r} stopped after {solution.n_iter} iterations at a relative residual of "
-                f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter "
-                "or tol, use a larger alpha, or scale the columns.",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        return solution
+    def _solve(self, objective: QuadraticObjective, solver: str) -> Solution:
+        return solve(self, solver, objective)
 
     def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
-        n_features = design.shape[1]
-        needs_diagonal = (
-            self.precondition is not None or self.scaling != 0 or self.solver in {"gdm", "stochastic"}
-        )
-        if needs_diagonal:
-            require_diagonal(design)
-        if self.solver == "auto":
-            return choose_solver(design, forms_matrix=forms_matrix)
-        if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
-            raise UnsuitableSolverError(
-                f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "
-                f"{matrix_bytes(n_features) / 2**30:.1f} GiB, more than is free.",
-                "use solver='cg', which needs only a few vectors of that length.",
-            )
-        return self.solver
+        return resolve_solver(self, design, forms_matrix=forms_matrix)
 
     def _check_watched(self, eval_set: Any) -> None:
         if eval_set is not None and not self.early_stopping:
@@ -380,12 +292,10 @@ class RankRLS(StreamingRanker, PairwiseRanker):
             )
         if not isinstance(self.momentum, Real) or not 0 <= float(self.momentum) < 1:
             raise InvalidInputError(f"momentum={self.momentum!r} is not at least 0 and below 1.", "use 0.9.")
-        watched = {"auto", "cg", "stochastic"}
-        if self.early_stopping and (self.precondition is not None or self.solver not in watched):
+        if self.early_stopping and self.solver not in {"auto", *ITERATIVE}:
             raise InvalidInputError(
-                "early_stopping reads the iterates of plain conjugate gradients, but "
-                f"solver={self.solver!r} and precondition={self.precondition!r} ask for something else.",
-                "use solver='auto' and precondition=None, or early_stopping=False.",
+                f"early_stopping chooses among iterates, and solver={self.solver!r} has none.",
+                "use solver='auto' or another that iterates, or early_stopping=False.",
             )
         check_flag("early_stopping", self.early_stopping)
         get_metric(self.scoring)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid, check_weights
@@ -18,12 +20,15 @@ from rankwise.estimators.lanes import (
     StreamedRanking,
 )
 from rankwise.estimators.linear_rls import LinearRankRLS
+from rankwise.estimators.pending import Batch, Lanes, SeenQueries, SettlingLanes
+from rankwise.estimators.solving import out_of_range
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.objectives import QuadraticObjective
 from rankwise.objectives.accumulated import needs_levels
 from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
 from rankwise.solvers.choose import fits_direct
+from rankwise.solvers.solution import Solution
 
 __all__ = ["FEW_COLUMNS", "Stream", "StreamingRanker"]
 
@@ -31,46 +36,58 @@ __all__ = ["FEW_COLUMNS", "Stream", "StreamingRanker"]
 FEW_COLUMNS = 2048
 
 
+@dataclass(frozen=True)
 class Stream:
-    """Everything so far.
+    """Everything so far. It never changes: a call makes another one, so that copies of a model go their own ways.
 
-    Parameters
+    Attributes
     ----------
     options : PairOptions
     exact : bool
-        Whether to keep exact statistics, or to learn as the rows come.
+        Whether exact statistics are kept, or the model learns as the rows come.
     with_qid : bool
         Whether rows come in queries, or are all of one ranking.
-    n_features : int
     label_shape : tuple of int
         Empty for one output.
+    splits : bool
+        Whether every output has a memory of its own.
     """
 
-    def __init__(
-        self,
+    options: PairOptions
+    exact: bool
+    with_qid: bool
+    label_shape: tuple[int, ...]
+    splits: bool
+    memory: Lanes | SettlingLanes
+    n_pairs: npt.NDArray[np.int64]
+    n_ignored: npt.NDArray[np.int64]
+    n_rows: int = 0
+    seen: SeenQueries = field(default_factory=SeenQueries)
+
+    @classmethod
+    def opened(
+        cls,
         options: PairOptions,
         *,
         exact: bool,
         with_qid: bool,
         n_features: int,
         label_shape: tuple[int, ...],
-    ) -> None:
-        self.options, self.exact, self.with_qid, self.label_shape = options, exact, with_qid, label_shape
+    ) -> Stream:
+        """Return the stream before its first row."""
         own_graphs = laplacian_depends_on_labels(options.ties, options.cost, options.query_weight)
         by_level = not with_qid and needs_levels(options.ties, options.cost, options.query_weight)
-        self._splits = bool(label_shape) and (own_graphs or by_level)
-        shapes: list[tuple[int, ...]] = [()] * label_shape[0] if self._splits else [label_shape]
-        self._lanes: list[Lane] = [self._lane(n_features, shape) for shape in shapes]
-        self._seen: set[Any] = set()
-        self.n_rows = 0
-        n_outputs = label_shape[0] if label_shape else 1
-        self.n_pairs = np.zeros(n_outputs, dtype=np.int64)
-        self.n_ignored = np.zeros(n_outputs, dtype=np.int64)
+        splits = bool(label_shape) and (own_graphs or by_level)
+        shapes: list[tuple[int, ...]] = [()] * label_shape[0] if splits else [label_shape]
+        lanes = tuple(_lane(options, n_features, shape, exact=exact, with_qid=with_qid) for shape in shapes)
+        nothing = np.zeros(label_shape[0] if label_shape else 1, dtype=np.int64)
+        memory = Lanes(lanes) if exact else SettlingLanes(lanes, lanes)
+        return cls(options, exact, with_qid, label_shape, splits, memory, nothing, nothing)
 
     @property
     def n_queries(self) -> int:
         """How many queries came so far."""
-        return len(self._seen) if self.with_qid else 1
+        return len(self.seen) if self.with_qid else 1
 
     def check(
         self, options: PairOptions, label_shape: tuple[int, ...], queries: Queries, *, with_qid: bool
@@ -93,49 +110,55 @@ class Stream:
                 "pass the same outputs in every call.",
             )
         if with_qid:
-            again = self._seen.intersection(queries.ids.tolist())
+            again = [query for query in queries.ids.tolist() if query in self.seen]
             if again:
                 raise InvalidInputError(
                     f"{len(again)} of the {len(queries)} queries came in an earlier call already, for example "
-                    f"{next(iter(again))!r}; pairs between the two calls would be missing.",
+                    f"{again[0]!r}; pairs between the two calls would be missing.",
                     "pass all rows of a query in one call: sort the stream by qid, and cut it between queries.",
                 )
 
-    def add(
+    def after(
         self, design: Design, y: Floats, queries: Queries, row_weight: Floats | None, alpha: float
-    ) -> None:
-        """Take in the rows of a call."""
+    ) -> Stream:
+        """Return the stream after the rows of a call."""
         columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
-        # Nothing is kept before everything is done, so that a failure leaves the stream as it was.
-        fed = zip(self._lanes, columns if self._splits else [y], strict=True)
-        lanes = [lane.after(design, labels, queries, row_weight, alpha) for lane, labels in fed]
-        if self.with_qid:
-            levels = [find_levels(column, queries, row_weight) for column in columns]
-            self.n_pairs = self.n_pairs + np.array([level.n_pairs for level in levels])
-            self.n_ignored = self.n_ignored + np.array([int((~level.ordered).sum()) for level in levels])
-            self._seen.update(queries.ids.tolist())
-        self._lanes = lanes
-        self.n_rows += design.shape[0]
+        batch = Batch(design, tuple(columns) if self.splits else (y,), queries, row_weight)
+        memory = self.memory.after(batch, alpha, with_qid=self.with_qid)
+        longer = replace(self, memory=memory, n_rows=self.n_rows + design.shape[0])
+        if not self.with_qid:
+            return longer
+        levels = [find_levels(column, queries, row_weight) for column in columns]
+        return replace(
+            longer,
+            n_pairs=self.n_pairs + np.array([level.n_pairs for level in levels]),
+            n_ignored=self.n_ignored + np.array([int((~level.ordered).sum()) for level in levels]),
+            seen=self.seen.plus(queries.ids.tolist()),
+        )
 
     def coef(self, solve: Any) -> Floats:
         """Return the coefficients, (outputs, features) where there are several outputs."""
-        coefs = [lane.coef(solve) for lane in self._lanes]
-        return np.array(coefs) if self._splits else np.ascontiguousarray(coefs[0].T)
+        coefs = [lane.coef(solve) for lane in self.memory.current]
+        # A copy: whoever changes the coefficients of a model must not change what the stream remembers.
+        return np.array(coefs) if self.splits else np.array(coefs[0].T, order="C")
 
-    def _lane(self, n_features: int, shape: tuple[int, ...]) -> Lane:
-        if self.with_qid:
-            queries: type[ExactQueries | StreamedQueries] = ExactQueries if self.exact else StreamedQueries
-            return queries.nothing(self.options, n_features, shape)
-        if self.exact:
-            return ExactRanking.nothing(self.options)
-        if needs_levels(self.options.ties, self.options.cost, self.options.query_weight):
-            raise UnsuitableSolverError(
-                "One ranking over all calls, with many columns, can be learned from a stream only where tied rows are "
-                "compared by the difference of their labels.",
-                "use ties='include', cost='magnitude' and query_weight='size' or 'pairs'; or pass qid; or use "
-                "solver='direct', where a matrix of columns × columns fits.",
-            )
-        return StreamedRanking.nothing(self.options, n_features, shape)
+
+def _lane(
+    options: PairOptions, n_features: int, shape: tuple[int, ...], *, exact: bool, with_qid: bool
+) -> Lane:
+    if with_qid:
+        queries: type[ExactQueries | StreamedQueries] = ExactQueries if exact else StreamedQueries
+        return queries.nothing(options, n_features, shape)
+    if exact:
+        return ExactRanking.nothing(options)
+    if needs_levels(options.ties, options.cost, options.query_weight):
+        raise UnsuitableSolverError(
+            "One ranking over all calls, with many columns, can be learned from a stream only where tied rows are "
+            "compared by the difference of their labels.",
+            "use ties='include', cost='magnitude' and query_weight='size' or 'pairs'; or pass qid; or use "
+            "solver='direct', where a matrix of columns × columns fits.",
+        )
+    return StreamedRanking.nothing(options, n_features, shape)
 
 
 def _columns(label_shape: tuple[int, ...]) -> str:
@@ -152,8 +175,13 @@ class StreamingRanker(LinearRankRLS):
 
         With up to 2,048 columns the model is exactly that of `fit` on all rows together, from statistics that take
         a matrix of columns × columns; with more, or with ``solver="stochastic"``, it is learned from one read of each
-        row, in blocks (`rankwise.solvers.stochastic`). A call of some thousand rows is then used best, and rows should
-        come in random order. `fit` starts anew, and so does the first call after it.
+        row, in blocks of about 10,000 rows (`rankwise.solvers.stochastic`). Rows of smaller calls are copied and kept
+        until they make a block, up to some 128 MiB, and learned from for the time being. Rows should come in random
+        order. `fit` starts anew, and so does the first call after it.
+
+        What a stream remembers is part of a copy or a pickle of the model, which then goes its own way. It is neither
+        part of `clone` nor of a file written by `save`, which holds the model alone: after `rankwise.load`, the first
+        call starts anew.
 
         Parameters
         ----------
@@ -193,15 +221,18 @@ class StreamingRanker(LinearRankRLS):
             )
         stream: Stream | None = self.__dict__.get("_stream")
         X, y = self._check_matrix(X, y, reset=stream is None, min_rows=1)
-        queries, row_weight = check_qid(qid, X.shape[0]), check_weights(sample_weight, X.shape[0])
+        queries = check_qid(qid, X.shape[0])
+        row_weight = check_weights(sample_weight, X.shape[0], may_all_be_zero=True)  # others may come
         design = as_design(X, self.n_threads)
         options = PairOptions(self.ties, self.cost, self.query_weight)
         if stream is None:
             stream = self._open_stream(design, y.shape[1:], options, with_qid=qid is not None)
         stream.check(options, y.shape[1:], queries, with_qid=qid is not None)
-        stream.add(design, y, queries, row_weight, float(self.alpha))
-        self._stream = stream
+        # Nothing is kept before everything is done, so that a failure leaves the model and its stream as they were.
+        with np.errstate(over="ignore", invalid="ignore"):
+            stream = stream.after(design, y, queries, row_weight, float(self.alpha))
         self._describe(stream)
+        self._stream = stream
         return self
 
     def _open_stream(
@@ -222,30 +253,37 @@ class StreamingRanker(LinearRankRLS):
                 "A LinearOperator gives no diagonal, which learning from a stream of many columns remembers.",
                 "pass a dense or sparse X.",
             )
-        return Stream(options, exact=exact, with_qid=with_qid, n_features=n_features, label_shape=label_shape)
+        return Stream.opened(
+            options, exact=exact, with_qid=with_qid, n_features=n_features, label_shape=label_shape
+        )
 
     def _describe(self, stream: Stream) -> None:
+        attributes: dict[str, Any] = {"solver_": "stochastic", "n_iter_": 1}
+        if stream.exact:
+            solver = "direct" if self.solver == "auto" else self.solver
+            solutions: list[Solution] = []
+
+            def solve(objective: QuadraticObjective) -> Floats:
+                solutions.append(self._solve(objective, solver))
+                return solutions[-1].coef
+
+            coef = stream.coef(solve)
+            attributes = {"solver_": solver, "n_iter_": max(solution.n_iter for solution in solutions)}
+        else:
+            coef = stream.coef(None)
+            if not np.isfinite(coef).all():
+                raise out_of_range()
+        if stream.with_qid:
+            several = bool(stream.label_shape)
+            attributes["n_pairs_"] = stream.n_pairs if several else int(stream.n_pairs[0])
+            attributes["n_ignored_queries_"] = stream.n_ignored if several else int(stream.n_ignored[0])
         self._forget("best_iteration_", "history_", "n_components_", "n_unpaired_rows_", "n_pairs_")
         self._forget("n_ignored_queries_")
-        self.solver_ = "stochastic"
-        self.n_iter_ = 1
-        if stream.exact:
-            self.solver_ = "direct" if self.solver == "auto" else self.solver
-            self.n_iter_ = 0
-        self.coef_ = stream.coef(self._solve_statistics)
+        self._set(attributes)
+        self.coef_ = coef
         self.fitted_with_qid_ = stream.with_qid
         self.n_queries_ = stream.n_queries
         self.n_samples_seen_ = stream.n_rows
-        if stream.with_qid:
-            several = bool(stream.label_shape)
-            self.n_pairs_ = stream.n_pairs if several else int(stream.n_pairs[0])
-            self.n_ignored_queries_ = stream.n_ignored if several else int(stream.n_ignored[0])
-
-    def _solve_statistics(self, objective: QuadraticObjective) -> Floats:
-        solution = self._solve(objective)
-        self.n_iter_ = max(self.n_iter_, solution.n_iter)
-        coef: Floats = solution.coef
-        return coef
 
     def _check_parameters(self) -> None:
         """Raise unless the parameters make sense."""
@@ -255,6 +293,6 @@ class StreamingRanker(LinearRankRLS):
         """Return the solver's name; raise where it cannot be used."""
         raise NotImplementedError
 
-    def _solve(self, objective: QuadraticObjective) -> Any:
+    def _solve(self, objective: QuadraticObjective, solver: str) -> Solution:
         """Find the minimum of an objective plus the penalty."""
         raise NotImplementedError

@@ -12,16 +12,16 @@ one pair between two means, and the parts add up to the whole exactly, in any or
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise.blocks import QueryBlocks, laplacian
 from rankwise.design import Design
+from rankwise.design.row_order import in_row_order
 from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, SumOfQuadratics
 from rankwise.pairs.graph import Floats
@@ -160,13 +160,20 @@ def part_rows(design: Design) -> int:
 
 
 def query_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
-    """Cut between queries; a query is never cut, however large."""
+    """Cut between queries, in the order of their rows; a query is never cut, however large."""
+    blocks, _ = in_row_order(blocks)
     start, first, n_queries = blocks.query_start, 0, blocks.scale.size
     while first < n_queries:
         last = int(np.searchsorted(start, start[first] + n_rows, side="right")) - 1
         last = max(last, first + 1)
-        rows = _rows(blocks.order, int(start[first]), int(start[last]))
-        yield BlockPart(design.rows(rows), blocks.part(first, last), pull[rows])
+        order, part = blocks.order[start[first] : start[last]], blocks.part(first, last)
+        lowest = int(order.min(initial=design.shape[0]))
+        if order.size and int(order.max()) - lowest == order.size - 1:
+            # Rows that stand together, though levels may mix them: a store reads them in one go.
+            rows = slice(lowest, lowest + order.size)
+            yield BlockPart(design.rows(rows), replace(part, order=order - lowest), pull[rows])
+        else:
+            yield BlockPart(design.gathered(order), part, pull[order])
         first = last
 
 
@@ -225,14 +232,6 @@ def _cut(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iter
     row_weight = None if blocks.row_weight is None else weight
     for part, _ in row_parts(design, labels, row_weight, n_rows, nothing, factor=factor):
         yield part
-
-
-def _rows(order: npt.NDArray[np.int64], first: int, last: int) -> slice | npt.NDArray[np.int64]:
-    """Return grouped rows [first, last) as a slice where they stand together, so that a store reads them in one go."""
-    run = order[first:last]
-    if run.size and run[-1] - run[0] == run.size - 1 and bool(np.all(np.diff(run) == 1)):
-        return slice(int(run[0]), int(run[-1]) + 1)
-    return run
 
 
 def one_ranking(

@@ -6,7 +6,7 @@ phone and on paper.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rankwise.report.markup import number, text
 from rankwise.report.model_view import Doubles
 from rankwise.report.selection import AlphaCurve, SurfaceTable
 
-__all__ = ["PALETTE", "alpha_curve", "alpha_name", "curves", "heatmap", "histogram", "span"]
+__all__ = ["PALETTE", "alpha_curve", "alpha_name", "choice_words", "curves", "heatmap", "histogram", "span"]
 
 # From best to worst; distinct in lightness, so that it survives printing and colour blindness.
 _ANCHORS = (
@@ -31,7 +31,8 @@ _ANCHORS = (
 )
 _SHADES = 24
 _SIGNS = {"hybrid": "★", "tikhonov": "◆", "early-stopping": "●"}
-_LINES = 6
+_LINES = 5  # beside alpha = 0: as many as can be told apart by colour, by dashes and by their labels
+_LABEL = 7.5  # the height of a label, in percent of a chart's
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -69,9 +70,13 @@ def _ticks(low: float, high: float, count: int = 5) -> list[float]:
 
 def _axis(kind: str, marks: Iterable[tuple[float, str]]) -> str:
     side = "left" if kind == "x" else "top"
+    marks = list(marks)
+    # On a phone there is room for about four words below a chart: every second gives way.
+    may_go = kind == "x" and len(marks) > 4
     return "".join(
-        f'<span class="tick {kind}" style="{side}:{where:.2f}%">{text(label)}</span>'
-        for where, label in marks
+        f'<span class="tick {kind}{" between" if may_go and i % 2 else ""}" style="{side}:{where:.2f}%">'
+        f"{text(label)}</span>"
+        for i, (where, label) in enumerate(marks)
     )
 
 
@@ -127,12 +132,18 @@ def heatmap(table: SurfaceTable) -> str:
         f'<p class="scale"><span>{number(best)} <small>best</small></span>'
         f'<i style="background:linear-gradient(90deg,{",".join(PALETTE)})"></i>'
         f"<span>{number(worst)} <small>worst</small></span></p>"
-        f'<p class="legend">{_choice_words(table)} <small>{text(table.metric)}, {better} is better; shades are '
+        f'<p class="legend">{_legend_of_choices(table)} <small>{text(table.metric)}, {better} is better; shades are '
         "finest near the best value</small></p>"
     )
 
 
-def _choice_words(table: SurfaceTable) -> str:
+def choice_words(table: SurfaceTable) -> str:
+    """Say in a line where the choice stands."""
+    alpha, step, value = table.choices[table.chosen]
+    return f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {number(value)} (the choice)"
+
+
+def _legend_of_choices(table: SurfaceTable) -> str:
     words = []
     for method, (alpha, step, value) in table.choices.items():
         sign = _SIGNS.get(method, "★")
@@ -154,23 +165,65 @@ def curves(table: SurfaceTable) -> tuple[str, list[int]]:
     pad = (high - low) * 0.04 or 0.01
     low, high = low - pad, high + pad
     first, last = float(table.steps[0]), float(table.steps[-1])
-    drawn, legend = "", ""
-    for position, row in enumerate(rows):
+    drawn, legend, kinds = {}, "", {}
+    others = iter(("l1", "l2", "l3", "l4"))
+    for row in rows:
         points = " ".join(
             f"{span(first, last, step):.2f},{100 - span(low, high, value):.2f}"
             for step, value in zip(table.steps, table.values[row], strict=True)
             if np.isfinite(value)
         )
-        kind = "chosen" if row == chosen else f"l{position}"
-        drawn += f'<polyline class="line {kind}" points="{points}"/>'
+        kind = kinds[row] = "chosen" if row == chosen else "zero" if row == 0 else next(others)
+        drawn[kind] = f'<polyline class="line {kind}" points="{points}"/>'
         note = " (no penalty)" if row == 0 else ""
         note += " (chosen)" if row == chosen else ""
-        legend += f'<span><i class="key {kind}"></i>{text(alpha_name(table.alphas[row]) + note)}</span> '
+        legend += (
+            '<span><svg class="key" viewBox="0 0 34 6" aria-hidden="true">'
+            f'<path class="line {kind}" d="M0 3H34"/></svg>'
+            f"{text(alpha_name(table.alphas[row]) + note)}</span> "
+        )
+    leaders, labels = _labels_at_the_end(table, kinds, (low, high))
+    # The choice lies above the others; above it the dots of alpha = 0, along which small alphas run.
+    order = sorted(drawn, key=lambda kind: ({"chosen": 1, "zero": 2}.get(kind, 0), kind))
     return (
-        _line_plot(drawn, (low, high), (first, last), "iteration", f"held-out {table.metric}", "convergence")
+        _line_plot(
+            "".join(drawn[kind] for kind in order) + leaders,
+            (low, high),
+            (first, last),
+            "iteration",
+            f"held-out {table.metric}",
+            "convergence",
+            marks=labels,
+            shape="headed ended",
+        )
         + f'<p class="legend">alpha: {legend}</p>',
         rows,
     )
+
+
+def _labels_at_the_end(
+    table: SurfaceTable, kinds: Mapping[int, str], y_range: tuple[float, float]
+) -> tuple[str, str]:
+    """Write each line's alpha where it ends; labels that would meet are moved apart and led to their lines."""
+    ends = {}
+    for row in kinds:
+        finite = table.values[row][np.isfinite(table.values[row])]
+        if finite.size:
+            ends[row] = 100 - span(*y_range, float(finite[-1]))
+    order = sorted(ends, key=lambda row: (ends[row], -row))
+    places: list[float] = []
+    for row in order:
+        places.append(max(ends[row], places[-1] + _LABEL if places else 0.0))
+    limit = 100.0
+    for i in range(len(places) - 1, -1, -1):
+        places[i] = min(places[i], limit)
+        limit = places[i] - _LABEL
+    leaders, labels = "", '<span class="end head">alpha</span>'
+    for row, place in zip(order, places, strict=True):
+        leaders += f'<path class="leader {kinds[row]}" d="M100 {ends[row]:.2f}L102.2 {place:.2f}"/>'
+        called = text(alpha_name(table.alphas[row]))
+        labels += f'<span class="end {kinds[row]}" style="top:{place:.2f}%">{called}</span>'
+    return leaders, labels
 
 
 def alpha_curve(curve: AlphaCurve) -> str:
@@ -210,6 +263,7 @@ def _line_plot(
     *,
     marks: str = "",
     x_ticks: Sequence[tuple[float, str]] = (),
+    shape: str = "",
 ) -> str:
     levels = _ticks(*y_range, 4)
     rules = "".join(f'<path class="rule" d="M0 {100 - span(*y_range, level):.2f}H100"/>' for level in levels)
@@ -217,7 +271,7 @@ def _line_plot(
     if x_range is not None:
         x_ticks = [(span(*x_range, tick), number(tick)) for tick in _ticks(*x_range, 6) if tick == int(tick)]
     return (
-        f'<div class="plot"><div class="frame" id="{identity}"><svg viewBox="0 0 100 100" '
+        f'<div class="plot {shape}"><div class="frame" id="{identity}"><svg viewBox="0 0 100 100" '
         f'preserveAspectRatio="none" role="img" aria-label="{text(y_title)} against {text(x_title)}">'
         f'{rules}{drawn}</svg>{marks}<span class="guide" hidden></span>{y_axis}{_axis("x", x_ticks)}</div>'
         f'<span class="title y">{text(y_title)}</span><span class="title x">{text(x_title)}</span></div>'
@@ -245,9 +299,10 @@ def histogram(values: Doubles, mean: float, title: str, bins: int = 20) -> str:
     y_axis = _axis("y", ((100 - 100 * tick / tallest, number(tick)) for tick in levels))
     where = span(low, high, mean)
     side = " left" if where > 70 else ""
+    # The mean is written above the frame: a label between the bars would hide some of them.
     return (
-        f'<div class="plot"><div class="frame"><svg viewBox="0 0 {bins} 100" preserveAspectRatio="none" role="img" '
-        f'aria-label="Histogram of {text(title)} over queries">{bars}</svg>'
+        f'<div class="plot headed"><div class="frame"><svg viewBox="0 0 {bins} 100" preserveAspectRatio="none" '
+        f'role="img" aria-label="Histogram of {text(title)} over queries">{bars}</svg>'
         f'<span class="mean{side}" style="left:{where:.2f}%"><b>mean {number(mean)}</b></span>{y_axis}{x_axis}</div>'
         f'<span class="title y">queries</span><span class="title x">{text(title)}</span></div>'
     )

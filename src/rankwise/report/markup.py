@@ -8,17 +8,17 @@ import math
 import re
 from typing import Any
 
-__all__ = ["embed", "name", "number", "plain", "section", "signed", "text"]
+__all__ = ["counted", "embed", "lines", "name", "number", "plain", "section", "signed", "text"]
 
 _LONGEST = 80
 # Characters that a browser may not show, or that reorder what stands around them.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
 
-def plain(value: object) -> str:
+def plain(value: object, longest: int = _LONGEST) -> str:
     """Shorten a name from outside, and make what cannot be seen visible."""
     shown = _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", str(value))
-    return shown if len(shown) <= _LONGEST else shown[: _LONGEST - 1] + "…"
+    return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 def text(value: object) -> str:
@@ -26,18 +26,28 @@ def text(value: object) -> str:
     return html.escape(_UNSEEN.sub("\N{REPLACEMENT CHARACTER}", str(value)))
 
 
-def name(value: object) -> str:
+def lines(value: object) -> str:
+    """Escape text that is shown as it is, line by line."""
+    return "\n".join(text(line) for line in str(value).split("\n"))
+
+
+def name(value: object, longest: int = _LONGEST) -> str:
     """Show a name from outside, isolated from the direction of the text around it."""
-    return f"<bdi>{html.escape(plain(value))}</bdi>"
+    return f"<bdi>{html.escape(plain(value, longest))}</bdi>"
 
 
 def number(value: float | None, digits: int = 4) -> str:
     """Write a number with so many significant digits."""
     if value is None or not math.isfinite(value):
         return "–"
-    if value == int(value) and abs(value) < 1e6:
-        return f"{int(value):,}".replace(",", "\N{NARROW NO-BREAK SPACE}").replace("-", "−")
+    if value == int(value) and abs(value) < 1e15:
+        return f"{int(value):,}".replace("-", "−")  # separated as in the terminal
     return f"{value:.{digits}g}".replace("-", "−").replace("e+0", "e").replace("e−0", "e−")
+
+
+def counted(count: int, thing: str) -> str:
+    """Write how many there are of a thing."""
+    return f"{number(count)} {thing}{'' if count == 1 else 's'}"
 
 
 def signed(value: float) -> str:

@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.report.charts import alpha_curve, alpha_name, curves, heatmap
-from rankwise.report.markup import name, number, section, signed, text
+from rankwise.report.charts import alpha_curve, alpha_name, choice_words, curves, heatmap
+from rankwise.report.markup import counted, lines, name, number, plain, section, signed, text
 from rankwise.report.model_view import Doubles
-from rankwise.report.selection import AlphaCurve, SurfaceTable
+from rankwise.report.selection import AlphaCurve, SurfaceTable, Trial
 
 __all__ = ["choice_section", "data_section", "settings_section", "weights_section"]
 
 _WEIGHTS = 20
+_LONG = 1000  # characters of what a reader asked to see in full, such as the names of all files
 
 
 def weights_section(weights: Doubles | None, names: Sequence[str], *, is_scaled: bool) -> str:
@@ -23,7 +24,7 @@ def weights_section(weights: Doubles | None, names: Sequence[str], *, is_scaled:
         return section("weights", "Weights", "<p>This model has no weight for each column.</p>")
     order = np.argsort(-np.abs(weights), kind="stable")[:_WEIGHTS]
     largest = float(np.abs(weights).max()) or 1.0
-    lines = "".join(
+    rows = "".join(
         f'<tr><th scope="row">{name(names[column])}</th><td class="n">{signed(float(weights[column]))}</td>'
         f'<td class="w"><div class="pull"><i class="{"up" if weights[column] > 0 else "down"}" '
         f'style="width:{50 * abs(weights[column]) / largest:.1f}%"></i></div></td></tr>'
@@ -43,74 +44,125 @@ def weights_section(weights: Doubles | None, names: Sequence[str], *, is_scaled:
         "weights",
         "Largest weights",
         f'<p class="note">{note}</p><table class="weights"><thead><tr><th>Column</th><th class="n">weight</th>'
-        f"<th>lowers ← → raises the score</th></tr></thead><tbody>{lines}</tbody></table>",
+        f"<th>lowers ← → raises the score</th></tr></thead><tbody>{rows}</tbody></table>",
     )
 
 
-def choice_section(surface: SurfaceTable | None, curve: AlphaCurve | None, ranker: Any) -> str:
-    """Show how the regularisation was chosen, and the course of the iterations."""
+def choice_section(
+    surface: SurfaceTable | None, curve: AlphaCurve | None, ranker: Any, trial: Trial | None = None
+) -> str:
+    """Show what was tried, how the regularisation was chosen, and the course of the iterations."""
+    title, body = _regularisation(surface, curve, ranker)
+    if trial is not None:
+        return section("choice", "How the model was chosen", f"{_tried_table(trial)}<h3>{title}</h3>{body}")
+    return section("choice", title, body)
+
+
+def _tried_table(trial: Trial) -> str:
+    rows = "".join(
+        f'<tr{" class=chosen" if one.chosen else ""}><th scope="row">{name(one.description, 200)}'
+        f"{' <small>★ chosen</small>' if one.chosen else ''}</th>"
+        f'<td class="n" data-label="alpha">{_tried_alpha(one.alpha)}</td>'
+        f'<td class="n" data-label="iterations">{number(one.iterations)}</td>'
+        f'<td class="n" data-label="{text(plain(trial.metric))}">{number(one.value)}</td></tr>'
+        for one in trial.candidates
+    )
+    judge = f", judged on {name(trial.judged_by, _LONG)}" if trial.judged_by else ""
+    better = f" by {name(trial.metric)}, {trial.better} is better" if trial.better else ""
+    return (
+        f"<p>{counted(len(trial.candidates), 'candidate')} tried{judge}{better}.</p>"
+        '<div class="scroll" tabindex="0" role="group" aria-label="What was tried"><table class="tried"><thead><tr>'
+        '<th>What was tried</th><th class="n">alpha</th><th class="n">iterations</th>'
+        f'<th class="n">{name(trial.metric)}</th></tr></thead><tbody>{rows}</tbody></table></div>'
+    )
+
+
+def _tried_alpha(alpha: float | None) -> str:
+    return "–" if alpha is None else text(alpha_name(alpha))
+
+
+def _regularisation(surface: SurfaceTable | None, curve: AlphaCurve | None, ranker: Any) -> tuple[str, str]:
     if surface is not None:
         drawn, _ = curves(surface)
-        lines = "".join(
+        rows = "".join(
             f'<tr><td class="n">{text(alpha_name(alpha))}</td><td class="n">{surface.steps[surface.best_of(row)]}</td>'
             f'<td class="n">{number(surface.values[row, surface.best_of(row)])}</td></tr>'
             for row, alpha in enumerate(surface.alphas)
             if np.isfinite(surface.values[row]).any()
         )
-        return section(
-            "choice",
-            "How the regularisation was chosen",
+        body = (
             f"<p>Held-out {text(surface.metric)} of {number(surface.alphas.size)} alphas after each of "
-            f"{number(surface.n_iter)} iterations, judged by {text(surface.judged_by)}. "
-            "Hover, or use the arrow keys.</p>"
-            f'{heatmap(surface)}<p id="surface-says" class="says" aria-live="polite"></p>'
+            f"{counted(surface.n_iter, 'iteration')}, judged by {text(surface.judged_by)}. "
+            '<span class="noprint">Hover, or use the arrow keys.</span></p>'
+            f'{heatmap(surface)}<p id="surface-says" class="says" aria-live="polite">{text(choice_words(surface))}</p>'
             '<details><summary>As a table</summary><div class="scroll" tabindex="0" role="group" '
             'aria-label="Surface as a table">'
             f'<table><thead><tr><th class="n">alpha</th><th class="n">best iteration</th><th class="n">'
-            f"{text(surface.metric)}</th></tr></thead><tbody>{lines}</tbody></table></div></details>"
-            f"<h3>Convergence</h3>{drawn}",
+            f"{text(surface.metric)}</th></tr></thead><tbody>{rows}</tbody></table></div></details>"
+            f"<h3>Convergence</h3>{drawn}"
         )
+        return "How the regularisation was chosen", body
     convergence = _convergence_words(ranker)
     if curve is not None and (curve.alphas > 0).any():
-        lines = "".join(
+        rows = "".join(
             f'<tr><td class="n">{text(alpha_name(alpha))}{" (chosen)" if alpha == curve.chosen else ""}</td>'
             f'<td class="n">{number(value)}</td></tr>'
             for alpha, value in zip(curve.alphas, curve.values, strict=True)
         )
-        return section(
-            "choice",
-            "How the regularisation was chosen",
+        body = (
             f"<p>Held-out {text(curve.metric)} of {number(curve.alphas.size)} alphas, "
             f"judged by {text(curve.judged_by)}. Chosen: alpha {text(alpha_name(curve.chosen))}.</p>"
             f"{alpha_curve(curve)}"
             f"<details><summary>As a table</summary><div><table><thead><tr><th class='n'>alpha</th><th class='n'>"
-            f"{text(curve.metric)}</th></tr></thead><tbody>{lines}</tbody></table></div></details>{convergence}",
+            f"{text(curve.metric)}</th></tr></thead><tbody>{rows}</tbody></table></div></details>{convergence}"
         )
+        return "How the regularisation was chosen", body
     alpha = getattr(ranker, "alpha", None)
     given = "" if not isinstance(alpha, (int, float)) else f" alpha = {number(float(alpha))} was given."
-    return section(
-        "choice",
+    return (
         "Regularisation",
         f"<p>This model did not choose its regularisation.{given}</p>{convergence}",
     )
 
 
+# How each solver works, inside "Solved by ..."; those that do not iterate have nothing to converge.
+_EXACT = {"direct": "one Cholesky factorisation", "eigen": "one eigendecomposition"}
+_ITERATIVE = {
+    "cg": "conjugate gradients",
+    "gdm": "gradient descent with momentum",
+    "egdm": "gradient descent with momentum, at a pace estimated from the spectrum",
+    "egdm-power": "gradient descent with momentum, at a pace estimated by power iteration",
+    "egdm-blocks": "gradient descent with momentum, at a pace estimated from blocks of rows",
+    "stochastic": "one read in blocks, and conjugate gradients from there",
+    "smoothing": "a smoothed hinge and L-BFGS",
+    "bundle": "cutting planes",
+    "newton": "a truncated Newton method",
+}
+
+
 def _convergence_words(ranker: Any) -> str:
-    words = []
-    if getattr(ranker, "solver_", None):
-        words.append(f"solver {ranker.solver_}")
+    solver = str(getattr(ranker, "solver_", None) or "")
     n_iter = getattr(ranker, "n_iter_", None)
-    if n_iter is not None and np.ndim(n_iter) == 0 and n_iter > 0:
-        words.append(f"{int(n_iter)} iterations")
+    steps = int(n_iter) if n_iter is not None and np.ndim(n_iter) == 0 and n_iter > 0 else 0
+    said = ""
+    if solver in _EXACT:
+        said = f"Solved exactly, by {_EXACT[solver]}: there are no iterations. "
+    elif solver:
+        said = f"Solved by {_ITERATIVE.get(solver, solver)}"
+        said += f" in {counted(steps, 'iteration')}. " if steps else ". "
+    elif steps:
+        said = f"Solved in {counted(steps, 'iteration')}. "
     gap = getattr(ranker, "duality_gap_", None)
     if gap is not None and np.ndim(gap) == 0:
-        words.append(f"proved relative duality gap {float(gap):.2g}")
-    return f"<h3>Convergence</h3><p>{text(', '.join(words).capitalize())}.</p>" if words else ""
+        said += f"Proved relative duality gap: {number(float(gap), 2)}."
+    return f"<h3>Convergence</h3><p>{text(said.strip())}</p>" if said else ""
 
 
-def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]]) -> str:
+def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
     """Describe the rows that were judged."""
-    lines = "".join(f'<tr><th scope="row">{text(k)}</th><td>{text(v)}</td></tr>' for k, v in facts.items())
+    named = f": {name(source, _LONG)}" if source else ""
+    which = f"<p>The rows that this page judges the model by{named}.</p>"
+    rows = "".join(f'<tr><th scope="row">{text(k)}</th><td>{text(v)}</td></tr>' for k, v in facts.items())
     total = sum(count for _, count in grades) or 1
     most = max((count for _, count in grades), default=1)
     bars = "".join(
@@ -119,16 +171,29 @@ def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]]) ->
         for label, count in grades
     )
     drawn = f'<h3>Labels</h3><div class="grades" role="group" aria-label="Rows with each label">{bars}</div>'
-    return section("data", "The data", f"<table><tbody>{lines}</tbody></table>{drawn if grades else ''}")
+    return section(
+        "data", "The data", f"{which}<table><tbody>{rows}</tbody></table>{drawn if grades else ''}"
+    )
 
 
-def settings_section(settings: Mapping[str, object], command: str | None) -> str:
-    """List the parameters, and how to make this page again."""
-    lines = "".join(f'<tr><th scope="row">{text(k)}</th><td>{name(v)}</td></tr>' for k, v in settings.items())
-    again = f"<h3>To reproduce</h3><pre><code>{text(command)}</code></pre>" if command else ""
+def settings_section(
+    settings: Mapping[str, object], parameters: Mapping[str, object], commands: Sequence[str]
+) -> str:
+    """List the parameters, and how to make this page again: one block a command, so that each can be copied."""
+    given, rows = (
+        "".join(f'<tr><th scope="row">{name(k)}</th><td>{name(v, _LONG)}</td></tr>' for k, v in shown.items())
+        for shown in (settings, parameters)
+    )
+    given = f'<table class="facts"><tbody>{given}</tbody></table>' if given else ""
+    blocks = "".join(
+        f'<div class="command"><pre><code>{lines(command)}</code></pre>'
+        '<button type="button" class="copy" hidden>Copy</button></div>'
+        for command in commands
+    )
+    again = f"<h3>To reproduce</h3>{blocks}" if blocks else ""
     return section(
         "settings",
         "Settings",
-        f'{again}<details><summary>Parameters of the model</summary><div class="scroll" tabindex="0" role="group" '
-        f'aria-label="Parameters"><table><tbody>{lines}</tbody></table></div></details>',
+        f'{given}{again}<details><summary>Parameters of the model</summary><div class="scroll" tabindex="0" '
+        f'role="group" aria-label="Parameters"><table class="facts long"><tbody>{rows}</tbody></table></div></details>',
     )

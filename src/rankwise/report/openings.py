@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +30,8 @@ class RankedRow:
     ----------
     row : int
         Its position in the data, from 0.
+    called : str
+        Its name, or "row" and its position where rows have no names.
     rank : int
     score : float
     label : float or None
@@ -39,6 +42,7 @@ class RankedRow:
     """
 
     row: int
+    called: str
     rank: int
     score: float
     label: float | None
@@ -84,6 +88,7 @@ def open_queries(
     per_query: PerQuery | None,
     *,
     greater_is_better: bool,
+    row_names: Sequence[str] | None = None,
 ) -> list[OpenQuery]:
     """Choose the best and the worst queries and rank their rows."""
     chosen = _choose(per_query, queries, greater_is_better=greater_is_better)
@@ -110,6 +115,7 @@ def open_queries(
                 [
                     RankedRow(
                         int(row),
+                        f"row {row}" if row_names is None else row_names[row],
                         int(rank),
                         float(scores[row]),
                         None if labels is None else float(labels[row]),

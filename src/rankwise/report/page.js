@@ -8,8 +8,11 @@
     if (className) element.className = className;
     return element;
   };
-  const write = (value, digits = 4) =>
-    value === null ? "–" : String(Number(value.toPrecision(digits))).replace("-", "−");
+  const write = (value, digits = 4) => {
+    if (value === null) return "–";
+    const words = Number.isInteger(value) ? value.toLocaleString("en-US") : String(Number(value.toPrecision(digits)));
+    return words.replace("-", "−");
+  };
   const sign = (value) => (value > 0 ? "+" : "") + write(value, 3);
 
   // One tooltip for all charts, kept inside the window.
@@ -32,6 +35,8 @@
     const { alphas, steps, values, metric } = data.surface;
     const gap = Number(surface.dataset.gap);
     const says = find("surface-says");
+    const choice = says.textContent;
+    const rest = () => { says.textContent = choice; cell.hidden = true; };
     const cell = surface.querySelector(".cell");
     const height = alphas.length + gap;
     let row = data.surface.chosen[0];
@@ -56,9 +61,9 @@
       row = down >= alphas.length - 1 ? 0 : alphas.length - 1 - Math.floor(down);
       showTip(select().replace(": ", "\n"), event.clientX, event.clientY);
     });
-    surface.addEventListener("pointerleave", () => { hideTip(); cell.hidden = true; });
+    surface.addEventListener("pointerleave", () => { hideTip(); rest(); });
     surface.addEventListener("focus", select);
-    surface.addEventListener("blur", () => { cell.hidden = true; });
+    surface.addEventListener("blur", rest);
     surface.addEventListener("keydown", (event) => {
       const move = { ArrowUp: [1, 0], ArrowDown: [-1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
       if (!move) return;
@@ -91,9 +96,9 @@
   const queryPicker = find("pick-query");
   if (queryPicker) {
     const pickers = [find("pick-a"), find("pick-b")];
-    const [ROW, RANK, LABEL, SCORE, PARTS, VALUES] = [0, 1, 2, 3, 4, 5];
+    const [NAME, RANK, LABEL, SCORE, PARTS, VALUES] = [0, 1, 2, 3, 4, 5];
     const describe = (row) =>
-      `rank ${row[RANK]} · row ${row[ROW]}` + (row[LABEL] === null ? "" : ` · label ${write(row[LABEL])}`);
+      `rank ${row[RANK]} · ${row[NAME]}` + (row[LABEL] === null ? "" : ` · label ${write(row[LABEL])}`);
     const current = () => data.open[Number(queryPicker.value)];
     const fill = () => {
       pickers.forEach((picker, side) => {
@@ -109,9 +114,12 @@
       const query = current();
       const [a, b] = pickers.map((picker) => query.rows[Number(picker.value)]);
       const difference = a[SCORE] - b[SCORE];
+      const same = a === b;
       const relation = difference > 0 ? "above" : difference < 0 ? "below" : "level with";
       const amount = difference === 0 ? "" : `, by ${write(Math.abs(difference), 3)}`;
-      find("why-says").textContent = `A (row ${a[ROW]}) stands ${relation} B (row ${b[ROW]})${amount}.`;
+      find("why-says").textContent = same
+        ? `A and B are the same (${a[NAME]}): pick another to compare it with.`
+        : `A (${a[NAME]}) stands ${relation} B (${b[NAME]})${amount}.`;
       const parts = query.columns.map((name, j) => ({
         name, add: a[PARTS][j] - b[PARTS][j], a: a[VALUES][j], b: b[VALUES][j],
       }));
@@ -148,6 +156,46 @@
     });
     queryPicker.addEventListener("change", () => { fill(); explain(); });
     pickers.forEach((picker) => picker.addEventListener("change", explain));
+    // A press far from the explanation is answered on the spot: the bar says what is compared, and leads down. It follows
+    // the button in the page, so that the next Tab reaches it.
+    const bar = make("div", undefined, "goto noprint");
+    const said = make("span");
+    const down = make("a", "Why? ↓");
+    const back = find("why-back");
+    let pressed = null;
+    said.setAttribute("role", "status");
+    down.href = "#why";
+    bar.append(said, down);
+    bar.hidden = true;
+    const showBar = (button) => {
+      const [a, b] = pickers.map((picker) => current().rows[Number(picker.value)]);
+      pressed = button;
+      button.parentElement.append(bar);
+      bar.hidden = false;
+      back.hidden = false;
+      said.textContent = a === b ? `A and B are both ${a[NAME]}: press one of them in another row.` : `A: ${a[NAME]}, B: ${b[NAME]}`;
+      down.hidden = a === b;
+    };
+    const hideBar = () => { bar.hidden = true; };
+    down.addEventListener("click", (event) => {
+      event.preventDefault();
+      hideBar();
+      find("why").scrollIntoView();
+      find("why-says").focus({ preventScroll: true });
+    });
+    back.firstElementChild.addEventListener("click", (event) => {
+      event.preventDefault();
+      pressed.closest("details").open = true;
+      pressed.scrollIntoView({ block: "center" });
+      pressed.focus({ preventScroll: true });
+    });
+    addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || bar.hidden) return;
+      if (bar.contains(document.activeElement)) pressed.focus();
+      hideBar();
+    });
+    // Where the explanation is in sight, nothing needs to lead to it.
+    new IntersectionObserver((seen) => { if (seen[0].isIntersecting) hideBar(); }).observe(find("why-says"));
     document.querySelectorAll("button[data-side]").forEach((button) => {
       button.hidden = false;
       button.addEventListener("click", () => {
@@ -157,11 +205,25 @@
         }
         pickers[Number(button.dataset.side)].value = button.dataset.row;
         explain();
+        showBar(button);
       });
     });
     fill();
     explain();
   }
+
+  // Where the clipboard is denied, the command is selected instead, ready to be copied by hand.
+  document.querySelectorAll("button.copy").forEach((button) => {
+    const code = button.parentElement.querySelector("code");
+    const say = (words) => { button.textContent = words; };
+    const select = () => { getSelection().selectAllChildren(code); say("Selected"); };
+    button.hidden = false;
+    button.addEventListener("blur", () => say("Copy"));
+    button.addEventListener("click", () => {
+      if (!navigator.clipboard) select();
+      else navigator.clipboard.writeText(code.textContent).then(() => say("Copied"), select);
+    });
+  });
 
   // Paper cannot be clicked: everything is opened for it, and closed again afterwards.
   let opened = [];

@@ -14,19 +14,26 @@ import numpy as np
 
 import rankwise
 from rankwise.data.queries import Queries, one_query
-from rankwise.data.summary import label_counts, summarise
+from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.replacing import replacing
 from rankwise.report.charts import alpha_name, curves
 from rankwise.report.evidence import Evidence, judge_labels, judge_pairs, suitable_metrics
-from rankwise.report.markup import embed, name, number, plain, text
+from rankwise.report.markup import counted, embed, name, number, plain, text
 from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
 from rankwise.report.model_view import Doubles, ModelView
 from rankwise.report.openings import OpenQuery, open_queries
-from rankwise.report.sections import metrics_section, queries_section, verdict, why_section
-from rankwise.report.selection import SurfaceTable, read_curve, read_surface
+from rankwise.report.sections import (
+    RowWords,
+    in_words,
+    metrics_section,
+    queries_section,
+    verdict,
+    why_section,
+)
+from rankwise.report.selection import SurfaceTable, read_curve, read_surface, read_trial
 
 __all__ = ["Report"]
 
@@ -52,11 +59,19 @@ class Report:
         The page leads with the first. By default what suits the labels.
     feature_names : sequence of str, optional
         By default the model's own.
+    row_names : sequence of str, optional
+        What the rows are called, such as the ids of items or documents; by default they are numbered from 0.
     title : str, optional
-    command : str, optional
-        How to make this page again; shown as it is.
+    command : str or sequence of str, optional
+        How to make this page again; shown as it is, each of several commands by itself.
     settings : mapping, optional
         More lines for the settings, before the model's parameters.
+    source : str, optional
+        Where the rows come from, such as the names of their files.
+    choice : mapping, optional
+        What the model was chosen from: ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
+        ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"`` and ``"chosen"``; ``"metric"`` and ``"judged_by"``.
+        The notes of a model file that `rankwise fit` wrote have this shape.
     random_state : int, default=0
         Seeds the bootstrap and the paired tests.
 
@@ -84,9 +99,12 @@ class Report:
         weight: Any = None,
         metrics: Sequence[str | Metric] | None = None,
         feature_names: Sequence[str] | None = None,
+        row_names: Sequence[Any] | None = None,
         title: str | None = None,
-        command: str | None = None,
+        command: str | Sequence[str] | None = None,
         settings: Mapping[str, object] | None = None,
+        source: str | None = None,
+        choice: Mapping[str, Any] | None = None,
         random_state: int = 0,
     ) -> None:
         if (y is None) == (pairs is None):
@@ -100,6 +118,7 @@ class Report:
         self._names = self._view.names(int(X.shape[1]), feature_names)
         weights = self._view.weights
         self._weights = weights if weights is not None and weights.size == len(self._names) else None
+        self._row_names = _checked_row_names(row_names, self.scores.size)
         labels = None if y is None else check_numbers("y", y, self.scores.size)
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
         if labels is None:
@@ -116,12 +135,21 @@ class Report:
             queries,
             self.evidence.per_query,
             greater_is_better=self.evidence.figures[0].greater_is_better,
+            row_names=self._row_names,
         )
         n_pairs = len(pairs) if pairs is not None else None
-        self._facts = _data_facts(X, labels, queries, n_pairs)
+        thing = "row" if pairs is None or row_names is None else "item"
+        lowest, highest = (0.0, 0.0) if labels is None else (float(labels.min()), float(labels.max()))
+        # Grades say by themselves what is irrelevant; other labels only in comparison.
+        lowest = 0.0 if labels is not None and is_graded(labels) else lowest
+        self._words = RowWords(thing, row_names is not None, lowest, highest)
+        self._facts = _data_facts(X, labels, queries, n_pairs, thing)
+        self._source = source
+        self._trial = read_trial(choice)
         self._grades = [] if labels is None else label_counts(labels)
         self._title = title or f"Report of {self._view.describe()}"
-        self._command = command
+        commands = [command] if isinstance(command, str) else (command or ())
+        self._commands = [str(one) for one in commands if one]
         self._settings = dict(settings or {})
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -138,12 +166,12 @@ class Report:
         body = "".join(
             [
                 metrics_section(evidence, best),
-                queries_section(evidence, self.opened),
+                queries_section(evidence, self.opened, self._words),
                 why_section(self.opened, self._weights, is_scaled=is_scaled),
                 weights_section(self._weights, self._names, is_scaled=is_scaled),
-                choice_section(surface, curve, view.ranker),
-                data_section(self._facts, self._grades),
-                settings_section({**self._settings, **_parameters(view)}, self._command),
+                choice_section(surface, curve, view.ranker, self._trial),
+                data_section(self._facts, self._grades, self._source),
+                settings_section(self._settings, _parameters(view), self._commands),
             ]
         )
         return _page(
@@ -151,6 +179,15 @@ class Report:
             f"{self._lead()}{_tiles(evidence, self._facts)}{verdict(evidence.figures[0], best)}",
             body,
             self._data(surface),
+            links={
+                **_LINKS,
+                **(
+                    {}
+                    if evidence.per_query is not None and len(evidence.per_query) > 1
+                    else {"queries": "Ranking"}
+                ),
+                **({} if self._trial is None else {"choice": "Choice"}),
+            },
         )
 
     def _lead(self) -> str:
@@ -161,7 +198,7 @@ class Report:
             words.append(f"alpha {alpha_name(float(alpha))}")
         steps = getattr(ranker, "best_iteration_", None)
         if isinstance(steps, int):
-            words.append(f"{steps} iterations")
+            words.append(counted(steps, "iteration"))
         return f'<p class="lead">{text(" · ".join(words))}</p>'
 
     def _data(self, surface: SurfaceTable | None) -> dict[str, Any]:
@@ -186,7 +223,7 @@ class Report:
 
     def _open(self, query: OpenQuery) -> dict[str, Any]:
         label = (
-            "all rows"
+            f"all {self._words.thing}s"
             if query.kind == "only"
             else f"{plain(query.name)} ({query.kind}, {number(query.value)})"
         )
@@ -195,7 +232,7 @@ class Report:
             "columns": [plain(self._names[column]) for column in query.columns],
             "rows": [
                 [
-                    row.row,
+                    plain(row.called),
                     row.rank,
                     None if row.label is None else _short(row.label, 6),
                     _short(row.score, 7),
@@ -205,6 +242,17 @@ class Report:
                 for row in query.rows
             ],
         }
+
+
+def _checked_row_names(names: Sequence[Any] | None, n_rows: int) -> list[str] | None:
+    if names is None:
+        return None
+    if len(names) != n_rows:
+        raise InvalidInputError(
+            f"row_names has {len(names)} entries, but X has {n_rows} rows.",
+            "give one name a row, in the order of the rows.",
+        )
+    return [str(name) for name in names]
 
 
 def _short(value: float, digits: int) -> float | int | None:
@@ -219,21 +267,26 @@ def _parameters(view: ModelView) -> dict[str, object]:
     for part in (*view.steps, view.ranker):
         kind = type(part).__name__
         for key, value in part.get_params(deep=False).items():
-            found[f"{kind}.{key}"] = repr(value)
+            found[f"{kind}.{key}"] = " ".join(repr(value).split())  # arrays break their lines
     return found
 
 
-def _data_facts(X: Any, labels: Doubles | None, queries: Queries, n_pairs: int | None) -> dict[str, str]:
+def _data_facts(
+    X: Any, labels: Doubles | None, queries: Queries, n_pairs: int | None, thing: str
+) -> dict[str, str]:
     plain_matrix = X.to_numpy() if hasattr(X, "to_numpy") else X
     summary = summarise(plain_matrix, labels, queries)
-    facts = {"Rows": number(summary.rows), "Columns": number(summary.columns)}
+    facts = {f"{thing.capitalize()}s": number(summary.rows), "Columns": number(summary.columns)}
     facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
     if n_pairs is not None:
         facts["Preferences"] = number(n_pairs)
-    if labels is not None:
+    if labels is not None and summary.queries > 1:
         low, middle, high = summary.sizes
         facts["Queries"] = number(summary.queries)
-        facts["Rows in a query"] = f"{number(low)} to {number(high)}, median {number(middle, 3)}"
+        facts["Rows in a query"] = (
+            number(low) if low == high else f"{number(low)} to {number(high)}, median {number(middle, 3)}"
+        )
+    if labels is not None:
         facts["Pairs with different labels"] = number(summary.pairs)
     for problem in summary.problems:
         facts["Note"] = f"{facts['Note']}; {problem}" if "Note" in facts else problem
@@ -242,17 +295,16 @@ def _data_facts(X: Any, labels: Doubles | None, queries: Queries, n_pairs: int |
 
 def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
     first = evidence.figures[0]
-    shown = first.name.replace("_", " ")
-    shown = shown.upper() if "@" in shown or shown in {"map", "mrr", "err", "ndcg"} else shown
+    shown = in_words(first.name)
     brackets = (
-        f" [{number(first.model.low, 3)}, {number(first.model.high, 3)}]"
+        f' <span class="whole">[{number(first.model.low, 3)}, {number(first.model.high, 3)}]</span>'
         if np.isfinite(first.model.low)
         else ""
     )
     tiles = (
         f'<div class="tile main"><b>{number(first.model.value)}</b><span>{text(shown)}{brackets}</span></div>'
     )
-    for key in ("Queries", "Preferences", "Rows", "Columns"):
+    for key in ("Queries", "Preferences", "Rows", "Items", "Columns"):
         if key in facts:
             tiles += f'<div class="tile"><b>{text(facts[key])}</b><span>{text(key.lower())}</span></div>'
     return f'<div class="tiles">{tiles}</div>'
@@ -269,21 +321,21 @@ _LINKS = {
 }
 
 
-def _page(title: str, head: str, body: str, data: dict[str, Any]) -> str:
+def _page(title: str, head: str, body: str, data: dict[str, Any], *, links: Mapping[str, str]) -> str:
     style, script = (
         files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Only our own script runs, whatever a file's feature names hold, and nothing is fetched.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    links = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in _LINKS.items())
+    anchors = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in links.items())
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{text(policy)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{text(plain(title))}</title><style>{style}</style></head><body>'
-        f'<header><h1>{name(title)}</h1>{head}<nav aria-label="Sections">{links}</nav></header>'
+        f'<header><h1>{name(title)}</h1>{head}<nav aria-label="Sections">{anchors}</nav></header>'
         f"<main>{body}</main><footer>Written by rankwise {text(rankwise.__version__)} on {written}.</footer>"
         f'<script type="application/json" id="embedded">{embed(data)}</script><script>{script}</script></body></html>\n'
     )

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from rankwise.metrics import Interval
 from rankwise.report.charts import histogram, span
 from rankwise.report.evidence import Evidence, Figure
-from rankwise.report.markup import name, number, section, text
+from rankwise.report.markup import counted, name, number, plain, section, text
 from rankwise.report.model_view import Doubles
 from rankwise.report.openings import OpenQuery
 
 __all__ = [
+    "RowWords",
+    "in_words",
     "metrics_section",
     "queries_section",
     "verdict",
@@ -29,9 +32,16 @@ def _title(metric: str) -> str:
     return (head.upper() if head in {"ndcg", "map", "mrr", "err", "auc"} else head.capitalize()) + at + cutoff
 
 
+def in_words(metric: str) -> str:
+    """Write a metric inside a sentence: only abbreviations in capitals."""
+    title = _title(metric)
+    return title if title[1:2].isupper() else title[:1].lower() + title[1:]
+
+
 def p_words(p_value: float) -> str:
     """Write a p-value, never as zero."""
-    return "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    said = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
+    return said.replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def verdict(figure: Figure, best_name: str | None) -> str:
@@ -48,8 +58,9 @@ def verdict(figure: Figure, best_name: str | None) -> str:
         said = "cannot be told apart from"
     single = None if figure.single is None else figure.single.value
     return (
-        f'<p class="verdict">By {text(_title(figure.name))} the model <strong>{said}</strong> the best single column, '
-        f"{name(best_name)} ({number(figure.model.value)} against {number(single)}, {p_words(against.p_value)}).</p>"
+        f'<p class="verdict">By {text(in_words(figure.name))} the model <strong>{said}</strong> the best single '
+        f"column, {name(best_name)} ({number(figure.model.value)} against {number(single)}, "
+        f"{p_words(against.p_value)}).</p>"
     )
 
 
@@ -57,12 +68,12 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     """Show every metric with its interval, beside the baselines."""
     rows = "".join(_metric_row(figure) for figure in evidence.figures)
     first = evidence.figures[0].model
-    keys = '<s class="m swatch"></s>model'
+    keys = '<span><s class="m swatch"></s>model</span>'
     if best_name is not None:
         sign = "" if evidence.best_column is None or evidence.best_column[1] > 0 else ", smallest first"
-        keys += f' &nbsp; <s class="b swatch"></s>best single column: {name(best_name)}{sign}'
+        keys += f' <span><s class="b swatch"></s>best single column: {name(best_name)}{sign}</span>'
     if evidence.figures[0].random is not None:
-        keys += ' &nbsp; <s class="r swatch"></s>random order'
+        keys += ' <span><s class="r swatch"></s>random order</span>'
     chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
     note = (
         f"Brackets: {first.level:.0%} bootstrap intervals over {number(first.n)} {text(first.unit)}. The single column "
@@ -75,8 +86,9 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     return section(
         "metrics",
         "How good it is",
-        f'<p class="legend">{keys}</p><table class="metrics"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody>'
-        f'</table><p class="note">{note}</p><ul class="note">{conventions}</ul>',
+        f'<p class="legend">{keys}</p><div class="scroll" tabindex="0" role="group" aria-label="Metrics">'
+        f'<table class="metrics"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<p class="note">{note}</p><ul class="note">{conventions}</ul>',
     )
 
 
@@ -124,12 +136,40 @@ def _interval(interval: Interval) -> str:
     return f"<span>{number(interval.value)}{brackets}</span>"
 
 
-def queries_section(evidence: Evidence, opened: Sequence[OpenQuery]) -> str:
+@dataclass(frozen=True)
+class RowWords:
+    """How rows are spoken of.
+
+    Attributes
+    ----------
+    thing : str
+        "row" or "item".
+    has_names : bool
+    lowest, highest : float
+        Labels between which the others stand.
+    """
+
+    thing: str = "row"
+    has_names: bool = False
+    lowest: float = 0.0
+    highest: float = 0.0
+
+    def badge(self, label: float) -> str:
+        """Show a label: the better, the darker, so that relevant rows stand out without colour too."""
+        where = span(self.lowest, self.highest, label) if self.highest > self.lowest else 0.0
+        step = min(max(int(np.ceil(where / 25)), 0), 4)
+        return f'<span class="grade g{step}">{number(label)}</span>'
+
+
+def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], words: RowWords) -> str:
     """Show the distribution over queries, and the best and worst ones."""
     per_query = evidence.per_query
+    order = "" if words.has_names else '<p class="note">Rows count from 0, in the order of the data.</p>'
     if per_query is None or len(per_query) == 1:
-        rows = "".join(_open_query(query, i) for i, query in enumerate(opened))
-        return section("queries", "The ranking", f"<p>One ranking; its first rows:</p>{rows}")
+        rows = "".join(_open_query(query, i, words) for i, query in enumerate(opened))
+        return section(
+            "queries", "The ranking", f"<p>One ranking; its first {words.thing}s:</p>{rows}{order}"
+        )
     title = _title(evidence.figures[0].name)
     values = per_query.values[per_query.counted]
     left = len(per_query) - values.size
@@ -142,23 +182,25 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery]) -> str:
     )
     body += '<div class="columns">'
     for kind, heading in (("worst", "Worst queries"), ("best", "Best queries")):
-        own = "".join(_open_query(query, i) for i, query in enumerate(opened) if query.kind == kind)
+        own = "".join(_open_query(query, i, words) for i, query in enumerate(opened) if query.kind == kind)
         body += f"<div><h3>{heading}</h3>{own}</div>"
-    return section("queries", "Query by query", body + "</div>")
+    return section("queries", "Query by query", f"{body}</div>{order}")
 
 
-def _open_query(query: OpenQuery, position: int) -> str:
+def _open_query(query: OpenQuery, position: int, words: RowWords) -> str:
     has_labels = any(row.label is not None for row in query.rows)
+    has_names = words.has_names
     has_parts = query.columns.size > 0
     lines = ""
     for index, row in enumerate(query.rows):
         if index == query.n_top:
             lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
-        label = f'<td><span class="grade">{number(row.label)}</span></td>' if has_labels else ""
+        label = "" if row.label is None else f"<td>{words.badge(row.label)}</td>"
+        called = f"<td>{name(row.called)}</td>" if has_names else f'<td class="n">{row.row}</td>'
         buttons = (
             "".join(
                 f'<button type="button" hidden data-query="{position}" data-row="{index}" data-side="{side}" '
-                f'aria-pressed="false" aria-label="Compare row {row.row} as {letter}">{letter}</button> '
+                f'aria-pressed="false" aria-label="Compare {text(plain(row.called))} as {letter}">{letter}</button> '
                 for side, letter in enumerate("AB")
             )
             if has_parts
@@ -166,17 +208,21 @@ def _open_query(query: OpenQuery, position: int) -> str:
         )
         lines += (
             f'<tr><td class="n">{row.rank}</td>{label}<td class="n">{number(row.score)}</td>'
-            f'<td class="n">{row.row}</td><td class="noprint">{buttons}</td></tr>'
+            f'{called}<td class="pick noprint">{buttons}</td></tr>'
         )
     head = '<th class="n">rank</th>' + ("<th>label</th>" if has_labels else "")
-    head += '<th class="n">score</th><th class="n">row</th><th class="noprint"></th>'
+    head += '<th class="n">score</th>' + (
+        f"<th>{words.thing}</th>" if has_names else '<th class="n">row</th>'
+    )
+    head += '<th class="noprint"></th>'
     value = "" if query.value is None else f'<span class="v">{number(query.value)}</span>'
     more = query.size - len(query.rows)
-    rest = f"<small>{number(more)} more rows are not shown.</small>" if more else ""
-    called = "All rows" if query.kind == "only" else f"query {name(query.name)}"
+    rest = f"<small>{counted(more, f'more {words.thing}')} not shown.</small>" if more else ""
+    called = f"All {words.thing}s" if query.kind == "only" else f"query {name(query.name)}"
     return (
-        f"<details{' open' if query.kind == 'only' else ''}><summary>{value}{called} <small>{number(query.size)} "
-        f'rows</small></summary><div class="scroll" tabindex="0" role="group" aria-label="Ranked rows"><table><thead>'
+        f"<details{' open' if query.kind == 'only' else ''}><summary>{value}{called} "
+        f"<small>{counted(query.size, words.thing)}</small></summary>"
+        f'<div class="scroll" tabindex="0" role="group" aria-label="Ranked rows"><table><thead>'
         f"<tr>{head}</tr></thead><tbody>{lines}</tbody></table>{rest}</div></details>"
     )
 
@@ -197,11 +243,12 @@ def why_section(opened: Sequence[OpenQuery], weights: Doubles | None, *, is_scal
         "why",
         "Why is A above B",
         f"<p>A score is a sum over columns of weight × value{scaled}, so the difference of two scores is a sum too. "
-        "Pick two rows here, or with the buttons in the tables above.</p>"
+        '<span class="noprint">Pick two rows here, or with the buttons in the tables above.</span></p>'
         '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
         '<div class="pickers"><label>Query<select id="pick-query"></select></label>'
         '<label>A<select id="pick-a"></select></label><label>B<select id="pick-b"></select></label></div>'
-        '<p id="why-says" class="says" aria-live="polite"></p><div class="scroll" tabindex="0" role="group" '
+        '<p id="why-says" class="says" tabindex="-1" aria-live="polite"></p><p id="why-back" class="noprint" hidden>'
+        '<a href="#queries">↑ Back to the rows</a></p><div class="scroll" tabindex="0" role="group" '
         'aria-label="What each column adds"><table class="why"><thead><tr><th>Column</th><th class="n">A</th>'
         '<th class="n">B</th><th class="n">adds</th><th>for B ← → for A</th></tr></thead>'
         '<tbody id="why-rows"></tbody></table></div>',

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.displays.reading import Reading
+from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.report.model_view import Doubles
 
-__all__ = ["AlphaCurve", "SurfaceTable", "read_curve", "read_surface"]
+__all__ = ["AlphaCurve", "SurfaceTable", "Trial", "Tried", "read_curve", "read_surface", "read_trial"]
 
 _STEPS = 90  # iterations that a table shows at most
 
@@ -64,6 +66,68 @@ class AlphaCurve:
     metric: str
     greater_is_better: bool
     judged_by: str
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One candidate that the model was chosen from."""
+
+    description: str
+    alpha: float | None
+    iterations: int | None
+    value: float | None
+    chosen: bool
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was tried before the model was chosen.
+
+    Attributes
+    ----------
+    candidates : list of Tried
+    metric : str
+    better : str
+        "higher", "lower", or empty where the metric is unknown.
+    judged_by : str
+    """
+
+    candidates: list[Tried]
+    metric: str
+    better: str
+    judged_by: str
+
+
+def read_trial(notes: Mapping[str, Any] | None) -> Trial | None:
+    """Read what `rankwise fit` noted of its choice; it comes from a file, so that anything may be missing."""
+    tried = None if notes is None else notes.get("tried")
+    if notes is None or not isinstance(tried, Sequence) or isinstance(tried, str):
+        return None
+    candidates = [_read_tried(one) for one in tried if isinstance(one, Mapping)]
+    if not candidates:
+        return None
+    metric = str(notes.get("metric") or "value")
+    try:
+        better = "higher" if get_metric(metric).greater_is_better else "lower"
+    except InvalidInputError:
+        better = ""
+    return Trial(candidates, metric, better, str(notes.get("judged_by") or ""))
+
+
+def _read_tried(one: Mapping[str, Any]) -> Tried:
+    words = [str(one[key]) for key in ("method", "scaling") if one.get(key)]
+    steps = _number(one.get("iterations"))
+    return Tried(
+        str(one.get("description") or ", ".join(words) or "unnamed"),
+        _number(one.get("alpha")),
+        None if steps is None else int(steps),
+        _number(one.get("value")),
+        one.get("chosen") is True,
+    )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None
 
 
 def read_surface(ranker: Any) -> SurfaceTable | None:

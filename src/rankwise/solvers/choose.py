@@ -18,10 +18,11 @@ from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.momentum import MOMENTUM, estimated_descent, gradient_descent
 from rankwise.solvers.newton import minimise_by_newton
 from rankwise.solvers.smoothing import minimise_smoothed
-from rankwise.solvers.solution import Solution
+from rankwise.solvers.solution import Monitor, Solution
 from rankwise.solvers.stochastic import stochastic
 
 __all__ = [
+    "ITERATIVE",
     "MARGIN_SOLVERS",
     "SOLVERS",
     "MarginSolver",
@@ -43,6 +44,7 @@ class SolverOptions:
     precondition: str | None = None
     learning_rate: float | None = None
     momentum: float = MOMENTUM
+    monitor: Monitor | None = None
 
 
 Solver = Callable[[QuadraticObjective, float, SolverOptions], Solution]
@@ -58,7 +60,12 @@ def _eigen(objective: QuadraticObjective, alpha: float, options: SolverOptions) 
 
 def _cg(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
     return conjugate_gradients(
-        objective, alpha, tol=options.tol, max_iter=options.max_iter, precondition=options.precondition
+        objective,
+        alpha,
+        tol=options.tol,
+        max_iter=options.max_iter,
+        precondition=options.precondition,
+        monitor=options.monitor,
     )
 
 
@@ -70,21 +77,30 @@ def _gdm(objective: QuadraticObjective, alpha: float, options: SolverOptions) ->
         momentum=options.momentum,
         tol=options.tol,
         max_iter=options.max_iter,
+        monitor=options.monitor,
     )
 
 
 def _egdm(estimator: str) -> Solver:
     def solve(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
         return estimated_descent(
-            objective, alpha, estimator=estimator, tol=options.tol, max_iter=options.max_iter
+            objective,
+            alpha,
+            estimator=estimator,
+            tol=options.tol,
+            max_iter=options.max_iter,
+            monitor=options.monitor,
         )
 
     return solve
 
 
 def _stochastic(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
-    return stochastic(objective, alpha, tol=options.tol, max_iter=options.max_iter)
+    return stochastic(objective, alpha, tol=options.tol, max_iter=options.max_iter, monitor=options.monitor)
 
+
+# Those that tell a monitor, if there is one, about every iterate; the others have none.
+ITERATIVE = ("cg", "gdm", "egdm", "egdm-power", "egdm-blocks", "stochastic")
 
 SOLVERS: dict[str, Solver] = {
     "direct": _direct,

@@ -8,6 +8,7 @@ import scipy.linalg
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
 from rankwise.solvers.eigen import EigenFactor
+from rankwise.solvers.scales import column_norms, is_out_of_range
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["DirectFactor"]
@@ -22,6 +23,8 @@ class DirectFactor:
 
     def solve(self, alpha: float) -> Solution:
         """Solve ``(H + αI) w = b``."""
+        if is_out_of_range(float(np.trace(self._matrix)) + alpha, self._rhs):
+            return Solution(np.zeros_like(self._rhs), Status.OUT_OF_RANGE, certificate=np.inf)
         shifted = self._matrix.copy()
         diagonal = np.einsum("ii->i", shifted)
         diagonal += alpha
@@ -44,6 +47,6 @@ class DirectFactor:
 
 def relative_residual(rhs: Floats, image: Floats) -> float:
     """Return ``‖b - image‖ / ‖b‖``, the largest over the columns."""
-    norm = np.linalg.norm(rhs, axis=0)
-    residual = np.linalg.norm(rhs - image, axis=0)
+    norm = column_norms(rhs)
+    residual = column_norms(rhs - image)
     return float(np.max(np.divide(residual, norm, out=np.zeros_like(residual), where=norm > 0), initial=0.0))

@@ -6,6 +6,7 @@ import numpy as np
 
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
+from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["EigenFactor"]
@@ -25,12 +26,17 @@ class EigenFactor:
         return factor
 
     def _decompose(self, matrix: Floats, rhs: Floats) -> None:
+        self._rhs, self._size = rhs, float(np.trace(matrix))
+        if not np.isfinite(self._size):
+            return
         values, self.vectors = np.linalg.eigh(matrix)
         self.values = np.maximum(values, 0.0)  # H is positive semidefinite: below zero there is only rounding
         self._projected = self.vectors.T @ rhs
 
     def solve(self, alpha: float) -> Solution:
         """Solve ``(H + αI) w = b``; in a singular system, the solution of least norm."""
+        if is_out_of_range(self._size + alpha, self._rhs):
+            return Solution(np.zeros_like(self._rhs), Status.OUT_OF_RANGE, certificate=np.inf)
         shifted = self.values + alpha
         smallest = shifted.size * np.finfo(np.float64).eps * shifted.max(initial=0.0)
         kept = shifted > smallest

@@ -11,6 +11,7 @@ import numpy as np
 
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
+from rankwise.solvers.scales import is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["conjugate_gradients"]
@@ -45,12 +46,13 @@ def conjugate_gradients(
         Told the coefficients and the relative residual after every iteration; may stop.
     """
     before = objective.n_products
-    rhs = objective.rhs
+    unit = powers_of_two(objective.rhs)  # the squares of anything from 1e-300 to 1e300 are then in range
+    rhs = objective.rhs / unit
     limit = max(1000, 2 * objective.n_features) if max_iter is None else max_iter
     target = tol * np.linalg.norm(rhs, axis=0)
     inverse = _jacobi(objective, alpha, rhs) if precondition == "jacobi" else None
 
-    coef = np.zeros_like(rhs) if start is None else start.copy()
+    coef = np.zeros_like(rhs) if start is None else start / unit
     residual = rhs.copy() if start is None else rhs - objective.product(coef) - alpha * coef
     direction = _scaled(residual, inverse).copy()
     rho = _dots(residual, direction)
@@ -60,6 +62,8 @@ def conjugate_gradients(
     error = np.linalg.norm(residual, axis=0)
     if np.all(error <= target):
         status = Status.CONVERGED  # b = 0: nothing pulls any row, and w = 0 is the minimum
+    elif inverse is not None and not inverse.all():
+        status = Status.OUT_OF_RANGE  # the inverse of an infinite diagonal
     best = np.inf
     while status is Status.MAX_ITER and n_iter < limit:
         try:
@@ -69,7 +73,11 @@ def conjugate_gradients(
                 raise
             status = Status.INTERRUPTED
             break
-        curvature = _dots(direction, image)
+        with np.errstate(over="ignore", invalid="ignore"):  # noticed below
+            curvature = _dots(direction, image)
+        if is_out_of_range(float(np.max(curvature)), objective.rhs if n_iter == 0 else rhs):
+            status = Status.OUT_OF_RANGE
+            break
         active = (curvature > 0) & (error > 0)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=active)
         coef += step * direction
@@ -79,7 +87,7 @@ def conjugate_gradients(
         history.append(_largest_ratio(error, rhs))
         if not np.any(active):
             status = Status.STAGNATED
-        if monitor is not None and monitor(coef, history[-1], n_iter):
+        if monitor is not None and monitor(coef * unit, history[-1], n_iter):
             status = Status.STOPPED
             break
         if np.all(error <= target):
@@ -104,9 +112,11 @@ def conjugate_gradients(
         direction *= np.divide(rho_next, rho, out=np.zeros_like(rho), where=rho > 0)
         direction += scaled
         rho = rho_next
+    with np.errstate(over="ignore"):
+        coef = coef * unit
     return Solution(
         coef,
-        status,
+        status if np.isfinite(coef).all() else Status.OUT_OF_RANGE,
         n_iter=n_iter,
         n_products=objective.n_products - before,
         certificate=_largest_ratio(error, rhs),

@@ -16,11 +16,13 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.pairs.graph import Floats
+from rankwise.solvers.scales import column_norms
 
 __all__ = ["STORED_TOGETHER", "Lanczos", "basis_bytes"]
 
 # Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
 STORED_TOGETHER = 4
+_ROUNDING = 1e-10  # of the largest Ritz value
 
 
 def basis_bytes(n_features: int, lanes: int, steps: int) -> int:
@@ -43,7 +45,7 @@ class Lanczos:
 
     def __init__(self, rhs: Floats, *, keep_basis: bool = True) -> None:
         self.keep_basis = keep_basis
-        self.start_norm = np.linalg.norm(rhs, axis=0)
+        self.start_norm = column_norms(rhs)
         self._rhs = rhs
         self.vectors = _normalised(rhs, self.start_norm)
         self._previous = np.zeros_like(self.vectors)
@@ -68,11 +70,11 @@ class Lanczos:
         a = np.einsum("ij,ij->j", current, image)
         beta = self.off_diagonal[-1] if self.off_diagonal else np.zeros_like(a)
         rest = image - a * current - beta * self._previous
-        norm_before = np.linalg.norm(image, axis=0)
+        norm_before = column_norms(image)
         if self.keep_basis:
             self._store(current)
             rest = self._orthogonalise(rest)
-        norm = np.linalg.norm(rest, axis=0)
+        norm = column_norms(rest)
         self._largest = np.maximum(self._largest, norm_before)
         # What is left after an invariant subspace is complete is rounding: the lane has ended.
         norm = np.where(norm > 1e-14 * self._largest, norm, 0.0)
@@ -120,6 +122,39 @@ class Lanczos:
             y[:size] = self.start_norm[lane] * _solve_tridiagonal(a[:size], beta[: size - 1])
         return y
 
+    def restricted_solution(self, rhs: Floats, alpha: float) -> tuple[Floats, Floats]:
+        """Return the Galerkin solution of ``(H + αI) w = b`` in the first lane's space, and its residual.
+
+        Any right-hand side may be asked for, or several as columns, and none costs a product: with the residual of the
+        Lanczos recurrence, ``HV = VT + β v e_k'``. Needs the stored basis. Directions in which ``H + αI`` is nothing
+        but rounding are left alone, so that without a penalty the solution stays in the range of H.
+        """
+        basis = [
+            chunk[0, : self.n_steps - index * STORED_TOGETHER] for index, chunk in enumerate(self._chunks)
+        ]
+        projected = np.concatenate([vectors @ rhs for vectors in basis])
+        diagonal = np.array([a[0] for a in self.diagonal])
+        off_diagonal = np.array([beta[0] for beta in self.off_diagonal])
+        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], check_finite=False)
+        shifted = values + alpha
+        inverse = np.divide(
+            1.0, shifted, out=np.zeros_like(shifted), where=shifted > _ROUNDING * shifted.max()
+        )
+        weights = vectors @ (inverse.reshape(-1, *[1] * (rhs.ndim - 1)) * (vectors.T @ projected))
+        image = alpha * weights + diagonal.reshape(-1, *[1] * (rhs.ndim - 1)) * weights
+        beta = off_diagonal.reshape(-1, *[1] * (rhs.ndim - 1))
+        image[1:] += beta[:-1] * weights[:-1]
+        image[:-1] += beta[:-1] * weights[1:]
+        coef, residual = (
+            np.zeros_like(rhs),
+            rhs - np.multiply.outer(self.vectors[:, 0], beta[-1] * weights[-1]),
+        )
+        for index, chunk in enumerate(basis):
+            part = slice(index * STORED_TOGETHER, (index + 1) * STORED_TOGETHER)
+            coef += chunk.T @ weights[part]
+            residual -= chunk.T @ image[part]
+        return coef, residual
+
     def _store(self, vectors: Floats) -> None:
         position = self.n_steps % STORED_TOGETHER
         if self.n_steps // STORED_TOGETHER == len(self._chunks):
@@ -129,14 +164,14 @@ class Lanczos:
     def _orthogonalise(self, rest: Floats) -> Floats:
         """Remove what points along the basis; twice where the first pass removed most of it."""
         lanes = np.ascontiguousarray(rest.T)
-        norm = np.linalg.norm(lanes, axis=1)
+        norm = column_norms(lanes.T)
         for _ in range(2):
             for index, chunk in enumerate(self._chunks):
                 used = min(self.n_steps + 1 - index * STORED_TOGETHER, STORED_TOGETHER)
                 for lane in range(self.n_lanes):
                     basis = chunk[lane, :used]
                     lanes[lane] -= (basis @ lanes[lane]) @ basis
-            shrunk = np.linalg.norm(lanes, axis=1)
+            shrunk = column_norms(lanes.T)
             if np.all(shrunk > 0.7 * norm):
                 break
             norm = shrunk
@@ -161,4 +196,5 @@ def _solve_tridiagonal(diagonal: Floats, off_diagonal: Floats) -> Floats:
 
 
 def _normalised(vectors: Floats, norm: Floats) -> Floats:
-    return vectors * np.divide(1.0, norm, out=np.zeros_like(norm), where=norm > 0)
+    # Not times the inverse, which of the smallest numbers is infinite.
+    return np.where(norm > 0, vectors / np.where(norm > 0, norm, 1.0), 0.0)

@@ -12,6 +12,8 @@ and the spectrum is that of ``X'LX + αI`` (see `rankwise.solvers.spectrum`). Ad
 - A step that is too long makes the residual grow without end. Its growth from one iteration to the next tells
   the eigenvalue to blame (equation 10, with its sign corrected), and the descent starts again from its best
   point at the pace that this eigenvalue allows. What is returned has never diverged.
+- Where κ₁ is bounded by Lanczos, the descent starts at the Galerkin solution in the space that the bound was found
+  in, which takes no product.
 - An overestimated κ_n is stable, but slow: the residual then falls more slowly than √μ an iteration. How much more
   tells which eigenvalue is left, and κ_n is lowered to it, never below α.
 """
@@ -26,8 +28,9 @@ import numpy as np
 from rankwise.objectives import QuadraticObjective
 from rankwise.objectives.parts import parts_of
 from rankwise.pairs.graph import Floats
-from rankwise.solvers.solution import Solution, Status
-from rankwise.solvers.spectrum import RunningSpectrum, Spectrum, lanczos_spectrum, power_spectrum
+from rankwise.solvers.scales import is_out_of_range, powers_of_two
+from rankwise.solvers.solution import Monitor, Solution, Status
+from rankwise.solvers.spectrum import RunningSpectrum, Spectrum, lanczos_estimate, power_spectrum
 
 __all__ = ["ESTIMATORS", "MOMENTUM", "estimated_descent", "gradient_descent"]
 
@@ -66,10 +69,18 @@ class _Pace:
         return replace(self, step=min(self.step / 1.1, (1 + self.rate) ** 2 / (1.05 * guilty)))
 
 
+@dataclass(frozen=True)
+class _Start:
+    """A point, and its gradient, which took no product."""
+
+    coef: Floats
+    gradient: Floats
+
+
 def _best_pace(largest: float, smallest: float) -> _Pace:
     root = sqrt(largest / smallest)
     momentum = ((root - 1) / (root + 1)) ** 2
-    return _Pace((1 - momentum) / sqrt(largest * smallest), momentum)
+    return _Pace((1 - momentum) / (sqrt(largest) * sqrt(smallest)), momentum)
 
 
 def gradient_descent(
@@ -80,6 +91,7 @@ def gradient_descent(
     momentum: float = MOMENTUM,
     tol: float = 1e-5,
     max_iter: int | None = None,
+    monitor: Monitor | None = None,
 ) -> Solution:
     """GDM: solve ``(H + αI) w = b`` with a fixed η and μ.
 
@@ -90,13 +102,18 @@ def gradient_descent(
         eigenvalue exceeds. Too large a value is found out, and shrunk.
     momentum : float
         μ, at least 0 and below 1.
+    monitor : Monitor, optional
+        Told every iterate and its relative residual; may stop. A point that is worse than ``w = 0``, as momentum
+        has some on its way and divergence nothing else, is shown at the length at which it is best.
     """
     if learning_rate is None:
         bound = float(objective.diagonal().sum()) + alpha
+        if is_out_of_range(bound, objective.rhs):
+            return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
         step = (1 + sqrt(momentum)) ** 2 / bound if bound > 0 else 1.0
     else:
         step = (1 - momentum) * learning_rate
-    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter)
+    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter, monitor=monitor)
 
 
 def estimated_descent(
@@ -107,6 +124,7 @@ def estimated_descent(
     tol: float = 1e-5,
     max_iter: int | None = None,
     seed: int = 0,
+    monitor: Monitor | None = None,
 ) -> Solution:
     """eGDM: solve ``(H + αI) w = b`` with η and μ from the spectrum.
 
@@ -114,23 +132,36 @@ def estimated_descent(
     ----------
     estimator : {"lanczos", "power", "blocks"}
         The safe one; the paper's; or the on-line one, which reads the data once, a block of rows at a time.
+    monitor : Monitor, optional
+        As in `gradient_descent`.
     """
     before = objective.n_products
-    spectrum = _estimate(objective, alpha, estimator, seed)
-    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter)
+    spectrum, start = _estimate(objective, alpha, estimator, seed)
+    if is_out_of_range(spectrum.largest, objective.rhs):
+        return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
+    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter, start, monitor)
     return replace(solution, n_products=objective.n_products - before)
 
 
-def _estimate(objective: QuadraticObjective, alpha: float, estimator: str, seed: int) -> Spectrum:
-    n_features = objective.n_features
+def _estimate(
+    objective: QuadraticObjective, alpha: float, estimator: str, seed: int
+) -> tuple[Spectrum, _Start | None]:
+    """Return the spectrum, and where to start where that is better than 0."""
+    n_features, rhs = objective.n_features, objective.rhs
     if estimator == "lanczos":
-        return lanczos_spectrum(objective.product, n_features, alpha, seed=seed)
+        # Several outputs have several spaces, and the estimate has one: it is started at random.
+        toward = rhs if rhs.ndim == 1 else rhs[:, 0] if rhs.shape[1] == 1 else None
+        spectrum, run = lanczos_estimate(objective.product, n_features, alpha, seed=seed, rhs=toward)
+        if not run.keep_basis or not isfinite(spectrum.largest):
+            return spectrum, None
+        coef, residual = run.restricted_solution(rhs, alpha)
+        return spectrum, _Start(coef, -residual)
     if estimator == "power":
-        return power_spectrum(objective.product, n_features, alpha, seed=seed)
+        return power_spectrum(objective.product, n_features, alpha, seed=seed), None
     running = RunningSpectrum(n_features, seed=seed)
     for part in parts_of(objective):
         running.refresh(part.product)
-    return running.of(alpha)
+    return running.of(alpha), None
 
 
 class _Descent:
@@ -140,7 +171,9 @@ class _Descent:
         self, objective: QuadraticObjective, alpha: float, pace: _Pace | None, spectrum: Spectrum | None
     ) -> None:
         self._objective, self._alpha = objective, alpha
-        self._norm = np.linalg.norm(objective.rhs, axis=0)
+        self._unit = powers_of_two(objective.rhs)  # the squares of residuals are then in range
+        self._rhs = objective.rhs / self._unit
+        self._norm = np.linalg.norm(self._rhs, axis=0)
         self.history: list[float] = []
         self.n_restarts = 0
         self._spectrum: Spectrum | None = None
@@ -152,12 +185,21 @@ class _Descent:
             self._pace = pace
 
     @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long is noticed below
-    def run(self, tol: float, max_iter: int | None) -> Solution:
-        """Descend from 0."""
+    def run(
+        self,
+        tol: float,
+        max_iter: int | None,
+        start: _Start | None = None,
+        monitor: Monitor | None = None,
+    ) -> Solution:
+        """Descend, from 0 unless told where to start."""
         before = self._objective.n_products
-        rhs = self._objective.rhs
-        best = coef = previous = np.zeros_like(rhs)
-        gradient = -rhs
+        coef, gradient = np.zeros_like(self._rhs), -self._rhs
+        if start is not None and self._error(start.gradient / self._unit) < self._error(gradient):
+            coef, gradient = start.coef / self._unit, start.gradient / self._unit
+            if self._error(gradient) <= tol:
+                gradient = self._gradient(coef)  # a recurrence that promises so much is asked again
+        best = previous = coef
         best_error = error = self._error(gradient)
         idle, since = 0, 0  # iterations since the best point, and since the pace was set
         limit = _MOST_ITERATIONS if max_iter is None else max_iter
@@ -179,11 +221,14 @@ class _Descent:
             idle += 1
             if error < best_error:
                 best, best_error, idle = coef, error, 0
+            if monitor is not None and monitor(self._shown(coef, gradient), error, len(self.history)):
+                status = Status.STOPPED
+                break
             if error <= tol:
                 status = Status.CONVERGED
             elif self._diverges(error, best_error, since):
                 if self.n_restarts >= _MOST_RESTARTS:
-                    status = Status.STAGNATED
+                    status = Status.STAGNATED if isfinite(error) else Status.OUT_OF_RANGE
                     break
                 self._slow_down(best_error, since)
                 coef = previous = best
@@ -193,9 +238,10 @@ class _Descent:
                 status = Status.STAGNATED
             elif since >= 2 * self._window and self._lags_behind():
                 since = 0
+        best = best * self._unit
         return Solution(
             best,
-            status,
+            status if np.isfinite(best).all() else Status.OUT_OF_RANGE,
             n_iter=len(self.history),
             n_products=self._objective.n_products - before,
             certificate=best_error,
@@ -205,7 +251,7 @@ class _Descent:
         )
 
     def _gradient(self, coef: Floats) -> Floats:
-        gradient: Floats = self._objective.product(coef) + self._alpha * coef - self._objective.rhs
+        gradient: Floats = self._objective.product(coef) + self._alpha * coef - self._rhs
         return gradient
 
     def _error(self, gradient: Floats) -> float:
@@ -216,9 +262,21 @@ class _Descent:
         )
         return ratio if isfinite(ratio) else inf
 
+    def _shown(self, coef: Floats, gradient: Floats) -> Floats:
+        """Return an iterate as it is or, where it is worse than 0, shortened: it ranks as it did, and is bounded."""
+        pull = np.einsum("i...,i...->...", coef, self._rhs)
+        curvature = np.einsum("i...,i...->...", coef, gradient + self._rhs)  # w'(H + αI)w
+        is_worse = ~(curvature <= 2 * pull)
+        best = np.divide(
+            pull, curvature, out=np.zeros_like(pull), where=(curvature > 0) & np.isfinite(curvature)
+        )
+        shown = coef * np.where(is_worse, np.maximum(best, 0.0), 1.0)
+        return np.nan_to_num(shown * self._unit, nan=0.0, posinf=0.0, neginf=0.0)
+
     def _set_spectrum(self, spectrum: Spectrum) -> None:
-        largest = spectrum.largest if spectrum.largest > 0 else 1.0  # H = 0: any pace will do
-        smallest = min(spectrum.smallest, largest) or largest
+        # H = 0, or nothing but rounding, which may even be negative: any pace will do.
+        largest = spectrum.largest if spectrum.largest > 0 else 1.0
+        smallest = spectrum.smallest if 0 < spectrum.smallest <= largest else largest
         self._spectrum = replace(spectrum, largest=largest, smallest=smallest)
         self._pace = _best_pace(largest, smallest)
 
@@ -255,7 +313,8 @@ class _Descent:
             return False
         fall = self._fall()
         floor = max(self._alpha, np.finfo(np.float64).eps * self._spectrum.largest)
-        if fall <= 0.5 * log(self._pace.rate) or self._spectrum.smallest <= floor * (1 + 1e-9):
+        planned = log(max(self._pace.rate, np.finfo(np.float64).tiny))  # one eigenvalue: at once
+        if fall <= 0.5 * planned or self._spectrum.smallest <= floor * (1 + 1e-9):
             return False
         left = self._pace.eigenvalue_of(exp(fall))
         smallest = max(floor, min(0.8 * left, 0.5 * self._spectrum.smallest), 0.05 * self._spectrum.smallest)

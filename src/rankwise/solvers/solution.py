@@ -29,6 +29,7 @@ class Status(Enum):
     STOPPED = "whoever watched had seen enough"
     INTERRUPTED = "it was interrupted, and the best model so far is kept"
     STAGNATED = "rounding errors prevent further progress before the tolerance is met"
+    OUT_OF_RANGE = "the products of the columns are too large or too small for floating-point numbers"
 
     @property
     def is_good(self) -> bool:

@@ -31,7 +31,8 @@ from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["Memory", "stochastic"]
 
-_LOCAL_ITERATIONS = 3  # on each block; more fit the block better, and the whole hardly
+# On each block; more fit the block better, and the whole hardly. For text 3 would do, but not where columns are alike.
+_LOCAL_ITERATIONS = 6
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,11 @@ class Memory:
             direction *= np.divide(rho_next, rho, out=np.zeros_like(rho), where=rho > 0)
             direction += scaled
             rho = rho_next
-        return Memory(coef, self.curvature + diagonal, alpha)
+        total = self.curvature + diagonal
+        coef[~np.isfinite(total)] = (
+            np.nan
+        )  # beyond floating point nothing was learned, and nobody must think so
+        return Memory(coef, total, alpha)
 
 
 def stochastic(
@@ -107,6 +112,8 @@ def stochastic(
     memory = Memory.nothing(objective.rhs.shape)
     for part in parts_of(objective):
         memory = memory.learn(part, alpha)
+    if not np.isfinite(memory.coef).all():
+        return Solution(np.zeros_like(memory.coef), Status.OUT_OF_RANGE, n_reads=1, certificate=np.inf)
     if monitor is not None and monitor(memory.coef, np.inf, 1):
         return Solution(memory.coef, Status.STOPPED, n_iter=1, n_reads=1, certificate=np.inf)
     later = None if monitor is None else _Later(monitor)

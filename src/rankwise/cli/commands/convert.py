@@ -12,13 +12,16 @@ from typing import Literal
 
 import scipy.sparse
 
-from rankwise.cli.inputs import PACKED, TABLES, Rows, kind_of, read_rows, text_base
+from rankwise.cli.columns import roles_of
+from rankwise.cli.inputs import PACKED, Rows, kept_input, kind_of, open_reader, read_rows, text_base
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
-from rankwise.cli.printing import print_facts, print_json, size_of
+from rankwise.cli.printing import print_facts, print_json, remark, size_of
 from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data.arrow_files import TABLE_ENDINGS, open_sources
 from rankwise.data.store_format import Header
 from rankwise.data.svmlight_writer import TextWriter, open_text
+from rankwise.data.table_writer import is_flat, save_table
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["run"]
@@ -32,20 +35,29 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("Preferences are not converted.", "convert the table of items, without --items.")
     target = options.to or _told_by_name(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
-    source = kind_of(options.data[0], options.format)
-    if target == "store" and source == "text":
+    sources = {kind_of(path, options.format) for path in options.data}
+    has_comments = False
+    if target == "store" and sources == {"text"}:
         # Block by block: neither need fit in memory.
-        write_store(
-            options.output,
-            options.data,
-            n_features=options.columns,
-            zero_based=text_base(options),
-            regroup=options.regroup,
-            missing=options.missing,
-            n_threads=options.threads,
-        )
+        reader = open_reader(options.data, options)
+        write_store(options.output, reader, regroup=options.regroup)
+        counts, has_comments = _counts(open_store(options.output, verify=False).header), reader.has_comments
+    elif target == "store" and sources == {"table"}:
+        with kept_input(options.data) as files:
+            opened = open_sources(files, [options.qid])
+            source = ", ".join(options.data)
+            roles = roles_of(opened[0].schema, source, options, needs_labels=True)
+            write_store(
+                options.output,
+                opened,
+                zero_based=text_base(options),
+                regroup=options.regroup,
+                missing=options.missing,
+                **roles._asdict(),
+                n_threads=options.threads,
+            )
         counts = _counts(open_store(options.output, verify=False).header)
-    elif target == "text" and source == "store" and len(options.data) == 1:
+    elif target == "text" and sources == {"store"} and len(options.data) == 1:
         store = open_store(options.data[0], n_threads=options.threads)
         with open_text(options.output) as stream, _named(options.data[0]):
             writer = TextWriter(
@@ -61,7 +73,9 @@ def run(options: argparse.Namespace) -> int:
         rows = read_rows(options.data, options, needs_labels=target != "table")
         with _named(rows.source):
             _write(rows, target, options)
-        counts = rows.counts()
+        counts, has_comments = rows.counts(), rows.has_comments
+    if has_comments:
+        remark("comments (# ...) of the text are not kept.")
     size = 0 if options.output == "-" else _size(options.output)
     if options.json:
         print_json({"read": options.data, "file": options.output, **counts, "bytes": size})
@@ -104,7 +118,7 @@ def _told_by_name(output: str) -> str:
     if target == "text" and output != "-" and ending and ending not in _TEXTS:
         raise UsageError(
             f"{output} does not say what to write.",
-            f"end it in one of {', '.join((*TABLES, '.store', *_TEXTS))}, or add --to text, table or store.",
+            f"end it in one of {', '.join((*TABLE_ENDINGS, '.store', *_TEXTS))}, or add --to text, table or store.",
         )
     return target
 
@@ -139,17 +153,14 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
 
 
 def _write_table(rows: Rows, options: argparse.Namespace) -> None:
-    from rankwise.data.table_writer import save_table  # noqa: PLC0415 - needs an optional package
-
     plain = options.output
     for ending in PACKED:
         plain = plain.removesuffix(ending)
-    is_flat = plain.lower().endswith((".csv", ".tsv"))  # which have no lists, so no sparse rows
-    if plain != options.output and not is_flat:
+    if plain != options.output and not is_flat(plain):
         raise UsageError(
             f"{options.output} would be compressed twice: such tables compress themselves.", f"write {plain}."
         )
-    X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat else rows.X
+    X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(plain) else rows.X
     names, label, qid = rows.column_names(), options.label, options.qid
     with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
         target = options.output if plain == options.output else str(Path(folder, Path(plain).name))

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
 import rankwise
-from rankwise.cli.inputs import column_name
 from rankwise.cli.models import read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, print_json
+from rankwise.data.numbered_columns import column_name
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.model_view import Doubles, ModelView
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.inputs import column_name, read_rows
+from rankwise.cli.inputs import read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
+from rankwise.data.numbered_columns import column_name
 from rankwise.data.summary import DataSummary, summarise
 
 __all__ = ["run"]

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
+from rankwise.cli.choosing import Candidate
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import output_stream
@@ -12,6 +14,8 @@ from rankwise.cli.printing import print_facts, show_warnings
 from rankwise.report import Report
 
 __all__ = ["run"]
+
+_NAMED = 3  # files that a title names
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,9 +41,12 @@ def run(options: argparse.Namespace) -> int:
         weight=None if rows.weight is None else rows.weight[decided],
         metrics=metrics,
         feature_names=saved.names(rows),
-        title=options.title or f"{Path(options.model).name} on {Path(options.data[0]).name}",
-        command="\n".join(command for command in commands if command),
+        row_names=_item_ids(options),
+        title=options.title or f"{Path(options.model).name} on {_short_source(options.data)}",
+        command=[str(command) for command in commands if command],
         settings=settings,
+        source=_source(options),
+        choice=_choice(saved.notes),
     )
     page = report.html().encode()
     with output_stream(options.output) as stream:
@@ -47,3 +54,45 @@ def run(options: argparse.Namespace) -> int:
     if options.output != "-":
         print_facts({"wrote": f"{options.output} ({len(page) / 1000:,.0f} kB): open it in a browser"})
     return 0
+
+
+def _file_name(path: str) -> str:
+    return "standard input" if path == "-" else Path(path).name
+
+
+def _short_source(paths: list[str]) -> str:
+    names = [_file_name(path) for path in paths]
+    if len(names) > _NAMED:
+        return f"{', '.join(names[: _NAMED - 1])} and {len(names) - _NAMED + 1} more"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
+
+
+def _source(options: argparse.Namespace) -> str:
+    files = ", ".join("standard input" if path == "-" else path for path in options.data)
+    return files if options.items is None else f"{files}, between the items of {options.items}"
+
+
+def _choice(notes: dict[str, Any]) -> dict[str, Any]:
+    """Return what was noted of the choice, with candidates in the words of `rankwise fit`."""
+    tried = notes.get("tried")
+    if not isinstance(tried, list):
+        return {}
+    return {
+        **notes,
+        "tried": [{**one, "description": _describe(one)} for one in tried if isinstance(one, dict)],
+    }
+
+
+def _describe(one: dict[str, Any]) -> str | None:
+    try:
+        return Candidate(one["scaling"], one["method"], None, 0.0).describe()
+    except KeyError:  # a file of another version may know methods that this one does not
+        return None
+
+
+def _item_ids(options: argparse.Namespace) -> Any:
+    if options.items is None:
+        return None
+    from rankwise.data.preference_tables import load_item_ids  # noqa: PLC0415 - needs an optional package
+
+    return load_item_ids(options.items, options.item_id)

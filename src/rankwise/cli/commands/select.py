@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
-from rankwise.cli.choosing import choose
+from rankwise.cli.choosing import Candidate, Choice, choose
 from rankwise.cli.commands.fit import choice_json, chosen_facts, print_tried, read_train_and_valid
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.exceptions import InvalidInputError
@@ -20,6 +21,7 @@ __all__ = ["run"]
 
 _SHADES = {True: " ░▒▓█", False: " .:*#"}
 _WIDEST = 64
+_TITLE = 72  # characters that fit into a line above the picture
 
 
 def run(options: argparse.Namespace) -> int:
@@ -32,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     shown = next((one for one in [choice.best, *related] if read_surface(one.ranker) is not None), None)
     surface = None if shown is None else read_surface(shown.ranker)
     if options.plot is not None:
-        _draw(None if shown is None else shown.ranker, options.plot)
+        _draw(shown, choice, options.plot)
     if options.json:
         data: dict[str, Any] = {"train": train.facts(), **choice_json(choice)}
         if surface is not None:
@@ -94,8 +96,8 @@ def _print_surface(surface: SurfaceTable) -> None:
     )
 
 
-def _draw(ranker: Any, target: str) -> None:
-    if ranker is None:
+def _draw(shown: Candidate | None, choice: Choice, target: str) -> None:
+    if shown is None:
         raise InvalidInputError(
             "The methods that were tried have no surface to draw.", "add --method rls, or leave --plot out."
         )
@@ -105,6 +107,14 @@ def _draw(ranker: Any, target: str) -> None:
     from rankwise.displays import SurfaceDisplay  # noqa: PLC0415
     from rankwise.replacing import replacing  # noqa: PLC0415
 
-    display = SurfaceDisplay.from_estimator(ranker)
+    best = choice.best
+    lines = [f"Validation {choice.metric.name} of {shown.describe()}"]
+    if shown is not best:
+        # Without a word the star would pass for the choice.
+        lines.append(
+            f"Not what was chosen: {best.describe()}, reaches {figure(best.value)} and has no surface"
+        )
+    title = "\n".join(fill(line, _TITLE) for line in lines)
+    display = SurfaceDisplay.from_estimator(shown.ranker, title=title)
     with replacing(target) as stream:
         display.figure_.savefig(stream, format=Path(target).suffix[1:].lower(), dpi=150)

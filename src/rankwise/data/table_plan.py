@@ -1,0 +1,338 @@
+"""Which columns of a table become labels, query ids and features, and how its rows become arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise import _core
+from rankwise.data.arrow_columns import (
+    check_columns,
+    check_finite,
+    check_numeric,
+    doubles_of,
+    ids_of,
+    is_embedding,
+    is_number,
+    kind_of_ids,
+    numbers_of,
+    rows_of,
+    text_of_numbers,
+)
+from rankwise.data.arrow_files import TableSource
+from rankwise.data.sparse_columns import SparseColumns
+from rankwise.data.text_reader import MISSING
+from rankwise.data.text_sources import read_ahead
+from rankwise.data.validation import check_choice
+from rankwise.exceptions import InvalidInputError
+from rankwise.threads import default_threads
+
+__all__ = ["TableBlock", "TablePlan"]
+
+Floats = npt.NDArray[np.float64]
+
+# Bytes of columns that are decoded, and become rows, at a time.
+_LOADED_AT_ONCE = 1 << 24
+
+
+class TableBlock(NamedTuple):
+    """Rows of a table.
+
+    Attributes
+    ----------
+    X : ndarray or CSR matrix of shape (rows, features)
+    y : ndarray of shape (rows,) or None
+    qid : ndarray of shape (rows,) or None
+    """
+
+    X: Any
+    y: Floats | None
+    qid: npt.NDArray[Any] | None
+
+
+@dataclass
+class TablePlan:
+    """Which columns become what; see `load_table` for what is asked.
+
+    Attributes
+    ----------
+    sources : list of TableSource
+    label, qid : str or None
+    features, embeddings : list of str
+    sparse : SparseColumns or None
+        Where rows are written as lists of column numbers and values; there are no other features then.
+    missing : {"error", "nan", "zero"}
+    dtype : dtype
+    widths : dict
+        The length of the lists of each embedding, once rows were read.
+    """
+
+    sources: Sequence[TableSource]
+    label: str | None
+    qid: str | None
+    features: list[str]
+    embeddings: list[str]
+    sparse: SparseColumns | None
+    missing: str
+    dtype: np.dtype[Any]
+    widths: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        sources: Sequence[TableSource],
+        *,
+        label: str | None,
+        qid: str | None,
+        features: Sequence[str] | None,
+        embedding: str | Sequence[str] | None,
+        missing: str,
+        dtype: Any,
+    ) -> TablePlan:
+        """Check what was asked against the first table."""
+        check_choice("missing", missing, MISSING)
+        kind, source = np.dtype(dtype), sources[0]
+        if kind not in {np.dtype(np.float64), np.dtype(np.float32)}:
+            raise InvalidInputError(f"dtype={kind} is no type of X.", "use numpy.float64 or numpy.float32.")
+        for role, name in (("label", label), ("qid", qid)):
+            if name is not None:
+                check_columns(source, [name], role)
+        embeddings = [embedding] if isinstance(embedding, str) else list(embedding or [])
+        check_columns(source, embeddings, "embedding")
+        if isinstance(features, str):
+            raise InvalidInputError("features must be a list of names.", f"pass [{features!r}].")
+        sparse, chosen = None, list(features or [])
+        if features is not None:
+            check_columns(source, features, "features")
+        elif not embeddings:
+            sparse = SparseColumns.of(sources)
+            if sparse is None:
+                chosen, embeddings = _default_columns(source, {label, qid})
+        taken = [*chosen, *embeddings]
+        if len(set(taken)) != len(taken) or {label, qid} & set(taken):
+            raise InvalidInputError(
+                "A column has two roles among label, qid, features and embedding.", "name each column once."
+            )
+        return cls(sources, label, qid, chosen, embeddings, sparse, missing, kind)
+
+    @property
+    def first_name(self) -> str | None:
+        """The name of the first feature, where the table has one."""
+        if self.sparse is not None:
+            return self.sparse.names[0] if self.sparse.names else None
+        return self.features[0] if self.features else None
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of the features; known once rows were read."""
+        if self.sparse is not None:
+            return self.sparse.names or [f"f{at}" for at in range(self.sparse.width)]
+        lists = [f"{name}[{at}]" for name in self.embeddings for at in range(self.widths[name])]
+        return self.features + lists
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows all tables have."""
+        return sum(source.n_rows for source in self.sources)
+
+    def rows_in(self, n_bytes: int) -> int:
+        """Return about how many rows take so many bytes in memory, at least 1."""
+        self._check_sources()
+        columns = 8 * (len(self.features) + sum(self.widths.values()))
+        return max(1, n_bytes // max(1, columns, *(source.row_bytes for source in self.sources)))
+
+    def blocks(self, n_rows: int) -> Iterator[TableBlock]:
+        """Yield the rows of all tables in their order, at most so many at a time; there must be some."""
+        for batch in self._batches(n_rows):
+            yield TableBlock(self._features(batch), self._labels(batch), self._ids(batch))
+
+    def load(self) -> TableBlock:
+        """Return all rows of all tables."""
+        if self.sparse is not None:
+            blocks = list(self.blocks(self.rows_in(_LOADED_AT_ONCE)))
+            y = (
+                None
+                if self.label is None
+                else np.concatenate([block.y for block in blocks if block.y is not None])
+            )
+            qid = _joined([block.qid for block in blocks if block.qid is not None])
+            return TableBlock(sp.vstack([block.X for block in blocks], format="csr"), y, qid)
+        self._check_sources()
+        y = None if self.label is None else np.empty(self.n_rows)
+        ids = []
+        X = self._empty(self.n_rows)
+        n_cells = 0
+        for start, batch in read_ahead(self._groups()):  # one part is decoded while another is put in place
+            rows = slice(start, start + batch.n_rows)
+            if y is not None and self.label in batch.columns:
+                y[rows] = self._labels(batch)
+            if self.qid in batch.columns:
+                ids.append(self._ids(batch))
+            self._fill(batch, X[rows])
+            n_cells += batch.n_rows * len(batch.columns)
+            del batch
+        if n_cells != self.n_rows * len(self._columns):
+            names = ", ".join(source.name for source in self.sources)
+            raise InvalidInputError(f"{names} has more or fewer rows than it says.", "write it again.")
+        return TableBlock(X, y, _joined(ids))
+
+    @cached_property
+    def _columns(self) -> list[str]:
+        columns = (
+            [name for name in (self.label, self.qid) if name is not None] + self.features + self.embeddings
+        )
+        return columns if self.sparse is None else [*columns, self.sparse.indices, self.sparse.values]
+
+    def _check_sources(self) -> None:
+        for source in self.sources:
+            check_columns(source, self._columns, "a column of the first table")
+        if not self.n_rows:
+            names = ", ".join(source.name for source in self.sources)
+            raise InvalidInputError(f"{names} has no rows.", "check that the file is the one you mean.")
+        for name in self.embeddings:
+            for source in self.sources:
+                if name not in self.widths and source.n_rows:
+                    lists = next(source.batches([name], 1)).column(0)
+                    self.widths[name] = rows_of(source, name, lists, 0, width=None).shape[1]
+
+    def _batches(self, n_rows: int) -> Iterator[_Batch]:
+        self._check_sources()
+        for source in self.sources:
+            row = 0
+            for batch in source.batches(self._columns, n_rows):
+                if batch.num_rows:
+                    yield _Batch.of(source, row, batch)
+                row += batch.num_rows
+
+    def _groups(self) -> Iterator[tuple[int, _Batch]]:
+        """Yield parts of the tables, perhaps with some of the columns only, and the row where each starts."""
+        start = 0
+        for source in self.sources:
+            row = 0
+            if source.groups is not None:
+                for row, table in source.groups(self._columns, _LOADED_AT_ONCE):
+                    batch = _Batch.of(source, row, table)
+                    del table
+                    yield start + row, batch
+                    del batch  # before the next one is decoded
+            else:
+                for found in source.batches(self._columns, self.rows_in(_LOADED_AT_ONCE)):
+                    yield start + row, _Batch.of(source, row, found)
+                    row += found.num_rows
+            start += source.n_rows
+
+    def _labels(self, batch: _Batch) -> Floats | None:
+        if self.label is None:
+            return None
+        column = batch.columns[self.label]
+        return numbers_of(batch.source, self.label, column, batch.row, missing="error", hint=_LABEL_HINT)
+
+    def _ids(self, batch: _Batch) -> Any:
+        if self.qid is None:
+            return None
+        column = batch.columns[self.qid]
+        return ids_of(batch.source, self.qid, column, batch.row, "the query id", self._kind_of_ids)
+
+    @cached_property
+    def _kind_of_ids(self) -> str:
+        return "U" if self.qid is None else kind_of_ids(self.sources, self.qid)
+
+    def _features(self, batch: _Batch) -> Any:
+        if self.sparse is not None:
+            return self.sparse.rows(
+                batch.source, batch.columns.__getitem__, batch.row, missing=self.missing, dtype=self.dtype
+            )
+        X = self._empty(batch.n_rows)
+        self._fill(batch, X)
+        return X
+
+    def _empty(self, n_rows: int) -> npt.NDArray[Any]:
+        return np.empty((n_rows, len(self.features) + sum(self.widths.values())), dtype=self.dtype)
+
+    def _fill(self, batch: _Batch, X: npt.NDArray[Any]) -> None:
+        """Write the features of a batch, perhaps some of them only, into rows of X, and check them."""
+        source, row = batch.source, batch.row
+        features = [name for name in self.features if name in batch.columns]
+        for name in features:
+            check_numeric(source, name, batch.columns[name], row, _FEATURE_HINT)
+        columns = [doubles_of(batch.columns[name]) for name in features]
+        at = self.features.index(features[0]) if features else 0
+        is_finite = _core.write_table_rows(columns, X, at, default_threads())
+        for name, column, good in zip(features, columns, is_finite, strict=True):
+            if not good:
+                check_finite(source, name, column, row, missing=self.missing, dtype=self.dtype)
+                if self.missing == "zero":
+                    _fill_holes(X[:, self.features.index(name)])
+        at = len(self.features)
+        for name in self.embeddings:
+            if name in batch.columns:
+                matrix = rows_of(source, name, batch.columns[name], row, width=self.widths[name])
+                check_finite(source, name, matrix, row, missing=self.missing, dtype=self.dtype)
+                X[:, at : at + matrix.shape[1]] = matrix
+                if self.missing == "zero":
+                    _fill_holes(X[:, at : at + matrix.shape[1]])
+            at += self.widths[name]
+
+
+class _Batch(NamedTuple):
+    """Rows as they come from a table."""
+
+    source: TableSource
+    row: int  # where they begin in their table
+    n_rows: int
+    columns: dict[str, Any]
+
+    @classmethod
+    def of(cls, source: TableSource, row: int, found: Any) -> _Batch:
+        """Take the columns of a record batch, or of a table."""
+        columns = {}
+        for name, column in zip(found.schema.names, found.columns, strict=True):
+            if hasattr(column, "chunks"):
+                column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # noqa: PLW2901
+            columns[name] = column
+        return cls(source, row, found.num_rows, columns)
+
+
+def _fill_holes(values: npt.NDArray[Any]) -> None:
+    values[np.isnan(values)] = 0
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any] | None:
+    if not parts:
+        return None
+    mixed = len({part.dtype.kind for part in parts}) > 1 and any(part.dtype == object for part in parts)
+    return np.concatenate([part.astype(object) for part in parts] if mixed else parts)
+
+
+_LABEL_HINT = "encode labels as numbers, higher is better: for example {'bad': 0, 'fair': 1, 'good': 2}."
+_FEATURE_HINT = "leave the column out of features, or encode it as numbers first."
+
+
+def _default_columns(source: TableSource, taken: set[str | None]) -> tuple[list[str], list[str]]:
+    """Return all columns of numbers, or all of lists where there are none.
+
+    A column of numbers that one entry turned into text is an error.
+    """
+    names = source.schema.names
+    check_columns(source, names, "features")
+    chosen = [name for name in names if name not in taken and is_number(source.schema.field(name).type)]
+    for name in names:
+        where = None if name in taken or name in chosen else text_of_numbers(source, name)
+        if where is not None:
+            raise InvalidInputError(
+                f"{where} is text in a column that else holds numbers.",
+                "correct the entry (an empty one is missing), or list the features you want, without this column.",
+            )
+    lists = [name for name in names if name not in taken and is_embedding(source.schema.field(name).type)]
+    if not chosen and not lists:
+        raise InvalidInputError(
+            f"{source.name} has no column of numbers beside label and qid.",
+            "name a column of lists as embedding, or encode the columns as numbers.",
+        )
+    return chosen, [] if chosen else lists

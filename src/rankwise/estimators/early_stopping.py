@@ -1,0 +1,223 @@
+"""Early stopping: held-out rows or pairs judge the iterates of a solver, and the best of them is kept.
+
+Plain conjugate gradients are read off one column of the regularisation surface, where an iterate costs no vector of
+its own. Every other solver that iterates tells a monitor about each of its iterates.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rankwise.design import Design
+from rankwise.estimators.folds import held_out_pairs
+from rankwise.estimators.juries import (
+    EvaluationJury,
+    Jury,
+    PairFoldJury,
+    RowFoldJury,
+    n_outputs,
+    scaled_objective,
+)
+from rankwise.estimators.selection import judge_differences, judge_rows
+from rankwise.estimators.solving import require_range, solver_options
+from rankwise.estimators.surface_search import EXACT, SurfaceSearch
+from rankwise.estimators.training import PairData, TrainingData
+from rankwise.exceptions import NoPairsError
+from rankwise.metrics import Metric
+from rankwise.objectives import ScaledObjective
+from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.progress import ProgressLine
+from rankwise.resampling import Judge, PreferenceJudge, hold_out
+from rankwise.solvers.choose import SOLVERS, SolverOptions
+
+__all__ = ["Panel", "Watcher", "stop_early"]
+
+_MOST_STEPS = 1000  # of conjugate gradients; early stopping usually ends after some tens
+
+Panel = tuple[Design, Sequence[Judge]]  # rows that judge, and one judge an output
+
+
+class Watcher:
+    """A monitor that judges the coefficients after every iteration, and keeps the best of each output.
+
+    Parameters
+    ----------
+    rows : Design
+        The rows that judge.
+    judges : sequence of Judge
+        One an output.
+    patience : int
+        How many iterations without improvement to wait for.
+    """
+
+    def __init__(self, rows: Design, judges: Sequence[Judge], patience: int) -> None:
+        self._rows, self._judges, self._patience = rows, judges, patience
+        self.objective: ScaledObjective | None = None
+        self.history: list[list[float]] = [[] for _ in judges]
+        self.coef: list[Floats] = [np.empty(0)] * len(judges)
+
+    def __call__(self, coef: Floats, gap: float, n_iter: int) -> bool:
+        """Judge; ask for a stop when no output has improved for long enough."""
+        plain = coef if self.objective is None else self.objective.to_coef(coef)
+        scores = self._rows.dot(plain).reshape(self._rows.shape[0], -1)
+        for output, judge in enumerate(self._judges):
+            errors = self.history[output]
+            errors.append(float(judge.errors(np.ascontiguousarray(scores[:, output])[None])[0]))
+            if int(np.argmin(errors)) == len(errors) - 1:
+                self.coef[output] = plain.reshape(plain.shape[0], -1)[:, output].copy()
+        return all(len(errors) - 1 - int(np.argmin(errors)) >= self._patience for errors in self.history)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    """What early stopping has found, output by output."""
+
+    solver: str
+    coefs: list[Floats]
+    histories: list[list[float]]  # errors: lower is better
+    steps: list[int]
+
+    def attributes(self, metric: Metric, *, several_outputs: bool) -> dict[str, Any]:
+        """Return the attributes of a model."""
+        sign = -1.0 if metric.greater_is_better else 1.0
+        values = [[sign * error for error in errors] for errors in self.histories]
+        return {
+            "solver_": self.solver,
+            "coef_": np.array(self.coefs) if several_outputs else self.coefs[0],
+            "n_iter_": max(len(errors) for errors in values),
+            "history_": values if several_outputs else values[0],
+            "best_iteration_": np.array(self.steps) if several_outputs else self.steps[0],
+        }
+
+
+def stop_early(
+    model: Any, data: TrainingData | PairData, metric: Metric, panel: Panel | None
+) -> dict[str, Any]:
+    """Fit with others watching; return the attributes of the model.
+
+    Parameters
+    ----------
+    model : RankRLS
+        Its parameters say how; nothing else of it is looked at.
+    panel : (Design, list of Judge), optional
+        The rows that judge; by default a share of the training rows or pairs is held out.
+    """
+    solver = "cg" if model.solver == "auto" else str(model.solver)
+    if solver == "cg" and model.precondition is None:
+        kept = _read_surface(model, data, metric, panel)
+    else:
+        kept = _watch(model, data, metric, panel, solver)
+    return kept.attributes(metric, several_outputs=data.several_outputs)
+
+
+def _read_surface(model: Any, data: TrainingData | PairData, metric: Metric, panel: Panel | None) -> _Kept:
+    """Read one column of the regularisation surface."""
+    search = SurfaceSearch(
+        data,
+        method="hybrid",
+        alphas=np.array([float(model.alpha)]),
+        candidates=[0],
+        patience=model.patience,
+        tol=min(float(model.tol), EXACT),
+        max_iter=_MOST_STEPS if model.max_iter is None else model.max_iter,
+        metric=metric,
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        trial = search.run(model.scaling, _jury(model, data, metric, panel))
+        coefs = list(trial.coefficients(search.alphas))
+        if not np.any(coefs):  # nothing was learned: nothing to learn, or numbers that a first step shows
+            for graph in data.graphs():
+                objective, _ = scaled_objective(data.design, graph, float(model.scaling))
+                require_range(SOLVERS["cg"](objective, float(model.alpha), SolverOptions(max_iter=1)))
+    return _Kept(
+        "cg",
+        coefs,
+        [surface.table[0].tolist() for surface in trial.surfaces],
+        [int(cell.step) for cell in trial.cells],
+    )
+
+
+def _jury(model: Any, data: TrainingData | PairData, metric: Metric, panel: Panel | None) -> Jury:
+    if panel is not None:
+        return EvaluationJury(data, *panel)
+    share, seed = model.validation_fraction, model.random_state
+    if isinstance(data, PairData):
+        return PairFoldJury(data, held_out_pairs(data, share, seed), metric, "folds")
+    held = hold_out(data.design, data.columns[0], data.queries, share, seed)
+    fold = np.where(held, 0, -1).astype(np.int32)
+    return RowFoldJury(data, fold, metric, "folds", sys.maxsize, seed, model.n_threads)
+
+
+def _watch(
+    model: Any, data: TrainingData | PairData, metric: Metric, panel: Panel | None, solver: str
+) -> _Kept:
+    """Run a solver that tells a monitor, once for each graph."""
+    graphs: Sequence[PairGraph]
+    if panel is not None:
+        graphs, (rows, judges) = data.graphs(), panel
+    elif isinstance(data, PairData):
+        graphs, (rows, judges) = _without_pairs(model, data, metric)
+    else:
+        graphs, (rows, judges) = _without_rows(model, data, metric)
+    coefs: list[Floats] = []
+    histories: list[list[float]] = []
+    with ProgressLine("fitting") as line:
+        for graph in graphs:
+            first = len(coefs)
+            watcher = Watcher(rows, judges[first : first + n_outputs(graph)], model.patience)
+            objective, _ = scaled_objective(data.design, graph, float(model.scaling))
+            watcher.objective = objective if isinstance(objective, ScaledObjective) else None
+            line.update(f"output {first + 1} of {len(judges)}")
+            with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice
+                require_range(SOLVERS[solver](objective, float(model.alpha), solver_options(model, watcher)))
+            if not watcher.history[0]:  # nothing pulls, so nothing was to be done
+                watcher(np.zeros_like(objective.rhs), 0.0, 0)
+            coefs += watcher.coef
+            histories += watcher.history
+    steps = [int(np.argmin(errors)) + 1 for errors in histories]
+    return _Kept(solver, coefs, histories, steps)
+
+
+def _without_rows(model: Any, data: TrainingData, metric: Metric) -> tuple[Sequence[PairGraph], Panel]:
+    """Hold a share of the queries (of the rows, where there is one ranking) out."""
+    held = hold_out(data.design, data.columns[0], data.queries, model.validation_fraction, model.random_state)
+    weight = np.ones(held.size) if data.row_weight is None else data.row_weight
+    left = weight * ~held
+    rows = np.flatnonzero(held & (weight > 0))
+    graphs, judges = [], []
+    for output, column in enumerate(data.columns):
+        if data.levels[output].reweighted(left).n_pairs == 0:
+            raise NoPairsError(
+                "Without the held-out rows there are no two rows of a query with different labels to train on.",
+                "use a smaller validation_fraction, or an eval_set.",
+            )
+        graphs.append(data.graph(output, left))
+        own = None if data.row_weight is None else data.row_weight[rows]
+        queries = data.queries.subset(rows)
+        judges.append(judge_rows(metric, column[rows], queries, model.n_threads, "what was held out", own))
+    return graphs, (data.design.rows(rows), judges)
+
+
+def _without_pairs(model: Any, data: PairData, metric: Metric) -> tuple[Sequence[PairGraph], Panel]:
+    """Hold a share of the pairs out."""
+    out = held_out_pairs(data, model.validation_fraction, model.random_state)
+    weight = data.graph.pair_weight.copy()
+    weight[out.pair] = 0.0
+    left = replace(data.graph, pair_weight=weight)
+    if left.n_pairs == 0:
+        raise NoPairsError(
+            "Without the held-out pairs there are none to train on.",
+            "use a smaller validation_fraction, or an eval_set.",
+        )
+    pair = out.pair[out.judges]
+    judge = judge_differences(metric, data.judging_weight[pair], "what was held out")
+    winner, loser = data.preferences.winner[pair], data.preferences.loser[pair]
+    rows, place = np.unique(np.concatenate([winner, loser]), return_inverse=True)
+    place = place.reshape(-1).astype(np.int64)
+    by_pair = PreferenceJudge(place[: pair.size], place[pair.size :], judge)
+    return [left], (data.design.rows(rows), [by_pair])

@@ -1,0 +1,185 @@
+"""Rows of a stream that are still at hand: learned from for the time being, until enough of them make a block.
+
+A block of some thousand rows teaches more than the same rows in small portions, of which each is fitted beside no more
+than a diagonal of what came before (`rankwise.solvers.stochastic`). So rows that come in small calls are kept, and
+learned from as one block when there are enough. Until then the model is *provisional*: what is settled, plus the rows
+at hand as one block up to when their number last grew by a quarter, plus the calls since. So the rows at hand are
+learned from at most some seven times, however small the calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+
+from rankwise.data.queries import Queries, one_query
+from rankwise.design import CsrDesign, DenseDesign, Design, as_design
+from rankwise.estimators.lanes import Lane
+from rankwise.pairs.graph import Floats
+
+__all__ = ["Batch", "Lanes", "SeenQueries", "SettlingLanes"]
+
+_BLOCK_ROWS = 10_000
+_GROWTH = 1.25  # by doubling, half of a short stream is learned from in small portions, and it shows
+_BLOCK_VALUES = 1 << 24  # stored values: 64 to 128 MiB of them
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The rows of a call, or of several.
+
+    Attributes
+    ----------
+    labels : tuple of (rows,) or (rows, outputs) float64
+        What each lane learns.
+    """
+
+    design: Design
+    labels: tuple[Floats, ...]
+    queries: Queries
+    row_weight: Floats | None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.design.shape[0]
+
+    @property
+    def is_block(self) -> bool:
+        """Whether these rows are enough to be learned from once and for all."""
+        return self.n_rows >= _BLOCK_ROWS or self.design.nnz >= _BLOCK_VALUES
+
+    def copied(self) -> Batch:
+        """Return a batch that holds its own arrays: callers refill theirs."""
+        design = self.design
+        own = as_design(_matrix(design).copy(), design.n_threads)
+        weight = None if self.row_weight is None else self.row_weight.copy()
+        return Batch(own, tuple(labels.copy() for labels in self.labels), self.queries, weight)
+
+
+def _joined(batches: Sequence[Batch], *, with_qid: bool) -> Batch:
+    """Return several batches as one; their queries are different ones."""
+    if len(batches) == 1:
+        return batches[0]
+    matrices = [_matrix(batch.design) for batch in batches]
+    if any(sp.issparse(matrix) for matrix in matrices):
+        X = sp.vstack([sp.csr_matrix(matrix) for matrix in matrices], format="csr")
+    else:
+        X = np.vstack(matrices)
+    n_rows = X.shape[0]
+    queries = one_query(n_rows)
+    if with_qid:
+        first = np.cumsum([0, *(len(batch.queries) for batch in batches)])
+        codes = [batch.queries.codes + shift for batch, shift in zip(batches, first, strict=False)]
+        queries = Queries(np.concatenate(codes), np.arange(first[-1]))
+    weight = None
+    if any(batch.row_weight is not None for batch in batches):
+        weight = np.concatenate([
+            np.ones(batch.n_rows) if batch.row_weight is None else batch.row_weight for batch in batches
+        ])  # fmt: skip
+    labels = tuple(np.concatenate(parts) for parts in zip(*(b.labels for b in batches), strict=True))
+    return Batch(as_design(X, batches[0].design.n_threads), labels, queries, weight)
+
+
+def _matrix(design: Design) -> np.ndarray | sp.csr_matrix:
+    """Return the rows of a design; operators are refused where a stream opens."""
+    if isinstance(design, CsrDesign):
+        return design.matrix()
+    assert isinstance(design, DenseDesign)
+    return design.X
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """What is remembered for each graph, by exact statistics: more rows add up, whatever their number."""
+
+    lanes: tuple[Lane, ...]
+
+    @property
+    def current(self) -> tuple[Lane, ...]:
+        """The memory of everything so far."""
+        return self.lanes
+
+    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> Lanes:
+        """Return the memory after more rows."""
+        return replace(self, lanes=_learned(self.lanes, batch, alpha))
+
+
+@dataclass(frozen=True)
+class SettlingLanes:
+    """What is remembered for each graph by learning from blocks, and the rows that are not yet a block.
+
+    Attributes
+    ----------
+    settled : tuple of Lane
+        After all complete blocks.
+    pending : tuple of Batch
+        The rows since.
+    provisional : tuple of Lane
+        After those, too.
+    n_together : int
+        How many of the pending rows the provisional memory has learned from as one block.
+    """
+
+    settled: tuple[Lane, ...]
+    provisional: tuple[Lane, ...]
+    pending: tuple[Batch, ...] = ()
+    n_together: int = 0
+
+    @property
+    def current(self) -> tuple[Lane, ...]:
+        """The memory of everything so far."""
+        return self.provisional
+
+    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> SettlingLanes:
+        """Return the memory after more rows."""
+        if batch.is_block:  # as it is, without a copy
+            settled = self.settled
+            if self.pending:
+                settled = _learned(settled, _joined(self.pending, with_qid=with_qid), alpha)
+            settled = _learned(settled, batch, alpha)
+            return SettlingLanes(settled, settled)
+        pending = (*self.pending, batch.copied())
+        n_rows = sum(part.n_rows for part in pending)
+        n_values = sum(part.design.nnz for part in pending)
+        is_block = n_rows >= _BLOCK_ROWS or n_values >= _BLOCK_VALUES
+        if not is_block and n_rows < _GROWTH * self.n_together:
+            return replace(self, pending=pending, provisional=_learned(self.provisional, batch, alpha))
+        whole = _joined(pending, with_qid=with_qid)
+        learned = _learned(self.settled, whole, alpha)
+        if is_block:
+            return SettlingLanes(learned, learned)
+        return replace(self, pending=(whole,), provisional=learned, n_together=n_rows)
+
+
+def _learned(lanes: Sequence[Lane], batch: Batch, alpha: float) -> tuple[Lane, ...]:
+    return tuple(
+        lane.after(batch.design, labels, batch.queries, batch.row_weight, alpha)
+        for lane, labels in zip(lanes, batch.labels, strict=True)
+    )
+
+
+@dataclass(frozen=True)
+class SeenQueries:
+    """The ids of queries that came; a later set shares the memory of an earlier one, which does not change by that."""
+
+    _number: dict[Hashable, int] = field(default_factory=dict)
+    _count: int = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __contains__(self, query: Hashable) -> bool:
+        return self._number.get(query, self._count) < self._count
+
+    def plus(self, queries: Iterable[Hashable]) -> SeenQueries:
+        """Return the set with more ids, none of which is in it."""
+        number = self._number
+        if len(number) != self._count:  # another set has grown from this one already
+            number = {query: place for query, place in number.items() if place < self._count}
+        for query in queries:
+            number[query] = len(number)
+        return SeenQueries(number, len(number))
