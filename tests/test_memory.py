@@ -5,9 +5,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from rankwise.memory import MemoryBudget, available_memory, group_available
+from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, memory
+from rankwise.exceptions import MemoryLimitError
+from rankwise.memory import MemoryBudget, available_memory, check_columns_fit, group_available
 
 NO_LIMIT = 2**63 - 1
 
@@ -96,3 +100,35 @@ def test_a_budget():
     assert MemoryBudget(100).allows(100)
     assert not MemoryBudget(100).allows(101)
     assert 0 < MemoryBudget().free < available_memory() * 1.5
+
+
+def test_columns_whose_vectors_do_not_fit_are_refused(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    check_columns_fit(30_000_000)
+    with pytest.raises(
+        MemoryLimitError, match=r"32,000,000 columns takes 0\.3 GB .* 1\.0 GB while .* Hint: .* hash"
+    ):
+        check_columns_fit(32_000_000)
+
+
+@pytest.mark.parametrize("model", [RankRLS(), RankRLSCV(), RankSVM(), RankSVMCV()], ids=repr)
+@pytest.mark.parametrize("way", ["labels", "pairs"])
+def test_estimators_refuse_more_columns_than_memory_before_they_make_vectors(monkeypatch, model, way):
+    """One number of a column that is a typo must not end the process."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
+    columns = np.array([2_000_000_000, 0, 2_000_000_000, 0], dtype=np.int32)
+    X = sp.csr_matrix((np.arange(1.0, 5.0), columns, np.arange(5)), shape=(4, 2_000_000_001))
+    fit, learned = (model.fit, [1, 0, 1, 0]) if way == "labels" else (model.fit_pairs, [[0, 1], [2, 3]])
+    with pytest.raises(MemoryLimitError, match=r"2,000,000,001 columns"):
+        fit(X, learned)
+
+
+def test_folds_in_lockstep_count_once_each(monkeypatch):
+    """Four vectors fit, and those of five folds do not."""
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**8)
+    n_columns = 3_000_000
+    X = sp.csr_matrix(
+        (np.arange(1.0, 21.0), (np.arange(20), np.arange(20) % 7 * 400_000)), shape=(20, n_columns)
+    )
+    with pytest.raises(MemoryLimitError, match=r"3,000,000 columns"):
+        RankRLSCV().fit(X, np.arange(20) % 2, qid=np.arange(20) // 4)

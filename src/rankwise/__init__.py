@@ -3,10 +3,14 @@
 Estimators are imported when they are first asked for, so that a program pays only for what it uses.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+TYPE_CHECKING = False  # as checkers know it; the module typing takes as long to import as all of this
 if TYPE_CHECKING:
+    from typing import Any
+
     from rankwise.estimators.kernel_rls import KernelRankRLS
     from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
     from rankwise.estimators.kernel_svm import KernelRankSVM

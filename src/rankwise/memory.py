@@ -9,11 +9,12 @@ from pathlib import Path
 
 from rankwise.exceptions import MemoryLimitError
 
-__all__ = ["MemoryBudget", "available_memory", "group_available"]
+__all__ = ["MemoryBudget", "available_memory", "check_columns_fit", "group_available"]
 
 _FALLBACK = 4 * 2**30
 _UNLIMITED = 2**63 - 1
 _SHARE = 0.8  # of the available memory may be used when nobody says
+_ALWAYS_FITS = 2**26
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,25 @@ def largest_basis(n_rows: int, free: int) -> int:
     """Return the most basis rows whose design and decomposition fit: ``8 (m b + 4 b²)`` bytes."""
     size = (sqrt(n_rows**2 + 16 * free / 8) - n_rows) / 8
     return max(1, min(n_rows, int(size)))
+
+
+def check_columns_fit(n_columns: int, n_vectors: int = 4) -> None:
+    """Raise unless there is room for some vectors with a number for each column.
+
+    A sparse matrix may have billions of columns and take no room; a linear model of them has coefficients, and whatever
+    finds them holds a gradient, a direction and its image beside. Asked for too late, the system ends the process.
+    """
+    n_bytes = 8 * n_columns * n_vectors
+    if n_bytes <= _ALWAYS_FITS:
+        return
+    free = available_memory()
+    if n_bytes > free:
+        raise MemoryLimitError(
+            f"A model of {n_columns:,} columns takes {8 * n_columns / 1e9:,.1f} GB for its coefficients alone and "
+            f"{n_bytes / 1e9:,.1f} GB while it is found, and {free / 1e9:,.1f} GB are free.",
+            "numbers of columns that large are a typo, or hashes: number the columns that occur from 1, or hash them "
+            "to fewer, such as 2^20.",
+        )
 
 
 def available_memory() -> int:

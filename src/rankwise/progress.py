@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import threading
 import time
 from types import TracebackType
 from typing import Self
 
-__all__ = ["ProgressLine"]
+__all__ = ["ProgressLine", "wipe"]
 
 _PATIENCE = 2.0  # seconds before the line appears
 _REFRESH = 0.2
+_BAR = 10
+_KEPT = 30  # characters of a line that has to make room for what goes on inside it
+_COLUMNS = 80  # of a terminal that does not tell
+
+
+class _Screen(threading.local):
+    """What a thread's lines have in common, because they are shown as one.
+
+    Attributes
+    ----------
+    lines : list of ProgressLine
+        Those that are open, each inside the one before.
+    width : int
+        How many characters are on the terminal.
+    last : float
+        When they were put there.
+    """
+
+    def __init__(self) -> None:
+        self.lines: list[ProgressLine] = []
+        self.width = 0
+        self.last = 0.0
+
+
+_SCREEN = _Screen()
 
 
 class ProgressLine:
     """A line on standard error that is rewritten in place and wiped at the end.
+
+    Work inside other work is shown behind it: ``choosing: [####......] 3 of 6, RankRLS, fitting: iteration 12 (9 s)``.
 
     Examples
     --------
@@ -23,29 +52,67 @@ class ProgressLine:
     """
 
     def __init__(self, title: str) -> None:
-        self._title = title
-        self._start = time.monotonic()
-        self._last = 0.0
-        self._width = 0
+        self.title = title
+        self.text = ""
+        self.start = time.monotonic()
         self._is_terminal = bool(getattr(sys.stderr, "isatty", lambda: False)())
 
-    def update(self, text: str) -> None:
-        """Show what is going on, if it is time to."""
+    def update(self, text: str, share: float | None = None) -> None:
+        """Show what is going on, if it is time to.
+
+        Parameters
+        ----------
+        text : str
+        share : float, optional
+            From 0 to 1: how much of the work is done, where that is known; drawn as a bar.
+        """
+        bar = "" if share is None else f"[{'#' * int(share * _BAR):.<{_BAR}}] "
+        self.text = bar + text
+        lines = _SCREEN.lines if self in _SCREEN.lines else [*_SCREEN.lines, self]
         now = time.monotonic()
-        if not self._is_terminal or now - self._start < _PATIENCE or now - self._last < _REFRESH:
+        seconds = now - lines[0].start
+        if not self._is_terminal or seconds < _PATIENCE or now - _SCREEN.last < _REFRESH:
             return
-        self._last = now
-        line = f"{self._title}: {text} ({now - self._start:.0f} s)"
-        sys.stderr.write("\r" + line.ljust(self._width))
-        sys.stderr.flush()
-        self._width = len(line)
+        _SCREEN.last = now
+        _put([f"{line.title}: {line.text}" for line in lines if line.text], f" ({seconds:.0f} s)")
 
     def __enter__(self) -> Self:
+        _SCREEN.lines.append(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._width:
-            sys.stderr.write("\r" + " " * self._width + "\r")
-            sys.stderr.flush()
+        if self in _SCREEN.lines:
+            del _SCREEN.lines[_SCREEN.lines.index(self) :]
+        # The line around this one stays until it is done; what is printed after that starts on an empty line.
+        if not _SCREEN.lines:
+            wipe()
+
+
+def wipe() -> None:
+    """Take the line away, so that something else can be printed in its place; the next update shows it again."""
+    if _SCREEN.width:
+        sys.stderr.write("\r" + " " * _SCREEN.width + "\r")
+        sys.stderr.flush()
+        _SCREEN.width, _SCREEN.last = 0, 0.0
+
+
+def _put(parts: list[str], ending: str) -> None:
+    """Show a line in place of the one before; one that is wider than the terminal could not be taken back."""
+    try:
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
+    except (OSError, ValueError):
+        columns = _COLUMNS
+    room = columns - 1 - len(ending)
+    for outer in range(len(parts) - 1):
+        excess = len(", ".join(parts)) - room
+        parts[outer] = _cut(parts[outer], max(len(parts[outer]) - max(excess, 0), _KEPT))
+    line = _cut(", ".join(parts), room) + ending
+    sys.stderr.write("\r" + line.ljust(_SCREEN.width))
+    sys.stderr.flush()
+    _SCREEN.width = len(line)
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else text[: max(room - 3, 0)] + "..."

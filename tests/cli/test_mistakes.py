@@ -1,13 +1,15 @@
 """What the command line says to mistakes, and streams that are used for two things."""
 
 import csv
+import gzip
 import io
 import json
 
 import pandas as pd
 import pytest
 
-from command_line import call, process
+from command_line import call, call_json, process
+from rankwise.memory import available_memory
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_errors_name_the_file(capsys, searches, tmp_path):
 @pytest.mark.parametrize("name", ["x.json", "x.parqet"])
 def test_convert_refuses_endings_that_say_nothing(capsys, searches, tmp_path, name):
     code, _, err = call(capsys, "convert", searches / "test.txt", "-o", tmp_path / name)
-    assert code == 1
+    assert code == 2
     assert ".parquet" in err
     assert not (tmp_path / name).exists()
     assert call(capsys, "convert", searches / "test.txt", "-o", tmp_path / name, "--to", "text")[0] == 0
@@ -112,6 +114,181 @@ def test_a_file_is_not_written_over_itself(capsys, tmp_path):
     assert code == 1
     assert "another file" in err
     assert source.read_text() == "1 qid:1 1:1\n0 qid:1 1:2\n"
+
+
+TEXTS = {
+    "equal": ("1 qid:1 1:1\n1 qid:1 1:2\n1 qid:2 1:1\n", "all labels of {} are 1"),
+    "equal_inside": (
+        "1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:1\n",
+        "{}: no query has two rows with different labels",
+    ),
+    "single_rows": ("1 qid:1 1:1\n0 qid:2 1:2\n", "{}: every query has a single row"),
+    "one_row": ("1 qid:1 1:1\n", "{} has one row"),
+    "no_columns": ("1 qid:1\n0 qid:1\n", "{} has no columns"),
+    "constant": ("1 qid:1 1:3\n0 qid:1 1:3\n", "no column of {} varies"),
+    "one_query": ("1 qid:1 1:3\n0 qid:1 1:4\n2 qid:1 1:2\n", "{} has one query"),
+    "few_rows": ("1 1:3\n0 1:4\n2 1:2\n", "{} has too few rows"),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_rows_that_nothing_can_be_learned_from_are_told_by_file(capsys, tmp_path, name):
+    text, said = TEXTS[name]
+    source = tmp_path / f"{name}.txt"
+    source.write_text(text)
+    code, _, err = call(capsys, "fit", source, "-o", tmp_path / "m.rw")
+    assert code == 1
+    assert said.format(source) in err
+    assert "Hint: " in err
+    for word in ("sample", " y ", "y_true", "RankRLSCV", "qid="):
+        assert word not in err
+    assert not (tmp_path / "m.rw").exists()
+
+
+@pytest.mark.parametrize("name", ["equal", "equal_inside", "single_rows"])
+def test_rows_that_cannot_judge_are_told_by_file(capsys, searches, tmp_path, name):
+    text, said = TEXTS[name]
+    source = tmp_path / f"{name}.txt"
+    source.write_text(text)
+    for command in (
+        ("evaluate", searches / "model.rw", source),
+        ("fit", searches / "train.txt", "--valid", source, "-o", tmp_path / "m.rw"),
+    ):
+        code, _, err = call(capsys, *command)
+        assert code == 1
+        assert said.format(source) in err
+    code, _, err = call(capsys, "report", searches / "model.rw", source, "-o", tmp_path / "r.html")
+    assert code == 1
+    assert str(source) in err
+    assert "y_true" not in err
+
+
+def test_a_model_that_scales_inside_queries_asks_for_ids(capsys, searches, tmp_path):
+    model = tmp_path / "m.rw"
+    scaled = ["--method", "rls", "--scaling", "query-minmax", "--alpha", "1", "-o", model]
+    assert call(capsys, "fit", searches / "train.txt", *scaled)[0] == 0
+    text, table = tmp_path / "rows.txt", tmp_path / "rows.csv"
+    text.write_text("1 1:3\n0 1:4\n")
+    X = pd.DataFrame({f"feature {j}": [0.5, 1.0] for j in range(1, 13)})
+    X.assign(label=[0, 1]).to_csv(table, index=False)
+    for source, remedy in ((text, "write qid:"), (table, "--qid COLUMN")):
+        for command in ("predict", "evaluate"):
+            code, _, err = call(capsys, command, model, source)
+            assert code == 1
+            assert f"{source} has no query ids, and the model {model} scales inside queries" in err
+            assert remedy in err
+    code, _, err = call(capsys, "fit", searches / "train.txt", "--valid", text, "-o", tmp_path / "n.rw")
+    assert code == 1
+    assert f"{text} has no query ids" in err
+
+
+def test_labels_that_lack_are_asked_for_by_option(capsys, searches, tmp_path):
+    pd.DataFrame({f"feature {j}": [0.5, 1.0] for j in range(1, 13)}).to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = call(capsys, "evaluate", searches / "model.rw", tmp_path / "t.csv")
+    assert code == 1
+    assert "no column 'label'" in err
+    assert "--label" in err
+
+
+def test_more_columns_than_memory_are_refused(capsys, tmp_path):
+    huge = tmp_path / "huge.txt"
+    huge.write_text("1 qid:1 2000000000:1\n0 qid:1 1:2\n1 qid:2 2000000000:1\n0 qid:2 1:2\n")
+    memory = 8 * 2_000_000_000 * 4
+    if available_memory() >= memory:
+        pytest.skip("this machine has room for them")
+    for scaling in ("auto", "max-abs"):
+        code, _, err = call(capsys, "fit", huge, "--scaling", scaling, "-o", tmp_path / "m.rw")
+        assert code == 1
+        assert str(huge) in err
+        assert "2,000,000,000 columns" in err
+        assert "hash" in err
+
+
+def test_a_column_number_beyond_all_is_not_answered_with_an_option(capsys, tmp_path):
+    (tmp_path / "rows.txt").write_text("1 qid:1 4294967296000:1\n")
+    err = call(capsys, "inspect", tmp_path / "rows.txt")[2]
+    assert "line 1" in err
+    assert "2,147,483,647" in err
+    assert "--columns" not in err
+
+
+def test_tables_that_are_none(capsys, tmp_path):
+    (tmp_path / "a.parquet").touch()
+    assert "a.parquet is empty" in call(capsys, "inspect", tmp_path / "a.parquet")[2]
+    (tmp_path / "b.parquet").write_bytes(bytes(range(256)))
+    assert "b.parquet is not what its name says" in call(capsys, "inspect", tmp_path / "b.parquet")[2]
+
+
+def test_the_model_says_from_what_columns_count(capsys, searches, tmp_path):
+    (tmp_path / "zero.txt").write_text("1 qid:1 0:1 3:1\n0 qid:1 1:2\n")
+    code, _, err = call(capsys, "predict", searches / "model.rw", tmp_path / "zero.txt")
+    assert code == 1
+    assert "columns of the training data count from 1" in err
+    assert "were said" not in err
+
+
+def test_metrics_are_taken_in_any_case_and_add_up(capsys, searches):
+    judged = ["evaluate", searches / "model.rw", searches / "test.txt"]
+    said = call_json(capsys, *judged, "--metrics", "NDCG@10", "--metrics", "Map")
+    assert list(said["conventions"]) == ["ndcg@10", "map"]
+
+
+def test_p_values_are_shown_alone_and_adjusted(capsys, searches):
+    model = searches / "model.rw"
+    code, out, _ = call(
+        capsys, "evaluate", model, searches / "test.txt", "--against", model, "--metrics", "map,err"
+    )
+    assert code == 0
+    assert out.partition("Holm")[2].splitlines()[1].split()[-2:] == ["p", "adjusted"]
+
+
+def test_compressed_csv_is_written_and_read(capsys, searches, tmp_path):
+    packed, plain = tmp_path / "rows.csv.gz", tmp_path / "rows.csv"
+    for target in (packed, plain):
+        assert call(capsys, "convert", searches / "test.txt", "-o", target)[0] == 0
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    code, _, err = call(capsys, "convert", packed, "-o", tmp_path / "back.txt")
+    assert code == 0, err
+    assert call(capsys, "convert", packed, "-o", tmp_path / "rows.parquet.gz")[0] == 2
+
+
+def test_missing_values_that_cannot_be_written_are_located(capsys, tmp_path):
+    (tmp_path / "rows.txt").write_text("1 qid:1 1:1 2:NaN\n0 qid:1 1:2\n")
+    store = tmp_path / "rows.store"
+    assert call(capsys, "convert", tmp_path / "rows.txt", "--missing", "nan", "-o", store)[0] == 0
+    code, _, err = call(capsys, "convert", store, "-o", tmp_path / "back.txt")
+    assert code == 1
+    assert f"{store}: a value is nan in row 0" in err
+    assert "--missing nan" in err
+    assert not (tmp_path / "back.txt").exists()
+
+
+def test_shares_of_all_cells_are_not_rounded_to_all(capsys, tmp_path):
+    lines = [f"{row % 2} qid:{row // 4} 1:{row + 1}\n" for row in range(4000)]
+    lines[7] = "1 qid:1 2:1\n"
+    (tmp_path / "rows.txt").write_text("".join(lines).replace("1:4000\n", "1:4000 2:1\n"))
+    out = call(capsys, "inspect", tmp_path / "rows.txt")[1]
+    assert "2, counted from 1" in out
+    (tmp_path / "zero.txt").write_text("".join(f"{row % 2} qid:1 0:{row}\n" for row in range(4000)))
+    out = call(capsys, "inspect", tmp_path / "zero.txt")[1]
+    assert "99.98%" in out
+    assert "counted from 0" in out
+
+
+def test_hints_for_tables_and_labels_name_options_and_files(capsys, searches, tmp_path):
+    def error(text, *more):
+        (tmp_path / "t.csv").write_text(text)
+        code, _, err = call(capsys, "fit", tmp_path / "t.csv", *more, "-o", tmp_path / "m.rw")
+        assert code == 1
+        assert "t.csv" in err
+        assert "pipeline" not in err
+        return err
+
+    assert "--missing zero" in error("label,qid,a\n1,1,2\n0,1,\n")
+    rows = "label,qid,a\n1,1,2\n0,1,3\n-1,2,2\n0,2,3\n"
+    assert "has two roles among --label" in error(rows, "--features", "a,a")
+    assert "--features" in error(rows, "--embedding", "a")
+    assert "y_true" not in error(rows, "--metric", "ndcg@10")
 
 
 def test_what_a_file_is_is_told_or_asked(capsys, searches, tmp_path):

@@ -48,6 +48,8 @@ def test_every_command_has_help_with_examples_that_parse(command):
         (["fit", "--vaild", "x"], "--valid"),
         (["predict", "--outptu=x"], "--output"),
         (["report", "--help", "--titel", "x"], "--title"),
+        (["fit", "x", "--method", "ranksmv"], "svm"),
+        (["fit", "x", "--scaling", "qury-minmax"], "query-minmax"),
     ],
 )
 def test_a_typo_is_answered_with_what_was_meant(arguments, meant):
@@ -57,6 +59,12 @@ def test_a_typo_is_answered_with_what_was_meant(arguments, meant):
     assert done.stdout == b""
 
 
+def test_an_option_of_another_command_is_told_from_a_typo():
+    said = process("predict", "m", "x", "--against", "y").stderr.decode()
+    assert "--against is not an option of `predict`, but of `evaluate`" in said
+    assert "did you mean" not in process("export", "m", "--ranks").stderr.decode()
+
+
 def test_mistakes_of_usage_exit_with_2():
     for arguments in (
         [],
@@ -64,8 +72,13 @@ def test_mistakes_of_usage_exit_with_2():
         ["fit", "--threads", "0", "x"],
         ["completion", "csh"],
         ["fit", "x", "--alpha", "y"],
+        ["fit", "x"],
+        ["predict", "-", "-"],
+        ["convert", __file__, "-o", "x.unknown"],
     ):
-        assert process(*arguments).returncode == 2
+        done = process(*arguments)
+        assert done.returncode == 2
+        assert b"Traceback" not in done.stderr
 
 
 def test_the_version():
@@ -143,7 +156,9 @@ def test_standard_input_and_output_make_a_pipeline(searches):
     scores = process("predict", "-", searches / "test.txt", stdin=model.stdout)
     assert scores.returncode == 0
     assert len(scores.stdout.splitlines()) == 400
-    assert "twice" in failing("predict", "-", "-")
+    assert process("inspect", "-", stdin=model.stdout).stdout.startswith(
+        b"file            standard input\nmodel"
+    )
 
 
 def test_a_reader_who_leaves_early_is_no_error(searches):
@@ -181,6 +196,24 @@ def test_ctrl_c_leaves_nothing_behind(searches, tmp_path):
     assert "interrupted" in said
     assert "Traceback" not in said
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("module", ["rankwise.cli.entry", "argparse", "numpy"])
+def test_ctrl_c_during_imports_is_quiet(module):
+    """Whatever is being imported: some modules would make another error of it."""
+    code = (
+        "import os, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a background job ignores it
+        "class Impatient:\n"
+        "    def find_spec(self, name, *rest):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Impatient())\n"
+        "from rankwise.cli import main\n"
+        f"sys.exit(main(['inspect', {__file__!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 130
+    assert "Traceback" not in done.stderr
 
 
 def test_ctrl_c_during_a_search_is_not_swallowed(tmp_path):

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import argparse
 import math
+from typing import Any
 
-__all__ = ["ADD_ARGUMENTS", "SHELLS"]
+__all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
 
 SCALINGS = ("auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank")
-METHODS = ("auto", "rls", "svm", "svm-squared", "kernel")
+METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel")
 PICTURES = (".png", ".svg", ".pdf")
 SHELLS = ("bash", "zsh", "fish")
+# What each option that names columns of a table stands for where neither the command nor a model names any.
+USUAL_COLUMNS = {
+    "label": "label",
+    "qid": "qid",
+    "features": None,
+    "embedding": None,
+    "item_id": "id",
+    "winner": "winner",
+    "loser": "loser",
+    "magnitude": None,
+    "weight": None,
+}
 
 
 def _reading(parser: argparse.ArgumentParser) -> None:
@@ -20,11 +33,15 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         help="svmlight/LETOR text, a table (Parquet, Arrow, Feather, CSV) or a store; by default told by the name",
     )  # fmt: skip
     group.add_argument(
-        "--label", default="label", metavar="COLUMN", help="tables: the column of labels (label)"
+        "--label", metavar="COLUMN", help="tables: the column of labels; by default the model's, or label"
     )
-    group.add_argument("--qid", default="qid", metavar="COLUMN", help="tables: the column of query ids (qid)")
     group.add_argument(
-        "--features", metavar="A,B,...", help="tables: the columns to learn from; by default all numbers"
+        "--qid", metavar="COLUMN", help="tables: the column of query ids; by default the model's, or qid"
+    )
+    group.add_argument(
+        "--features",
+        metavar="A,B,...",
+        help="tables: the columns to learn from; by default the model's, or all numbers",
     )
     group.add_argument(
         "--embedding",
@@ -50,7 +67,14 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a table of items; the data are then preferences: columns winner and loser",
     )
-    group.add_argument("--item-id", default="id", metavar="COLUMN", help="the column of ids in --items (id)")
+    group.add_argument("--item-id", metavar="COLUMN", help="the column of ids in --items (id)")
+    for role, words in (
+        ("winner", "ids of what won (winner)"),
+        ("loser", "ids of what lost (loser)"),
+        ("magnitude", "by how much it won, 0 for a tie (magnitude, if there)"),
+        ("weight", "how much that counts (weight, if there)"),
+    ):
+        group.add_argument(f"--{role}", metavar="COLUMN", help=f"preferences: the column of {words}")
     group.add_argument("--threads", type=_positive, metavar="N", help="threads to use; by default all")
 
 
@@ -72,7 +96,7 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=METHODS,
         default="auto",
-        help="least squares, hinge, squared hinge, or an RBF kernel",
+        help="least squares, hinge, squared hinge, logistic (for preferences), or an RBF kernel",
     )
     group.add_argument(
         "--scaling",
@@ -93,8 +117,8 @@ def _writing(parser: argparse.ArgumentParser, help_text: str, default: str | Non
     parser.add_argument("-f", "--force", action="store_true", help="replace a file that is already there")
 
 
-def _json(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--json", action="store_true", help="print JSON for machines")
+def _json(parser: argparse.ArgumentParser, help_text: str = "print JSON for machines") -> None:
+    parser.add_argument("--json", action="store_true", help=help_text)
 
 
 def _model_and_data(parser: argparse.ArgumentParser) -> None:
@@ -129,6 +153,7 @@ def _select(parser: argparse.ArgumentParser) -> None:
 def _predict(parser: argparse.ArgumentParser) -> None:
     _model_and_data(parser)
     _writing(parser, "one score a line", default="-")
+    _json(parser, "print what was written, as JSON; needs -o")
     parser.add_argument(
         "--ranks", action="store_true", help="write ranks inside each query instead: 1 is best"
     )
@@ -143,6 +168,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics",
         type=_metrics,
+        action=_Joined,
         metavar="A,B,...",
         help="such as ndcg@10,map; by default all that fit the labels",
     )
@@ -168,6 +194,7 @@ def _report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics",
         type=_metrics,
+        action=_Joined,
         metavar="A,B,...",
         help="such as ndcg@10,map; the page leads with the first",
     )
@@ -179,6 +206,7 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file that `rankwise fit` wrote")
     parser.add_argument("--to", choices=("json",), default="json", help="json: the weights of a linear model")
     _writing(parser, "where to write", default="-")
+    _json(parser, "print what was written, as JSON; needs -o")
 
 
 def _convert(parser: argparse.ArgumentParser) -> None:
@@ -199,6 +227,7 @@ def _convert(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--regroup", action="store_true", help="stores: bring rows of a query together that do not stand so"
     )
+    _json(parser, "print what was written, as JSON")
     _reading(parser)
 
 
@@ -216,6 +245,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
         help="write made-up searches as train.txt, vali.txt and test.txt, and stop",
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace files that are already there")
+    _json(parser, "print what was written, as JSON; needs -o")
 
 
 def _completion(parser: argparse.ArgumentParser) -> None:
@@ -269,17 +299,26 @@ def _metric(text: str) -> str:
     from rankwise.exceptions import InvalidInputError  # noqa: PLC0415 - the parser itself imports nothing
     from rankwise.metrics import get_metric  # noqa: PLC0415
 
+    name = text.strip().lower()  # papers write NDCG@10
     try:
-        get_metric(text)
+        get_metric(name)
     except InvalidInputError as error:
         raise argparse.ArgumentTypeError(f"{error.problem} {error.hint}") from None
-    return text
+    return name
 
 
 def _metrics(text: str) -> str:
-    for name in text.split(","):
-        _metric(name.strip())
-    return text
+    return ",".join(map(_metric, text.split(",")))
+
+
+class _Joined(argparse.Action):
+    """A list that goes on where the option is repeated."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, options: argparse.Namespace, values: Any, option: Any = None
+    ) -> None:
+        before = getattr(options, self.dest)
+        setattr(options, self.dest, values if before is None else f"{before},{values}")
 
 
 ADD_ARGUMENTS = {

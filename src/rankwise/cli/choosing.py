@@ -1,7 +1,8 @@
 """Choosing everything: a scaling, a method and its regularisation, judged by held-out queries.
 
 First the scalings are compared by RankRLS, which searches all its alphas and iterations in one run; then RankSVM tries
-the best scaling, with squared hinge and, if that helps, with hinge. Of equally good candidates the simpler one stays.
+the best scaling, with squared hinge and, if that helps, with hinge; on preferences also with the logistic loss. Of
+equally good candidates the simpler one stays.
 """
 
 from __future__ import annotations
@@ -22,15 +23,19 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from rankwise.cli.inputs import Rows
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import Metric, get_metric
 from rankwise.preprocessing import QueryScaler
 from rankwise.progress import ProgressLine
 
-__all__ = ["Candidate", "Choice", "choose"]
+__all__ = ["PREFERENCES_COUNT", "Candidate", "Choice", "choose"]
+
+# What the pairwise error is of preferences, which have neither labels nor queries.
+PREFERENCES_COUNT = "share of the listed preferences that the scores contradict; tied scores count one half"
 
 # Non-zeros up to which more is tried than least squares on two scalings; a few seconds of work.
 _MUCH = 10_000_000
+_PAIR_COSTS = 10  # non-zeros that take as long as a pair that is listed
 _KERNEL_BASIS = 500
 
 _SCALINGS = {
@@ -45,6 +50,7 @@ _METHODS = {
     "rls": "RankRLS",
     "svm": "RankSVM, hinge",
     "svm-squared": "RankSVM, squared hinge",
+    "logistic": "pairwise logistic regression",
     "kernel": "kernel RankRLS, RBF",
 }
 
@@ -85,6 +91,16 @@ class Choice:
     best: Candidate
     metric: Metric
     judged_by: str
+    of_preferences: bool
+
+    @property
+    def convention(self) -> str:
+        """What exactly the metric counts, in words."""
+        if not self.of_preferences:
+            return self.metric.describe()
+        return PREFERENCES_COUNT.replace(
+            "contradict", "agree with" if self.metric.greater_is_better else "contradict"
+        )
 
 
 def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choice:
@@ -98,28 +114,40 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         What the group "choosing" of the arguments holds.
     """
     metric = _metric(train, options.metric)
+    if valid is None and not options.alpha and train.qid is not None and len(train.queries) < 2:
+        raise NoPairsError(
+            f"{train.source} has one query, and folds of whole queries take two.",
+            "add --valid FILE with rows that judge, or train on more.",
+        )
     with _interruptible() as interrupted, ProgressLine("choosing") as progress:
         tried: list[Candidate] = []
+        first = _METHODS_OF_SCALING[options.method]
+        scalings, margins = _scalings(train, options), _margins(train, options)
+        total = len(scalings) + len(margins)
 
         def attempt(scaling: str, method: str) -> None:
-            progress.update(f"{_METHODS[method]}, {_SCALINGS[scaling]}")
-            tried.append(_fit(scaling, method, train, valid, metric, options))
+            words = f"{_METHODS[method]}, {_SCALINGS[scaling]}"
+            progress.update(f"{len(tried) + 1} of {total}, {words}", len(tried) / total)
+            try:
+                tried.append(_fit(scaling, method, train, valid, metric, options))
+            except InvalidInputError as error:
+                if not isinstance(error, NoPairsError) and "is undefined" not in error.problem:
+                    raise
+                raise _cannot_judge(error, train, valid) from error
             # Estimators keep what they have on Ctrl-C; here it means to stop.
             if interrupted():
                 raise KeyboardInterrupt
 
-        first = _METHODS_OF_SCALING[options.method]
-        for scaling in _scalings(train, options):
+        for scaling in scalings:
             attempt(scaling, first)
-        if _may_try_margins(train, options):
-            scaling = _best(tried, metric).scaling
-            attempt(scaling, "svm-squared")
+        scaling = _best(tried, metric).scaling
+        for method in margins:
             # The plain hinge costs several times as much; it is worth trying where margins help at all.
-            if _best(tried, metric).method == "svm-squared":
-                attempt(scaling, "svm")
+            if method != "svm" or _best(tried, metric).method == "svm-squared":
+                attempt(scaling, method)
     best = _best(tried, metric)
     judged_by = f"{valid.source}" if valid is not None else str(getattr(best.ranker, "cv_", "held-out rows"))
-    return Choice(tried, best, metric, judged_by)
+    return Choice(tried, best, metric, judged_by, train.pairs is not None)
 
 
 # The method that compares scalings: the one asked for, or the quickest.
@@ -128,6 +156,7 @@ _METHODS_OF_SCALING = {
     "rls": "rls",
     "svm": "svm",
     "svm-squared": "svm-squared",
+    "logistic": "logistic",
     "kernel": "kernel",
 }
 
@@ -143,6 +172,19 @@ def _metric(train: Rows, name: str | None) -> Metric:
         return metric
     graded = train.qid is not None and is_graded(train.y)
     return get_metric(name or ("ndcg@10" if graded else "pairwise_error"))
+
+
+def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> NoPairsError:
+    """Say of files that what was to judge cannot: there is something to learn, for that was looked at before."""
+    if valid is not None:
+        return NoPairsError(
+            f"{valid.source} cannot judge: {error.problem}", "validate on rows with more labels."
+        )
+    what = "rows" if train.qid is None else "queries"
+    return NoPairsError(
+        f"{train.source} has too few {what} to judge models by folds of them: {error.problem}",
+        "add --valid FILE with rows that judge, or train on more.",
+    )
 
 
 def _best(tried: list[Candidate], metric: Metric) -> Candidate:
@@ -170,8 +212,14 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     return [*plain, "query-minmax", "query-standard"]
 
 
-def _may_try_margins(train: Rows, options: argparse.Namespace) -> bool:
-    return options.method == "auto" and train.pairs is None and not options.alpha and _size(train.X) <= _MUCH
+def _margins(train: Rows, options: argparse.Namespace) -> list[str]:
+    """Return the methods that are tried with the best scaling."""
+    n_pairs = 0 if train.pairs is None else len(train.pairs)
+    if options.method != "auto" or options.alpha or max(_size(train.X), _PAIR_COSTS * n_pairs) > _MUCH:
+        return []
+    # The logistic loss is a model of who wins, and says nothing of by how much.
+    has_magnitudes = train.magnitude is not None and bool((train.magnitude != 1).any())
+    return ["svm-squared", "svm", *(["logistic"] if train.pairs is not None and not has_magnitudes else [])]
 
 
 def _scaler(name: str, X: Any) -> Any:
@@ -212,7 +260,10 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     if method == "kernel":
         basis = _KERNEL_BASIS if train.X.shape[0] > _KERNEL_BASIS else None
         return KernelRankRLSCV("rbf", basis=basis, **shared)
-    return RankSVMCV(loss="hinge" if method == "svm" else "squared_hinge", **shared)
+    return RankSVMCV(loss=_LOSSES[method], **shared)
+
+
+_LOSSES = {"svm": "hinge", "svm-squared": "squared_hinge", "logistic": "logistic"}
 
 
 def _takes_valid(ranker: Any) -> bool:
@@ -227,6 +278,11 @@ def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -
                 "use --method rls, or leave --method out.",
             )
         ranker.fit_pairs(X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(judging, valid))
+    elif getattr(ranker, "loss", None) == "logistic":
+        raise InvalidInputError(
+            f"--method logistic learns from preferences, and {train.source} has labels.",
+            "use --method svm-squared, or name the items of a list of preferences with --items.",
+        )
     elif valid is None or not _takes_valid(ranker):
         ranker.fit(X, train.y, qid=train.qid)
     else:
@@ -236,7 +292,12 @@ def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -
 def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
     if valid is None:
         return None
-    parts = (judging, valid.y, valid.qid) if valid.pairs is None else (judging, valid.pairs, valid.weight)
+    if valid.pairs is None:
+        parts: tuple[Any, ...] = (judging, valid.y, valid.qid)
+    else:
+        # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
+        decided = slice(None) if valid.magnitude is None else valid.magnitude > 0
+        parts = (judging, valid.pairs[decided], None if valid.weight is None else valid.weight[decided])
     return parts if parts[2] is not None else parts[:2]
 
 

@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
+from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
+from rankwise.cli.patience import interrupted_later
 from rankwise.cli.printing import complain
-from rankwise.exceptions import InvalidInputError, RankwiseError
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, RankwiseError
 
 __all__ = ["main"]
 
@@ -31,12 +33,15 @@ _OPTIONS = {
     r"\balphas=[^,;]*[^,;.]": "--alpha A, repeated for a grid",
     r"use positive values, such as .*": "use --alpha above 0.",
     r"\bn_threads\b": "--threads",
+    r"check (that )?y_true.*": "check the labels, and that ids name queries and not rows (tables: --label, --qid).",
     r"a folder that write_store wrote": "a store that rankwise convert wrote, or a folder of tables",
     r"\bwrite_store\b": "rankwise convert",
     r"name a column of lists as embedding": "name a column of lists with --embedding",
     r"out of features\b": "out of --features",
+    r"name it in features\b": "name it with --features",
+    r"features may be missing with .*": "--missing zero reads features as 0, --missing nan is to inspect and convert.",
 }
-_FAILED, _INTERRUPTED, _PIPE_CLOSED = 1, 130, 141
+_FAILED, _USAGE, _INTERRUPTED, _PIPE_CLOSED = 1, 2, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -52,10 +57,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    options = argparse.Namespace()
     try:
         options = parse(sys.argv[1:] if argv is None else list(argv))
         _check_files(options)
-        code: int = import_module(f"rankwise.cli.commands.{options.command}").run(options)
+        with interrupted_later():
+            command = import_module(f"rankwise.cli.commands.{options.command}")
+        code: int = command.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:
         complain("interrupted; no file was changed.")
@@ -65,8 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
     except RankwiseError as error:
-        complain(error.problem, _in_options(error.hint))
-        return _FAILED
+        complain(_of_files(error, options), _in_options(error.hint))
+        return _USAGE if isinstance(error, UsageError) else _FAILED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}.", _remedy(error))
@@ -82,12 +90,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _check_files(options: argparse.Namespace) -> None:
     """Say at once, before anything is imported, that a file is not there, or is there already."""
+    if options.command == "fit" and options.output is None:
+        raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
+    if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
+        if options.command == "fit":
+            raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
+        raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
     named: list[str] = []
     for option in ("model", "data", "valid", "against", "items"):
         value = getattr(options, option, None)
         named += [] if value is None else [value] if isinstance(value, str) else value
     if named.count("-") > 1:
-        raise InvalidInputError("Standard input is named twice.", "read one of the two from a file.")
+        raise UsageError("Standard input is named twice.", "read one of the two from a file.")
     for path in named:
         if path != "-" and not glob.has_magic(path):
             Path(path).stat()
@@ -98,6 +112,17 @@ def _check_files(options: argparse.Namespace) -> None:
             raise InvalidInputError(f"{target} would be read and written.", "write to another file.")
     for option in () if options.command in {"convert", "demo"} else ("output", "plot", "per_query"):
         check_target(getattr(options, option, None), force=getattr(options, "force", False))
+
+
+def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
+    """Name the file that labels or queries are wrong in, where the library only saw arrays."""
+    named = ["standard input" if file == "-" else file for file in getattr(options, "data", [])]
+    if "y_true" in error.problem:
+        return error.problem.replace("y_true", f"the file {' and '.join(named)}")
+    is_named = any(file in error.problem for file in [*named, *(getattr(options, "valid", None) or [])])
+    if is_named or not named or not isinstance(error, (NoPairsError, MissingQueriesError)):
+        return error.problem
+    return f"{', '.join(named)}: {error.problem}"
 
 
 def _in_options(hint: str) -> str:

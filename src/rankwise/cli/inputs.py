@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.cli.columns import check_preference_columns, listed, remarks, remember, roles_of
 from rankwise.data.arrow_files import is_table, open_sources
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.numbered_columns import column_name, first_column_of
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
+from rankwise.data.sparse_columns import INDICES, VALUES
 from rankwise.data.store_format import HEADER
 from rankwise.data.tables import load_sources
 from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
@@ -32,7 +34,6 @@ from rankwise.progress import ProgressLine
 __all__ = [
     "PACKED",
     "Rows",
-    "check_complete",
     "kept_input",
     "kind_of",
     "listed",
@@ -69,6 +70,10 @@ class Rows:
         For text: what its first column is called, 0 or 1.
     pairs : (pairs, 2) int64 or None
     magnitude, weight : (pairs,) float64 or None
+    reading : dict or None
+        For tables: which columns were what, for a model to keep.
+    remarks : list of str
+        For tables: what was done with columns that nobody named.
     has_comments : bool
         Whether there were comments in the text, which are not kept; `convert` alone looks for them.
     """
@@ -82,6 +87,8 @@ class Rows:
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
     weight: npt.NDArray[np.float64] | None = None
+    reading: dict[str, Any] | None = None
+    remarks: list[str] = field(default_factory=list)
     has_comments: bool = False
 
     @property
@@ -104,13 +111,20 @@ class Rows:
 
     def describe(self) -> str:
         """Say how much was read, in a line."""
-        words = [f"{self.X.shape[0]:,} rows", f"{self.X.shape[1]:,} columns"]
+        counts = [f"{count:,} {what}" for what, count in self.counts().items()]
+        return f"{self.source}: {', '.join(counts)}"
+
+    def counts(self) -> dict[str, int]:
+        """Count what was read."""
+        rows, columns = (int(n) for n in self.X.shape)
         if self.pairs is not None:
-            words[0] = f"{self.X.shape[0]:,} items"
-            words.insert(0, f"{len(self.pairs):,} preferences")
-        elif self.qid is not None:
-            words.insert(1, f"{len(self.queries):,} queries")
-        return f"{self.source}: {', '.join(words)}"
+            return {"preferences": len(self.pairs), "items": rows, "columns": columns}
+        queries = {} if self.qid is None else {"queries": len(self.queries)}
+        return {"rows": rows, **queries, "columns": columns}
+
+    def facts(self) -> dict[str, Any]:
+        """Say how much was read, for a machine."""
+        return {"file": self.source, **self.counts()}
 
 
 def kind_of(path: str, given: str = "auto") -> str:
@@ -208,9 +222,21 @@ def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any
 
 def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
     reader = open_reader(paths, options, first_column)
-    with ProgressLine(f"reading {source}") as progress:
-        for _ in reader.parse():
-            progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
+    total = _text_bytes(paths)
+    try:
+        with ProgressLine(f"reading {source}") as progress:
+            for _ in reader.parse():
+                share = None if total is None else min(reader.n_bytes / total, 1.0)
+                progress.update(f"{reader.n_bytes / 1e6:,.0f} MB", share)
+    except InvalidInputError as error:
+        said = "columns were said to count from 1"
+        if said not in error.problem or options.zero_based != "auto":
+            raise
+        raise InvalidInputError(
+            error.problem.replace(said, "columns of the training data count from 1"),
+            "use text whose columns count as those do; if they count from 0, and column 0 did not occur in training, "
+            "train again with --zero-based yes.",
+        ) from error
     if reader.rows.rows == 0:
         raise no_rows(reader)
     block = reader.take()
@@ -219,36 +245,50 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     return Rows(source, X, block.labels, qid, None, reader.base, has_comments=reader.has_comments)
 
 
+def _text_bytes(paths: list[str]) -> int | None:
+    """Return how much text there is, where the files tell: neither pipes do, nor what is compressed."""
+    files = [Path(path) for path in paths]
+    if any(file.suffix.lower() in PACKED or not file.is_file() for file in files):
+        return None
+    return sum(file.stat().st_size for file in files) or None
+
+
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
     sources = open_sources(paths, text_columns=[options.qid])
-    columns = set(sources[0].schema.names)
-    table = load_sources(
-        sources,
-        label=options.label if needs_labels or options.label in columns else None,
-        # A table without the usual column of ids is one ranking; a column that was asked for must be there.
-        qid=options.qid if options.qid in columns or options.qid != "qid" else None,
-        features=listed(options.features),
-        embedding=listed(options.embedding),
-        missing=options.missing,
-        dtype=np.float64,
+    schema = sources[0].schema
+    roles = roles_of(schema, source, options, needs_labels=needs_labels)
+    table = load_sources(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
+    is_sparse = scipy.sparse.issparse(table.X)
+    used = {*table.feature_names, *(roles.embedding or []), *((INDICES, VALUES) if is_sparse else ())}
+    reading = remember(options, table.feature_names, roles)
+    return Rows(
+        source,
+        table.X,
+        table.y,
+        table.qid,
+        table.feature_names,
+        # The names of a sparse matrix are no columns of the table.
+        reading={**reading, "features": None} if is_sparse else reading,
+        remarks=remarks(schema, source, options, roles, used),
     )
-    return Rows(source, table.X, table.y, table.qid, table.feature_names)
-
-
-def listed(names: str | None) -> list[str] | None:
-    """Return the columns that an option names."""
-    return None if names is None else [name.strip() for name in names.split(",")]
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
     from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415 - needs an optional package
 
+    items = open_sources(options.items)[0].schema
+    check_preference_columns(open_sources(paths)[0].schema.names, items.names, source, options)
+    roles = roles_of(items, options.items, options, needs_labels=False)
     found = load_preferences(
         paths if len(paths) > 1 else paths[0],
         options.items,
         item_id=options.item_id,
-        features=listed(options.features),
-        embedding=listed(options.embedding),
+        winner=options.winner,
+        loser=options.loser,
+        magnitude=options.magnitude,
+        weight=options.weight,
+        features=roles.features,
+        embedding=roles.embedding,
         missing=options.missing,
     )
     return Rows(
@@ -260,6 +300,7 @@ def _read_preferences(paths: list[str], source: str, options: argparse.Namespace
         pairs=found.pairs,
         magnitude=found.magnitude,
         weight=found.weight,
+        reading=remember(options, found.feature_names, None),
     )
 
 
@@ -275,18 +316,6 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
     if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
         X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
     return Rows(source, X, store.y, store.qid, None, store.header.first_column)
-
-
-def check_complete(rows: Rows) -> Rows:
-    """Refuse rows with NaN, which may be looked at and converted, but no ranker learns from or scores."""
-    X = rows.X
-    values = X.data if scipy.sparse.issparse(X) else X
-    if getattr(X, "is_finite", False) or not np.isnan(values).any():
-        return rows
-    raise InvalidInputError(
-        f"{rows.source} has {int(np.isnan(values).sum()):,} missing values, and no method here takes them.",
-        "read them as 0 with --missing zero, or fill them in before; stores: convert the source with --missing zero.",
-    )
 
 
 def pays_as_array(X: Any) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.inputs import Rows, check_complete, pays_as_array, stored, widen
+from rankwise.cli.checks import check_complete, missing_ids
+from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
 from rankwise.cli.printing import remark
 from rankwise.exceptions import InvalidInputError
 
@@ -22,6 +23,7 @@ class SavedModel:
     path: str
     model: Any
     notes: dict[str, Any]
+    header: dict[str, Any] = field(default_factory=dict)
 
     @property
     def n_columns(self) -> int:
@@ -29,6 +31,18 @@ class SavedModel:
         steps = getattr(self.model, "steps", None)
         first = self.model if steps is None else steps[0][1]
         return int(first.n_features_in_)
+
+    @property
+    def learned_from_queries(self) -> bool:
+        """Whether the training rows had query ids."""
+        steps = getattr(self.model, "steps", None)
+        return bool(getattr(self.model if steps is None else steps[-1][1], "fitted_with_qid_", False))
+
+    @property
+    def scales_inside_queries(self) -> bool:
+        """Whether the model looks at all rows of a query at once, and so must know which those are."""
+        steps = [step for _, step in getattr(self.model, "steps", [])]
+        return any(type(step).__name__ == "QueryScaler" for step in steps)
 
     def is_dense(self, X: Any) -> bool:
         """Tell whether the model takes arrays; one that was not saved by `fit` says so by what centres its columns."""
@@ -49,18 +63,20 @@ def read_model(path: str) -> SavedModel:
 
     if path == "-":
         content = sys.stdin.buffer.read()
-        return SavedModel(
-            "standard input", load(io.BytesIO(content)), read_header(io.BytesIO(content))["notes"]
-        )
+        header = read_header(io.BytesIO(content))
+        return SavedModel("standard input", load(io.BytesIO(content)), header["notes"], header)
     if Path(path).is_dir():
         raise InvalidInputError(
             f"{path} is a folder, not a model file.", "name the file that `rankwise fit -o` wrote."
         )
-    return SavedModel(path, load(path), read_header(path)["notes"])
+    header = read_header(path)
+    return SavedModel(path, load(path), header["notes"], header)
 
 
 def fit_columns(rows: Rows, saved: SavedModel) -> Rows:
     """Bring the columns of the data into the order, number and storage that the model knows."""
+    if rows.qid is None and saved.scales_inside_queries:
+        raise missing_ids(rows, f"the model {saved.path} scales inside queries")
     return stored(check_complete(_in_order(rows, saved)), is_dense=saved.is_dense(rows.X))
 
 
@@ -73,8 +89,9 @@ def _in_order(rows: Rows, saved: SavedModel) -> Rows:
         if not missing:
             return replace(rows, X=rows.X[:, [place[name] for name in names]], names=list(names))
         raise InvalidInputError(
-            f"{rows.source} lacks {len(missing)} of the model's {wanted} columns, such as {missing[0]!r}.",
-            "predict on tables that have the columns of the training table, under the same names.",
+            f"{rows.source} lacks {len(missing):,} of the model's {wanted:,} columns, such as {missing[0]!r}.",
+            "use a table with the columns of the training table, under the same names; --features and --embedding say "
+            "which columns of this one are read, by default those that the model was trained on.",
         )
     first = saved.notes.get("first_column")
     if first is not None and rows.first_column is not None and first != rows.first_column:
@@ -85,16 +102,16 @@ def _in_order(rows: Rows, saved: SavedModel) -> Rows:
         )
     if given > wanted:
         raise InvalidInputError(
-            f"{rows.source} has {given} columns, but the model {saved.path} was trained on {wanted}.",
+            f"{rows.source} has {given:,} columns, but the model {saved.path} was trained on {wanted:,}.",
             "use data with the columns of the training data; `rankwise inspect` shows what a file or a model has.",
         )
     if given < wanted:
         if rows.first_column is None:
             raise InvalidInputError(
-                f"{rows.source} has {given} columns, but the model {saved.path} was trained on {wanted}.",
+                f"{rows.source} has {given:,} columns, but the model {saved.path} was trained on {wanted:,}.",
                 "use data with the columns of the training data; `rankwise inspect` shows what a file or a model has.",
             )
         # Text does not write zeros, so its last columns may not occur; worth a word, for it may be the wrong file.
-        remark(f"{rows.source} has {given} columns and the model {wanted}; the others are taken as 0.")
+        remark(f"{rows.source} has {given:,} columns and the model {wanted:,}; the others are taken as 0.")
         return widen(rows, wanted)
     return rows

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import rankwise
-from rankwise.cli.arguments import ADD_ARGUMENTS
+from rankwise.cli.arguments import ADD_ARGUMENTS, USUAL_COLUMNS
 
 __all__ = ["COMMANDS", "build_parser", "parse"]
 
@@ -20,17 +20,58 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            known = [str(choice) for choice in action.choices]
+            raise argparse.ArgumentError(
+                action, f"{value} is not one of {', '.join(known)}{_suggest(str(value), known)}"
+            )
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and exit with 2."""
         sys.stderr.write(f"rankwise: error: {message}\nHint: see `{self.prog} --help`.\n")
         sys.exit(2)
 
 
+# How alike two words must be, from 0 to 1, for one to be taken as a typo of the other.
+_ALIKE = 0.6
+# What the values of options are called elsewhere.
+_ALIASES = {
+    "ranksvm": "svm",
+    "hinge": "svm",
+    "squared-hinge": "svm-squared",
+    "rankrls": "rls",
+    "least-squares": "rls",
+    "rbf": "kernel",
+    "minmax": "query-minmax",
+    "rank": "query-rank",
+    "csv": "table",
+    "parquet": "table",
+    "svmlight": "text",
+    "letor": "text",
+}
+
+
 def _suggest(word: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches  # noqa: PLC0415 - needed only for a typo
 
-    close = get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]}?" if close else ""
+    bare = {name.lstrip("-"): name for name in known}  # dashes are alike in all options
+    bare.update({alias: name for alias, name in _ALIASES.items() if name in known})
+    close = get_close_matches(word.lstrip("-").lower(), bare, n=1, cutoff=_ALIKE)
+    return f"; did you mean {bare[close[0]]}?" if close else ""
+
+
+def _explain(word: str, command: str, known: Sequence[str]) -> str:
+    """Say what an option that a command does not have probably means."""
+    suggestion = _suggest(word, known)
+    if suggestion:
+        return suggestion
+    others = [other for other in COMMANDS if other != command and word in _options_of(build_parser(other))]
+    return f" of `{command}`, but of {', '.join(f'`{other}`' for other in others)}" if others else ""
+
+
+def _options_of(parser: argparse.ArgumentParser) -> list[str]:
+    return [name for action in parser._actions for name in action.option_strings]  # noqa: SLF001 - the only way
 
 
 # Name: what it does in a line, and examples.
@@ -123,16 +164,26 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         kind = "an option" if command.startswith("-") else "a command"
         _Parser(prog="rankwise").error(f"{command} is not {kind}{_suggest(command, list(COMMANDS))}")
     parser = build_parser(command)
-    known = [name for action in parser._actions for name in action.option_strings]  # noqa: SLF001 - the only way
+    known = _options_of(parser)
     for argument in rest:
         word = argument.partition("=")[0]
         # Before anything else that may be wrong: a typo explains the rest.
         if word.startswith("--") and word not in {"--", *known}:
-            parser.error(f"{word} is not an option{_suggest(word, known)}")
+            parser.error(f"{word} is not an option{_explain(word, command, known)}")
     options = parser.parse_args(rest)
     options.command = command
+    _fill_in_columns(options)
     options.line = shlex.join(["rankwise", *arguments])
     return options
+
+
+def _fill_in_columns(options: argparse.Namespace) -> None:
+    """Give columns their usual names, and keep which were named: a model may know others that were not."""
+    roles = [role for role in USUAL_COLUMNS if hasattr(options, role)]
+    options.given = frozenset(role for role in roles if getattr(options, role) is not None)
+    for role in roles:
+        if role not in options.given:
+            setattr(options, role, USUAL_COLUMNS[role])
 
 
 def _overview() -> str:

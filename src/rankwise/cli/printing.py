@@ -10,6 +10,8 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from rankwise.progress import wipe
+
 __all__ = [
     "complain",
     "figure",
@@ -18,12 +20,14 @@ __all__ = [
     "print_table",
     "remark",
     "show_warnings",
+    "size_of",
     "write",
 ]
 
 
 def write(text: str = "", *, to_error: bool = False) -> None:
     """Print a line; characters that the terminal cannot show become question marks."""
+    wipe()
     stream = sys.stderr if to_error else sys.stdout
     encoding = stream.encoding or "utf-8"
     stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
@@ -68,6 +72,11 @@ def visible(text: object) -> str:
 def figure(value: float | None, digits: int = 4) -> str:
     """Write a figure of a metric."""
     return "-" if value is None or not math.isfinite(value) else f"{value:.{digits}f}"
+
+
+def size_of(n_bytes: int) -> str:
+    """Write how large a file is."""
+    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:,.1f} kB"
 
 
 def print_table(

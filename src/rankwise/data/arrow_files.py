@@ -142,6 +142,11 @@ def _open_file(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
                 return _of_table(path.name, reader.read_all())
         if _plain_suffix(path) in {".csv", ".tsv", ".txt"} or _looks_like_csv(path):
             return _of_csv(pa, path, text_columns)
+    if _plain_suffix(path) in TABLE_ENDINGS:
+        raise InvalidInputError(
+            f"{path} is not what its name says: it begins with {magic!r}, and such files do not.",
+            "check that the file is whole; one of another kind needs the ending of its kind.",
+        )
     raise InvalidInputError(
         f"{path} is no table that is known here.",
         f"tables end in {', '.join(TABLE_ENDINGS)}; others must be converted.",

@@ -109,7 +109,7 @@ def load_preferences(
         dtype=dtype,
     )
     edges = np.concatenate([ids.resolve(source, winner, loser) for source in comparisons])
-    amounts = {role: _amounts(comparisons, column) for role, column in named.items()}
+    amounts = {role: _amounts(comparisons, column, role) for role, column in named.items()}
     checked = check_pairs(edges, table.X.shape[0], amounts.get("magnitude"), amounts.get("weight"))
     return PreferenceTable(table.X, edges, checked.magnitude, checked.weight, ids.values, table.feature_names)
 
@@ -180,6 +180,13 @@ class _Ids:
                     for at in missed[: _SHOWN - len(unknown)]
                 ]
                 sides.append(rows)
+            itself = np.flatnonzero((sides[0] == sides[1]) & (sides[0] >= 0))
+            if itself.size:
+                at = int(itself[0])
+                raise InvalidInputError(
+                    f"{source.name}, {source.place(row + at)}: {values[at].as_py()!r} is preferred to itself.",
+                    "drop such comparisons.",
+                )
             edges.append(np.column_stack(sides))
             row += batch.num_rows
         if n_unknown:
@@ -210,12 +217,25 @@ def _amount_columns(source: TableSource, magnitude: str | None, weight: str | No
     return named
 
 
-def _amounts(sources: list[TableSource], column: str) -> npt.NDArray[np.float64]:
+_IF_NEGATIVE = {
+    "magnitude": "swap winner and loser instead; 0 says that they tie.",
+    "weight": "use 0 to leave a comparison out.",
+}
+
+
+def _amounts(sources: list[TableSource], column: str, role: str) -> npt.NDArray[np.float64]:
     parts = [np.empty(0)]
     for source in sources:
         row = 0
         for batch in source.batches([column], _ROWS):
             hint = "pass one number a comparison."
-            parts.append(numbers_of(source, column, batch.column(0), row, missing="error", hint=hint))
+            values = numbers_of(source, column, batch.column(0), row, missing="error", hint=hint)
+            if (values < 0).any():
+                at = int(np.argmax(values < 0))
+                raise InvalidInputError(
+                    f"{source.name}, column {column!r}, {source.place(row + at)}: {values[at]:g} is negative.",
+                    _IF_NEGATIVE[role],
+                )
+            parts.append(values)
             row += batch.num_rows
     return np.concatenate(parts)

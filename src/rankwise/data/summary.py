@@ -151,14 +151,14 @@ def _problems(
         found.append("no query has two rows with different labels: there is nothing to learn from")
     elif summary.unordered:
         found.append(
-            f"{summary.unordered} of {summary.queries} queries have no two rows with different labels"
+            f"{summary.unordered:,} of {summary.queries:,} queries have no two rows with different labels"
         )
     if summary.missing:
-        found.append(f"{summary.missing} cells are NaN: impute them, or read them as 0")
+        found.append(f"{summary.missing:,} cells are NaN: impute them, or read them as 0")
     if summary.empty_columns:
-        found.append(f"{summary.empty_columns} of {summary.columns} columns are 0 everywhere")
+        found.append(f"{summary.empty_columns:,} of {summary.columns:,} columns are 0 everywhere")
     if summary.constant_columns:
-        found.append(f"{summary.constant_columns} of {summary.columns} columns have one value everywhere")
+        found.append(f"{summary.constant_columns:,} of {summary.columns:,} columns have one value everywhere")
     widths = (high - low)[(high > low) & np.isfinite(high - low)]
     if widths.size and widths.max() > 1000 * np.median(widths):
         found.append("columns have very different ranges: scale them, as `rankwise fit` does by itself")

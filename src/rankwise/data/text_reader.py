@@ -58,6 +58,8 @@ PROBLEMS = (
     ("the column comes twice in this row", "write each column once a row"),
 )
 
+_TOO_LARGE = 8  # in that order
+
 
 class TextBlock:
     """Rows as arrays: what the parser makes of text.
@@ -149,7 +151,7 @@ class TextReader:
                 buffer.find(b"#", 0, size) >= 0
             )  # the sign begins a comment wherever it stands
         lines = self.rows.lines - lines_before
-        last = LAST_COLUMN if self.n_features is None else self.n_features - 1
+        last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
         error = self.rows.append(
             np.frombuffer(buffer, dtype=np.uint8),
             size,
@@ -161,7 +163,13 @@ class TextReader:
         )
         if error is not None:
             problem, at, length = error
-            raise _located(buffer, at, length, problem, source.name, lines)
+            what, remedy = PROBLEMS[problem]
+            if problem == _TOO_LARGE and last == LAST_COLUMN:
+                remedy = (
+                    f"columns are numbered up to {LAST_COLUMN + self.base:,}: number those that occur from 1, or hash "
+                    "their names to fewer"
+                )
+            raise _located(buffer, at, length, what, remedy, source.name, lines)
 
     def _settle_base(self) -> None:
         """Decide what the first column is called, once rows leave."""
@@ -197,7 +205,7 @@ def text_blocks(reader: TextReader, block_bytes: int) -> Iterator[TextBlock]:
 
 
 def _located(
-    buffer: bytearray, at: int, length: int, problem: int, name: str, lines_before: int
+    buffer: bytearray, at: int, length: int, what: str, remedy: str, name: str, lines_before: int
 ) -> InvalidInputError:
     line = lines_before + buffer.count(b"\n", 0, at) + 1
     start = buffer.rfind(b"\n", 0, at) + 1
@@ -206,7 +214,6 @@ def _located(
         length = min(end - at, 40)
     text = bytes(buffer[at : at + min(length, 60)]).decode("utf-8", "backslashreplace")
     shown = repr(text.rstrip("\r")) + ("..." if length > 60 else "")
-    what, remedy = PROBLEMS[problem]
     return InvalidInputError(f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.")
 
 

@@ -125,6 +125,7 @@ def _read_surface(model: Any, data: TrainingData | PairData, metric: Metric, pan
         patience=model.patience,
         tol=min(float(model.tol), EXACT),
         max_iter=_MOST_STEPS if model.max_iter is None else model.max_iter,
+        metric=metric,
     )
     with np.errstate(over="ignore", invalid="ignore"):
         trial = search.run(model.scaling, _jury(model, data, metric, panel))

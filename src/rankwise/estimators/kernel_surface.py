@@ -134,6 +134,7 @@ def choose_by_products(
         patience=patience,
         tol=tol if method == "tikhonov" else min(tol, EXACT),
         max_iter=_MAX_ITER if max_iter is None else max_iter,
+        metric=metric,
     )
     search = KernelSurfaceSearch(**vars(general), kernel=kernel)
     trial = search.run(0.0, jury)

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.memory import available_memory
+from rankwise.memory import available_memory, check_columns_fit
+from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats
 from rankwise.progress import ProgressLine
 from rankwise.solvers.dual_surface import DualSurfaceRun
@@ -21,6 +22,9 @@ __all__ = ["KrylovFit"]
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
 _SHARE = 0.8  # of the free memory, for the basis
+_VECTORS = (
+    5  # of a step: the right-hand side, the basis vectors before and now, their image, and what is left of it
+)
 
 
 class _NoRoomError(Exception):
@@ -54,6 +58,8 @@ class KrylovFit:
         run: type[SurfaceRun | DualSurfaceRun] = SurfaceRun,
     ) -> None:
         n_features, lanes = system.rhs.shape
+        if run is SurfaceRun:  # the other's vectors have a number a row, and rows are in memory
+            check_columns_fit(n_features, _VECTORS * lanes)
         self._step_bytes = basis_bytes(n_features, lanes, 1)
         expected = min(max_iter, n_features + 1, _EXPECTED_STEPS)
         self.keeps_basis = expected * self._step_bytes <= _SHARE * available_memory()
@@ -84,8 +90,18 @@ class KrylovFit:
         """Vectors that were multiplied by the Hessian."""
         return self._run.space.n_steps * self._run.space.n_lanes
 
-    def advance(self, is_done: Callable[[Sequence[Surface]], bool], title: str) -> bool:
+    def advance(
+        self, is_done: Callable[[Sequence[Surface]], bool], title: str, metric: Metric | None = None
+    ) -> bool:
         """Grow the tables until the rule is satisfied; on Ctrl-C keep what there is.
+
+        Parameters
+        ----------
+        is_done : callable
+        title : str
+            What this is called while it runs.
+        metric : Metric, optional
+            What the tables hold, where somebody judges.
 
         Returns
         -------
@@ -93,18 +109,20 @@ class KrylovFit:
             Whether it ended before `max_iter`.
         """
         try:
-            return self._advance(is_done, title)
+            return self._advance(is_done, title, metric)
         except _NoRoomError:
             # Vectors of a basis that was kept orthogonal cannot be made again one by one, so the run starts anew.
             self.keeps_basis = False
             self._run = self._start(keep_basis=False)
-            return self._advance(is_done, title)
+            return self._advance(is_done, title, metric)
 
-    def _advance(self, is_done: Callable[[Sequence[Surface]], bool], title: str) -> bool:
+    def _advance(
+        self, is_done: Callable[[Sequence[Surface]], bool], title: str, metric: Metric | None
+    ) -> bool:
         with ProgressLine(title) as progress:
 
             def show(surfaces: Sequence[Surface]) -> None:
-                progress.update(f"iteration {len(surfaces[0].errors)}, best {_best(surfaces):.6g}")
+                progress.update(f"iteration {len(surfaces[0].errors)}{_best(surfaces, metric)}")
                 if self.keeps_basis and STORED_TOGETHER * self._step_bytes > _SHARE * available_memory():
                     raise _NoRoomError
 
@@ -135,5 +153,9 @@ class KrylovFit:
         return np.array([self.coefficients(lane, alpha, step) for step in range(1, self.n_steps + 1)])
 
 
-def _best(surfaces: Sequence[Surface]) -> float:
-    return float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))
+def _best(surfaces: Sequence[Surface], metric: Metric | None) -> str:
+    """Name the best value of the last iteration, as the metric counts; the tables hold what is to be minimised."""
+    if metric is None:
+        return ""
+    value = float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))
+    return f", {metric.name} {-value if metric.greater_is_better else value:.4f}"

@@ -12,6 +12,7 @@ from rankwise.design import Design, as_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.selection import judge_rows, read_eval_set
 from rankwise.estimators.training import TrainingData
+from rankwise.memory import check_columns_fit
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats
 from rankwise.resampling import Judge
@@ -38,6 +39,12 @@ class LinearRanker(Ranker):
         check_is_fitted(self)
         design = as_design(self._check_matrix(X, reset=False), self.n_threads)
         return design.dot(np.ascontiguousarray(self.coef_.T))
+
+    def _check_matrix(self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2) -> Any:
+        checked = super()._check_matrix(X, y, reset=reset, min_rows=min_rows)
+        if reset:
+            check_columns_fit(self.n_features_in_)
+        return checked
 
     def _training_data(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, query_importance: Any

@@ -319,6 +319,7 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
             patience=self.patience,
             tol=table_tolerance(problem.design, self.method_, self.tol),
             max_iter=_MAX_ITER if self.max_iter is None else self.max_iter,
+            metric=get_metric(self.scoring),
         )
         trials = search.run_all(check_powers(self.scaling), jury)
         best = min(trials, key=lambda trial: trial.error)

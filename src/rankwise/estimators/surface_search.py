@@ -14,6 +14,7 @@ from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
 from rankwise.estimators.krylov_fit import KrylovFit
 from rankwise.estimators.selection import after_steps, best_cells, stopping_rule
 from rankwise.estimators.training import TrainingProblem
+from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.resampling import NoRows
 from rankwise.solvers.choose import choose_solver
@@ -83,6 +84,8 @@ class SurfaceSearch:
         In increasing order.
     candidates : list of int
         The positions in `alphas` that may be chosen.
+    metric : Metric
+        What the tables hold, for whoever watches; there, lower is always better.
     """
 
     problem: TrainingProblem
@@ -92,15 +95,24 @@ class SurfaceSearch:
     patience: int
     tol: float
     max_iter: int
+    metric: Metric
 
     @classmethod
     def over_grid(
-        cls, problem: TrainingProblem, method: str, grid: Floats, *, patience: int, tol: float, max_iter: int
+        cls,
+        problem: TrainingProblem,
+        method: str,
+        grid: Floats,
+        *,
+        patience: int,
+        tol: float,
+        max_iter: int,
+        metric: Metric,
     ) -> SurfaceSearch:
         """Search a grid; 0 is always in the table, so that early stopping can be read beside the other methods."""
         alphas = np.union1d([0.0], grid)
         candidates = [0] if method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
-        return cls(problem, method, alphas, candidates, patience, tol, max_iter)
+        return cls(problem, method, alphas, candidates, patience, tol, max_iter, metric)
 
     def run(self, power: float, jury: Jury) -> Trial:
         """Grow the tables under one value of `scaling`, and choose their cells."""
@@ -108,7 +120,7 @@ class SurfaceSearch:
         for hearing in jury.hearings(power):
             fit = self._krylov(hearing.system, self.alphas, hearing.column_scale, self.tol)
             trial.converged &= fit.advance(
-                stopping_rule(self.method, self.candidates, self.patience), "selecting"
+                stopping_rule(self.method, self.candidates, self.patience), "selecting", self.metric
             )
             trial.fits.append(fit)
             trial.surfaces.extend(fit.surfaces)

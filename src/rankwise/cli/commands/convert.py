@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
 import scipy.sparse
 
-from rankwise.cli.inputs import PACKED, Rows, kept_input, kind_of, listed, open_reader, read_rows, text_base
+from rankwise.cli.columns import roles_of
+from rankwise.cli.inputs import PACKED, Rows, kept_input, kind_of, open_reader, read_rows, text_base
+from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
-from rankwise.cli.printing import print_facts, remark
+from rankwise.cli.printing import print_facts, print_json, remark, size_of
 from rankwise.data import dump_svmlight, open_store, write_store
 from rankwise.data.arrow_files import TABLE_ENDINGS, open_sources
+from rankwise.data.store_format import Header
 from rankwise.data.svmlight_writer import TextWriter, open_text
 from rankwise.data.table_writer import is_flat, save_table
 from rankwise.exceptions import InvalidInputError
@@ -25,9 +32,7 @@ _TEXTS = (".txt", ".svmlight", ".svm", ".libsvm", ".letor", ".dat")
 def run(options: argparse.Namespace) -> int:
     """Read, and write what the target's name says."""
     if options.items is not None:
-        raise InvalidInputError(
-            "Preferences are not converted.", "convert the table of items, without --items."
-        )
+        raise UsageError("Preferences are not converted.", "convert the table of items, without --items.")
     target = options.to or _told_by_name(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
     sources = {kind_of(path, options.format) for path in options.data}
@@ -36,25 +41,25 @@ def run(options: argparse.Namespace) -> int:
         # Block by block: neither need fit in memory.
         reader = open_reader(options.data, options)
         write_store(options.output, reader, regroup=options.regroup)
-        read, has_comments = ", ".join(options.data), reader.has_comments
+        counts, has_comments = _counts(open_store(options.output, verify=False).header), reader.has_comments
     elif target == "store" and sources == {"table"}:
         with kept_input(options.data) as files:
+            opened = open_sources(files, [options.qid])
+            source = ", ".join(options.data)
+            roles = roles_of(opened[0].schema, source, options, needs_labels=True)
             write_store(
                 options.output,
-                open_sources(files, [options.qid]),
+                opened,
                 zero_based=text_base(options),
                 regroup=options.regroup,
                 missing=options.missing,
-                label=options.label,
-                qid=options.qid,
-                features=listed(options.features),
-                embedding=listed(options.embedding),
+                **roles._asdict(),
                 n_threads=options.threads,
             )
-        read = ", ".join(options.data)
+        counts = _counts(open_store(options.output, verify=False).header)
     elif target == "text" and sources == {"store"} and len(options.data) == 1:
         store = open_store(options.data[0], n_threads=options.threads)
-        with open_text(options.output) as stream:
+        with open_text(options.output) as stream, _named(options.data[0]):
             writer = TextWriter(
                 stream,
                 zero_based=store.header.first_column == 0,
@@ -63,16 +68,44 @@ def run(options: argparse.Namespace) -> int:
             )
             for X, y, qid in store.blocks():
                 writer.write(X, y, qid)
-        read = repr(store).strip("<>")
+        counts = _counts(store.header)
     else:
         rows = read_rows(options.data, options, needs_labels=target != "table")
-        _write(rows, target, options)
-        read, has_comments = rows.describe(), rows.has_comments
+        with _named(rows.source):
+            _write(rows, target, options)
+        counts, has_comments = rows.counts(), rows.has_comments
     if has_comments:
         remark("comments (# ...) of the text are not kept.")
-    if options.output != "-":
-        print_facts({"read": read, "wrote": f"{options.output} ({_size(options.output):,.1f} MB)"})
+    size = 0 if options.output == "-" else _size(options.output)
+    if options.json:
+        print_json({"read": options.data, "file": options.output, **counts, "bytes": size})
+    elif options.output != "-":
+        words = [f"{count:,} {what}" for what, count in counts.items()]
+        print_facts(
+            {
+                "read": ", ".join(options.data),
+                "wrote": f"{options.output}: {', '.join([*words, size_of(size)])}",
+            }
+        )
     return 0
+
+
+def _counts(header: Header) -> dict[str, int]:
+    queries = {"queries": header.queries} if header.queries else {}
+    return {"rows": header.rows, **queries, "columns": header.columns}
+
+
+@contextmanager
+def _named(source: str) -> Iterator[None]:
+    """Name the file in what the writer of text says of X."""
+    try:
+        yield
+    except InvalidInputError as error:
+        if not error.problem.startswith("X is "):
+            raise
+        raise InvalidInputError(
+            f"{source}: {error.problem.replace('X is', 'a value is', 1)}", error.hint
+        ) from error
 
 
 def _told_by_name(output: str) -> str:
@@ -83,7 +116,7 @@ def _told_by_name(output: str) -> str:
         name = name.removesuffix(ending)
     ending = Path(name).suffix
     if target == "text" and output != "-" and ending and ending not in _TEXTS:
-        raise InvalidInputError(
+        raise UsageError(
             f"{output} does not say what to write.",
             f"end it in one of {', '.join((*TABLE_ENDINGS, '.store', *_TEXTS))}, or add --to text, table or store.",
         )
@@ -96,9 +129,7 @@ def _written(options: argparse.Namespace) -> Literal["error", "nan"]:
 
 def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
     if target == "table":
-        X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(options.output) else rows.X
-        names, label, qid = rows.column_names(), options.label, options.qid
-        save_table(options.output, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
+        _write_table(rows, options)
     elif target == "store":
         block = (rows.X, rows.y) if rows.qid is None else (rows.X, rows.y, rows.qid)
         write_store(
@@ -121,7 +152,25 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
         )
 
 
-def _size(target: str) -> float:
+def _write_table(rows: Rows, options: argparse.Namespace) -> None:
+    plain = options.output
+    for ending in PACKED:
+        plain = plain.removesuffix(ending)
+    if plain != options.output and not is_flat(plain):
+        raise UsageError(
+            f"{options.output} would be compressed twice: such tables compress themselves.", f"write {plain}."
+        )
+    X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(plain) else rows.X
+    names, label, qid = rows.column_names(), options.label, options.qid
+    with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
+        target = options.output if plain == options.output else str(Path(folder, Path(plain).name))
+        save_table(target, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
+        if target != options.output:
+            with Path(target).open("rb") as text, open_text(options.output) as stream:
+                shutil.copyfileobj(text, stream)
+
+
+def _size(target: str) -> int:
     path = Path(target)
     files = [path] if path.is_file() else [file for file in path.rglob("*") if file.is_file()]
-    return sum(file.stat().st_size for file in files) / 1e6
+    return sum(file.stat().st_size for file in files)

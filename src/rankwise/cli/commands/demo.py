@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from rankwise.cli.outputs import check_target
-from rankwise.cli.printing import print_facts, write
+from rankwise.cli.printing import print_facts, print_json, write
 from rankwise.data import dump_svmlight
 from rankwise.exceptions import InvalidInputError
 
@@ -31,6 +31,9 @@ def run(options: argparse.Namespace) -> int:
                 check_target(str(folder / name), force=options.force)
         folder.mkdir(parents=True, exist_ok=True)
         _write_parts(folder)
+        if options.json:
+            print_json({"files": [{"file": str(folder / name), "queries": n} for name, n in _PARTS.items()]})
+            return 0
         print_facts({"wrote": ", ".join(str(folder / name) for name in _PARTS)})
         write(f"\nNext: rankwise fit {folder / 'train.txt'} --valid {folder / 'vali.txt'} -o model.rw")
         return 0

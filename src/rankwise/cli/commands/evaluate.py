@@ -13,13 +13,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.cli.checks import check_ordered
+from rankwise.cli.choosing import PREFERENCES_COUNT
+from rankwise.cli.columns import recall
 from rankwise.cli.inputs import Rows, read_rows
+from rankwise.cli.mistakes import UsageError
 from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import output_stream
-from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
+from rankwise.cli.printing import figure, print_facts, print_json, print_table, remark, show_warnings, write
 from rankwise.cli.scoring import score
 from rankwise.data.summary import is_graded
-from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import (
     Comparison,
     Interval,
@@ -48,9 +51,14 @@ def run(options: argparse.Namespace) -> int:
     """Judge one model, or several on the same rows."""
     show_warnings()
     if options.per_query is not None and options.items is not None:
-        raise InvalidInputError("Preferences have no queries.", "leave --per-query out.")
+        raise UsageError("Preferences have no queries.", "leave --per-query out.")
     saved = [read_model(path) for path in [options.model, *(options.against or [])]]
-    rows = read_rows(options.data, options, first_column=saved[0].notes.get("first_column"))
+    reading = recall(options, *(one.notes for one in saved))
+    rows = check_ordered(read_rows(options.data, reading, first_column=saved[0].notes.get("first_column")))
+    if rows.qid is None and saved[0].learned_from_queries:
+        missing = f"column {reading.qid}" if rows.names is not None else "query ids"
+        remedy = " (--qid COLUMN)" if rows.names is not None else ""
+        remark(f"{rows.source} has no {missing}: all rows are judged as one ranking{remedy}")
     names = _labels_of([one.path for one in saved])
     scores = {name: score(one, fit_columns(rows, one)) for name, one in zip(names, saved, strict=True)}
     if rows.pairs is not None:
@@ -148,8 +156,7 @@ def _judge_pairs(
             difference.size - wins - losses,
             "pairwise_error",
         )
-    words = "share of the listed preferences that the scores contradict; tied scores count one half"
-    return {"pairwise_error": figures}, {"pairwise_error": comparisons}, {"pairwise_error": words}
+    return {"pairwise_error": figures}, {"pairwise_error": comparisons}, {"pairwise_error": PREFERENCES_COUNT}
 
 
 def _print(
@@ -175,10 +182,11 @@ def _print(
         ]
         print_table(["metric", *models], lines)
         write(
-            f"\n{models[0]} against the others; p of the paired randomisation test, adjusted for their number (Holm):"
+            f"\n{models[0]} against the others; p of the paired randomisation test, alone and adjusted for the number "
+            "of comparisons (Holm):"
         )
         print_table(
-            ["metric", "against", "difference", "interval", "better/worse/same", "p"],
+            ["metric", "against", "difference", "interval", "better/worse/same", "p", "adjusted"],
             _comparison_lines(comparisons),
             left=(0, 1),
         )
@@ -208,10 +216,15 @@ def _comparison_lines(comparisons: dict[str, dict[str, Comparison]]) -> list[lis
             f"{one.difference.value:+.4f}",
             _brackets(one.difference, sign=True),
             f"{one.wins}/{one.losses}/{one.ties}" if one.wins + one.losses + one.ties else "-",
-            "< 0.001" if p < 0.001 else f"{p:.3f}",
+            _probability(one.p_value),
+            _probability(p),
         ]
         for (metric, other, one), p in zip(found, adjusted, strict=True)
     ]
+
+
+def _probability(p: float) -> str:
+    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _brackets(interval: Interval, *, sign: bool = False) -> str:
@@ -233,7 +246,7 @@ def _as_json(
     found = [(metric, other, one) for metric, own in comparisons.items() for other, one in own.items()]
     adjusted = holm([one.p_value for _, _, one in found])
     return {
-        "data": rows.describe(),
+        "data": rows.facts(),
         "conventions": conventions,
         "models": {
             model: {metric: asdict(own[model]) for metric, own in figures.items()}

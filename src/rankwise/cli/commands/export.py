@@ -12,6 +12,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, Stan
 import rankwise
 from rankwise.cli.models import read_model
 from rankwise.cli.outputs import output_stream
+from rankwise.cli.printing import print_facts, print_json
 from rankwise.data.numbered_columns import column_name
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.model_view import Doubles, ModelView
@@ -40,6 +41,17 @@ def run(options: argparse.Namespace) -> int:
     }
     with output_stream(options.output) as stream:
         stream.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
+    if options.json:
+        print_json(
+            {
+                "model": saved.path,
+                "output": options.output,
+                "format": options.to,
+                "weights": int(weights.size),
+            }
+        )
+    elif options.output != "-":
+        print_facts({"wrote": f"{options.output}: {weights.size:,} weights of {saved.path}"}, to_error=True)
     return 0
 
 

@@ -11,10 +11,21 @@ from typing import Any
 import scipy.sparse
 
 import rankwise
+from rankwise.cli.checks import check_trainable, check_valid
 from rankwise.cli.choosing import Choice, choose
-from rankwise.cli.inputs import Rows, check_complete, pays_as_array, read_rows, stored, widen
+from rankwise.cli.columns import recall
+from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
 from rankwise.cli.outputs import output_stream
-from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
+from rankwise.cli.printing import (
+    figure,
+    print_facts,
+    print_json,
+    print_table,
+    remark,
+    show_warnings,
+    size_of,
+    write,
+)
 from rankwise.exceptions import InvalidInputError
 from rankwise.persistence import save
 
@@ -23,8 +34,6 @@ __all__ = ["choice_json", "chosen_facts", "read_train_and_valid", "run"]
 
 def run(options: argparse.Namespace) -> int:
     """Fit and save."""
-    if options.output is None:
-        raise InvalidInputError("Nothing says where the model goes.", "add -o model.rw.")
     show_warnings()
     start = time.perf_counter()
     train, valid = read_train_and_valid(options)
@@ -35,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
         "valid": None if valid is None else valid.describe(),
         "feature_names": train.names,
         "first_column": train.counts_from,
+        "reading": train.reading,
         "is_dense": not scipy.sparse.issparse(train.X),
         **choice_json(choice),
     }
@@ -45,11 +55,18 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.json:
         print_json(
-            {**notes, "model": options.output, "seconds": round(seconds, 3), "rankwise": rankwise.__version__}
+            {
+                **notes,
+                "train": train.facts(),
+                "valid": None if valid is None else valid.facts(),
+                "model": options.output,
+                "seconds": round(seconds, 3),
+                "rankwise": rankwise.__version__,
+            }
         )
         return 0
     print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
-    write(f"           {choice.metric.describe()}")
+    write(f"           {choice.convention}")
     write()
     print_tried(choice)
     write()
@@ -57,20 +74,25 @@ def run(options: argparse.Namespace) -> int:
     print_facts(
         {
             **chosen_facts(choice),
-            "wrote": f"{options.output} ({size / 1000:,.0f} kB), in {seconds:.1f} s in all",
+            "wrote": f"{options.output}: {size_of(size)}, in {seconds:.1f} s in all",
         }
     )
-    write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST")
+    items = "" if options.items is None else f" --items {shlex.quote(options.items)}"
+    write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST{items}")
     return 0
 
 
 def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:
     """Read the files that `fit` and `select` name; both get the same columns."""
-    train = check_complete(read_rows(options.data, options))
+    train = read_rows(options.data, options)
     is_dense = pays_as_array(train.X)
+    train = check_trainable(stored(train, is_dense=is_dense))
+    for text in train.remarks:
+        remark(text)
     if options.valid is None:
-        return stored(train, is_dense=is_dense), None
-    valid = check_complete(read_rows(options.valid, options, first_column=train.counts_from))
+        return train, None
+    own = recall(options, {"reading": train.reading})
+    valid = check_valid(read_rows(options.valid, own, first_column=train.counts_from), train)
     train, valid = _same_columns(train, valid)
     return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)
 
@@ -118,7 +140,7 @@ def choice_json(choice: Choice) -> dict[str, Any]:
     """Name the choice for a machine."""
     return {
         "metric": choice.metric.name,
-        "convention": choice.metric.describe(),
+        "convention": choice.convention,
         "judged_by": choice.judged_by,
         "tried": [
             {

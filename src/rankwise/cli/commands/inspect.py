@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from rankwise.cli.inputs import read_rows
-from rankwise.cli.printing import print_facts, print_json, print_table, write
+from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.data.numbered_columns import column_name
 from rankwise.data.summary import DataSummary, summarise
 
@@ -24,12 +25,15 @@ def run(options: argparse.Namespace) -> int:
     if len(options.data) == 1 and _is_model(options.data[0]):
         return _inspect_model(options.data[0], as_json=options.json)
     rows = read_rows(options.data, options, needs_labels=False)
+    for text in rows.remarks:
+        remark(text)
     summary = summarise(rows.X, rows.y, rows.queries if rows.pairs is None else None)
     if options.json:
         print_json(
             {
                 "file": rows.source,
                 **_as_json(summary),
+                "first_column": rows.first_column,
                 "preferences": None if rows.pairs is None else len(rows.pairs),
             }
         )
@@ -37,11 +41,10 @@ def run(options: argparse.Namespace) -> int:
     facts: dict[str, object] = {
         "file": rows.source,
         "rows": f"{summary.rows:,}",
-        "columns": f"{summary.columns:,}",
+        "columns": f"{summary.columns:,}"
+        + ("" if rows.first_column is None else f", counted from {rows.first_column}"),
+        "filled cells": _percent(summary.filled),
     }
-    facts["filled cells"] = (
-        f"{summary.filled:.1%}" if summary.filled >= 0.001 else f"{summary.filled:.2g} of all"
-    )
     if rows.pairs is not None:
         facts["preferences"] = f"{len(rows.pairs):,}"
     if rows.y is not None:
@@ -54,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         write("\nlabels")
         print_table(
             ["label", "rows", ""],
-            [[n, f"{c:,}", f"{c / summary.rows:.0%}"] for n, c in summary.labels],
+            [[n, f"{c:,}", _percent(c / summary.rows)] for n, c in summary.labels],
             indent="  ",
         )
     write("\nproblems" if summary.problems else "\nno problems found")
@@ -63,8 +66,22 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _percent(share: float) -> str:
+    """Write a share of all; 0 or 100 % only where it is exactly that."""
+    if share in {0.0, 1.0}:
+        return f"{share:.0%}"
+    for digits in (1, 2, 3):
+        shown = f"{share:.{digits}%}"
+        if 0 < float(shown[:-1]) < 100:
+            return shown
+    return f"{share:.2g} of all" if share < 0.5 else f"all but {1 - share:.2g}"
+
+
 def _is_model(path: str) -> bool:
-    if path == "-" or not Path(path).is_file():
+    if path == "-":
+        # Looked at, and left there for whoever reads it.
+        return bool(sys.stdin.buffer.peek(len(_MODEL))[: len(_MODEL)] == _MODEL)  # type: ignore[union-attr]
+    if not Path(path).is_file():
         return False
     with Path(path).open("rb") as stream:
         return stream.read(len(_MODEL)) == _MODEL
@@ -78,17 +95,16 @@ def _as_json(summary: DataSummary) -> dict[str, Any]:
 
 def _inspect_model(path: str, *, as_json: bool) -> int:
     from rankwise.cli.models import read_model  # noqa: PLC0415
-    from rankwise.persistence import read_header  # noqa: PLC0415
     from rankwise.report.model_view import ModelView  # noqa: PLC0415
 
-    header, saved = read_header(path), read_model(path)
+    saved = read_model(path)
     view = ModelView.of(saved.model)
     ranker = view.ranker
     facts: dict[str, Any] = {
-        "file": path,
+        "file": saved.path,
         "model": view.describe(),
         "columns": saved.n_columns,
-        "rankwise": header["rankwise"],
+        "rankwise": saved.header["rankwise"],
         "alpha": getattr(ranker, "alpha_", getattr(ranker, "alpha", None)),
     }
     for name in ("n_queries_", "n_pairs_", "best_score_", "cv_"):
@@ -97,8 +113,8 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
                 {
                     "n_queries_": "queries",
                     "n_pairs_": "pairs",
-                    "best_score_": "held-out value",
-                    "cv_": "judged by",
+                    "best_score_": "held_out_value",
+                    "cv_": "judged_by",
                 }[name]
             ] = getattr(ranker, name)
     facts.update(
@@ -112,14 +128,21 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
         print_json(
             {
                 **facts,
+                "first_column": first,
                 "largest_weights": {names[j]: float(weights[j]) for j in largest}
                 if weights is not None
                 else None,
             }
         )
         return 0
-    print_facts(facts)
+    print_facts({key.replace("_", " "): _shown(value) for key, value in facts.items()})
     if weights is not None:
         write(f"\nlargest of {weights.size:,} weights" + (", after scaling" if view.steps else ""))
         print_table(["column", "weight"], [[names[j], f"{weights[j]:+.4g}"] for j in largest], indent="  ")
     return 0
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, (int, np.integer)) else str(value)

@@ -36,7 +36,7 @@ def run(options: argparse.Namespace) -> int:
     if options.plot is not None:
         _draw(shown, choice, options.plot)
     if options.json:
-        data: dict[str, Any] = {"train": train.describe(), **choice_json(choice)}
+        data: dict[str, Any] = {"train": train.facts(), **choice_json(choice)}
         if surface is not None:
             data["surface"] = {
                 "alphas": surface.alphas,
@@ -47,7 +47,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(data)
         return 0
     print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
-    write(f"           {choice.metric.describe()}\n")
+    write(f"           {choice.convention}\n")
     print_tried(choice)
     write()
     print_facts(chosen_facts(choice))

@@ -1,0 +1,238 @@
+"""Which columns of a table are what: as the options say, as a model remembers, or by their usual names."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection, Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+from rankwise.cli.arguments import USUAL_COLUMNS
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["Roles", "check_preference_columns", "listed", "recall", "remarks", "remember", "roles_of"]
+
+_LISTS = ("features", "embedding")
+_SHOWN = 12
+# Names that ids of queries often have; only ever a hint, because a feature may be called so too.
+_QUERY_NAMES = frozenset(
+    {"qid", "query_id", "queryid", "query", "group", "group_id", "search", "search_id", "srch_id", "session_id"}
+)  # fmt: skip
+
+
+class Roles(NamedTuple):
+    """What the columns of a table are used as."""
+
+    label: str | None
+    qid: str | None
+    features: list[str] | None
+    embedding: list[str] | None
+
+
+def listed(names: str | Sequence[str] | None) -> list[str] | None:
+    """Return the columns that an option names, or a model remembers."""
+    if isinstance(names, str):
+        return [name.strip() for name in names.split(",")]
+    return None if names is None else list(names)
+
+
+def remember(options: argparse.Namespace, names: list[str], used: Roles | None) -> dict[str, Any]:
+    """Return what a model should keep, so that later tables are read as the training table was.
+
+    Parameters
+    ----------
+    options : Namespace
+        What the group "reading" of the arguments holds.
+    names : list of str
+        The features, in the order of the model's columns.
+    used : Roles or None
+        None where the table lists preferences.
+    """
+    embedding = listed(options.embedding)
+    # Those of embeddings come last, as name[0], name[1], and so on.
+    own = [name for name in names if not any(name.startswith(f"{column}[") for column in embedding or [])]
+    kept: dict[str, Any] = {"features": own, "embedding": embedding}
+    if used is not None:
+        return {**kept, "label": used.label, "qid": used.qid}
+    return {
+        **kept,
+        **{role: getattr(options, role) for role in ("item_id", "winner", "loser", "magnitude", "weight")},
+    }
+
+
+def recall(options: argparse.Namespace, *notes: Mapping[str, Any]) -> argparse.Namespace:
+    """Return the options, with the columns that models were trained on where the command names none.
+
+    Parameters
+    ----------
+    options : Namespace
+    *notes : mapping
+        What each model's file says beside the model. Several models are used on the same rows, so that every column
+        that one of them takes is read.
+    """
+    known = [_readable(one.get("reading")) for one in notes]
+    found = argparse.Namespace(**vars(options))
+    found.recalled = frozenset()
+    for role in USUAL_COLUMNS:
+        values = [one[role] for one in known if one.get(role) is not None]
+        # A model of numbered columns takes whatever numbers there are.
+        if role in options.given or not values or (role == "features" and len(values) < len(known)):
+            continue
+        both = (
+            list(dict.fromkeys(name for value in values for name in value)) if role in _LISTS else values[0]
+        )
+        setattr(found, role, both)
+        found.recalled |= {role}
+    return found
+
+
+def _readable(kept: Any) -> dict[str, Any]:
+    """Return what was kept, as far as it is what `remember` keeps: a model file may come from anywhere."""
+    if not isinstance(kept, Mapping):
+        return {}
+    return {
+        role: value
+        for role, value in kept.items()
+        if (
+            isinstance(value, list) and all(isinstance(name, str) for name in value)
+            if role in _LISTS
+            else isinstance(value, str)
+        )
+    }
+
+
+def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_labels: bool) -> Roles:
+    """Say which column is what.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    source : str
+        The table, for messages.
+    options : Namespace
+    needs_labels : bool
+        Whether a table without labels is an error.
+    """
+    names = schema.names
+    if options.label not in names:
+        has_numbers = any(_kind(schema.field(at).type) == "numbers" for at in range(len(names)))
+        if {options.winner, options.loser} <= set(names) and (needs_labels or not has_numbers):
+            raise InvalidInputError(
+                f"{source} lists preferences (columns {options.winner} and {options.loser}), and nothing says what "
+                "they compare.",
+                "add --items FILE, a table with a row for each item: its id, and numbers to learn from.",
+            )
+        if needs_labels:
+            raise _lacks(source, "label", options, names, "the labels")
+    # A table without the usual column of ids is one ranking; a column that was asked for must be there.
+    if "qid" in options.given and options.qid not in names:
+        raise _lacks(source, "qid", options, names, "the query ids")
+    chosen = {}
+    for role in _LISTS:
+        columns = listed(getattr(options, role))
+        lacking = [name for name in columns or [] if name not in names]
+        if lacking and role in options.given:
+            raise InvalidInputError(
+                f"{source} has no column {lacking[0]!r}, which --{role} names.", _shown(lacking[0], names)
+            )
+        # What a model remembers is compared with the table as a whole, later.
+        chosen[role] = None if lacking else columns
+    roles = Roles(
+        options.label if options.label in names else None,
+        options.qid if options.qid in names else None,
+        chosen["features"],
+        chosen["embedding"],
+    )
+    taken = [
+        name for name in (roles.label, roles.qid, *(roles.features or []), *(roles.embedding or [])) if name
+    ]
+    twice = next((name for at, name in enumerate(taken) if name in taken[:at]), None)
+    if twice is not None:
+        raise InvalidInputError(
+            f"column {twice!r} of {source} has two roles among --label, --qid, --features and --embedding.",
+            "name each column once.",
+        )
+    return roles
+
+
+def check_preference_columns(
+    names: Sequence[str], item_names: Sequence[str], source: str, options: argparse.Namespace
+) -> None:
+    """Raise unless a list of preferences and the table of its items have the columns that are named, or usual."""
+    for role, words in (("winner", "the ids of what won"), ("loser", "the ids of what lost")):
+        if getattr(options, role) not in names:
+            raise _lacks(source, role, options, names, words)
+    for role in ("magnitude", "weight"):
+        if role in options.given and getattr(options, role) not in names:
+            raise _lacks(source, role, options, names, f"the {role}s")
+    if options.item_id not in item_names:
+        raise _lacks(options.items, "item_id", options, item_names, "the ids of the items")
+
+
+def _lacks(
+    source: str, role: str, options: argparse.Namespace, names: Sequence[str], words: str
+) -> InvalidInputError:
+    option, name = f"--{role.replace('_', '-')}", getattr(options, role)
+    if role in options.given:
+        return InvalidInputError(
+            f"{source} has no column {name!r}, which {option} names.", _shown(name, names)
+        )
+    why = ", where the training table had them" if role in getattr(options, "recalled", ()) else ""
+    return InvalidInputError(
+        f"{source} has no column {name!r} with {words}{why}.",
+        f"name it with {option} COLUMN; {_shown(name, names)}",
+    )
+
+
+def _shown(wanted: str, names: Sequence[str]) -> str:
+    close = get_close_matches(wanted, names, n=1)
+    return (f"did you mean {close[0]!r}? " if close else "") + f"its columns are {_some(names)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def remarks(
+    schema: Any, source: str, options: argparse.Namespace, roles: Roles, used: Collection[str]
+) -> list[str]:
+    """Say what is done with columns that nobody named: easily overlooked, and seldom meant.
+
+    Parameters
+    ----------
+    schema, source, options
+        As in `roles_of`.
+    roles : Roles
+    used : collection of str
+        The columns that features were read from.
+    """
+    found = []
+    if roles.label is None and {options.winner, options.loser} <= set(schema.names):
+        found.append(f"{source} seems to list preferences (--items FILE)")
+    elif roles.qid is None:
+        likely = [name for name in schema.names if name.lower() in _QUERY_NAMES]
+        column = likely[0] if likely else "COLUMN"
+        found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
+    left = [name for name in schema.names if name not in {*used, roles.label, roles.qid}]
+    if left and roles.features is None:
+        kinds: dict[str, list[str]] = {}
+        for name in left:
+            kinds.setdefault(_kind(schema.field(name).type), []).append(name)
+        hints = {"lists": "--embedding", "numbers": "--features"}
+        words = [
+            f"{_some(own)} ({kind}{f': {hints[kind]} ' + ','.join(own[:3]) if kind in hints else ''})"
+            for kind, own in kinds.items()
+        ]
+        found.append(f"not used of {source}: {', '.join(words)}")
+    return found
+
+
+def _kind(kind: Any) -> str:
+    from rankwise.data.arrow_columns import is_embedding, is_number  # noqa: PLC0415 - needs an optional package
+
+    if is_number(kind):
+        return "numbers"
+    if is_embedding(kind):
+        return "lists"
+    return "text" if str(kind).endswith("string") else str(kind)
