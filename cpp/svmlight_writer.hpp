@@ -34,26 +34,60 @@ constexpr double most_millionths = 1e15;
 template <>
 constexpr double most_millionths<float> = 1e6;
 
-// Most files hold numbers of up to six decimals, and those are found by one product and one quotient; the search for the
-// shortest decimal takes three times as long.
-template <typename Value>
-char* write_number(char* p, Value value) {
-    if (std::isnan(value)) return static_cast<char*>(std::memcpy(p, "NaN", 3)) + 3;
-    const double millionths = std::fabs(static_cast<double>(value)) * 1e6;
-    if (millionths >= 0.5 && millionths < most_millionths<Value>) {
-        auto k = static_cast<std::uint64_t>(millionths + 0.5);
-        if (static_cast<Value>(static_cast<double>(k) / 1e6) == std::fabs(value)) {
-            if (value < 0) *p++ = '-';
-            p = std::to_chars(p, p + longest_number, k / 1000000).ptr;
-            std::uint64_t rest = k % 1000000;
-            if (rest == 0) return p;
-            *p++ = '.';
-            int digits = 6;
-            while (rest % 10 == 0) rest /= 10, --digits;
-            for (int i = digits - 1; i >= 0; --i, rest /= 10) p[i] = static_cast<char>('0' + rest % 10);
-            return p + digits;
+// Every number of three digits, and how many of them are left without the zeros at its end.
+struct Triples {
+    struct Triple {
+        char digits[3];
+        char kept;
+    } of[1000];
+    constexpr Triples() : of() {
+        for (int i = 0; i < 1000; ++i) {
+            of[i].digits[0] = static_cast<char>('0' + i / 100);
+            of[i].digits[1] = static_cast<char>('0' + i / 10 % 10);
+            of[i].digits[2] = static_cast<char>('0' + i % 10);
+            of[i].kept = static_cast<char>(i % 10 ? 3 : i % 100 ? 2 : 1);
         }
     }
+};
+inline constexpr Triples triples{};
+
+inline char* write_integer(char* p, std::uint64_t value) {
+    if (value >= 1000) return std::to_chars(p, p + longest_number, value).ptr;
+    const char* const digits = triples.of[value].digits;
+    if (value < 10) {
+        *p = digits[2];
+        return p + 1;
+    }
+    if (value < 100) return static_cast<char*>(std::memcpy(p, digits + 1, 2)) + 2;
+    return static_cast<char*>(std::memcpy(p, digits, 3)) + 3;
+}
+
+// Most files hold numbers of up to six decimals, and those are found by one product and one quotient; the search for the
+// shortest decimal takes several times as long.
+template <typename Value>
+char* write_number(char* p, Value value) {
+    const double millionths = std::fabs(static_cast<double>(value)) * 1e6;
+    if (millionths >= 0.5 && millionths < most_millionths<Value>) {
+        const auto k = static_cast<std::uint64_t>(millionths + 0.5);
+        if (static_cast<Value>(static_cast<double>(k) / 1e6) == std::fabs(value)) {
+            if (value < 0) *p++ = '-';
+            p = write_integer(p, k / 1000000);
+            const std::uint64_t rest = k % 1000000;
+            if (rest == 0) return p;
+            *p++ = '.';
+            const auto& high = triples.of[rest / 1000];
+            const auto& low = triples.of[rest % 1000];
+            std::memcpy(p, high.digits, 3);
+            if (rest % 1000 == 0) return p + high.kept;
+            std::memcpy(p + 3, low.digits, 3);
+            return p + 3 + low.kept;
+        }
+    }
+    if (value == 0 && !std::signbit(value)) {
+        *p = '0';
+        return p + 1;
+    }
+    if (std::isnan(value)) return static_cast<char*>(std::memcpy(p, "NaN", 3)) + 3;
     return std::to_chars(p, p + longest_number, value).ptr;
 }
 
@@ -75,7 +109,7 @@ void write_rows(const Matrix& X, const double* labels, const Ids& ids, int64_t b
         }
         for (auto e = X.start[i]; e < X.start[i + 1]; ++e) {
             *p++ = ' ';
-            p = std::to_chars(p, p + longest_number, static_cast<int64_t>(X.ids[e]) + base).ptr;
+            p = write_integer(p, static_cast<std::uint64_t>(static_cast<int64_t>(X.ids[e]) + base));
             *p++ = ':';
             p = write_number(p, X.values[e]);
         }

@@ -46,6 +46,9 @@ def test_a_model_reads_tables_as_its_training_table_was_read(capsys, tmp_path, m
     plain, named = (call_json(capsys, "evaluate", model, test, *more) for more in ([], NAMED))
     assert plain == named
     assert plain["data"] == {"file": str(test), "rows": 100, "queries": 10, "columns": 6}
+    code, _, err = call(capsys, "report", model, test, "-o", tmp_path / "report.html")
+    assert code == 0, err
+    assert "vec[3]" in (tmp_path / "report.html").read_text()
 
 
 def test_options_overrule_what_a_model_remembers(capsys, tmp_path, model):
@@ -165,6 +168,9 @@ def test_preferences_by_other_names_are_remembered_too(capsys, tmp_path):
     assert code == 0, err
     said = call_json(capsys, "evaluate", tmp_path / "m.rw", tmp_path / "renamed.csv", *items)
     assert said["data"]["preferences"] == len(lines) - 1
+    page = ["report", tmp_path / "m.rw", tmp_path / "renamed.csv", *items, "-o", tmp_path / "page.html"]
+    code, _, err = call(capsys, *page)
+    assert code == 0, err
     code, _, err = call(capsys, "evaluate", tmp_path / "m.rw", tmp_path / "renamed.csv")
     assert code == 1
     assert "--items" in err

@@ -127,7 +127,9 @@ def print_tried(choice: Choice) -> None:
 
 def _regularisation(ranker: Any) -> str:
     steps = getattr(ranker, "best_iteration_", None)
-    return f"alpha {ranker.alpha_:.4g}" + ("" if steps is None else f", {steps} iterations")
+    if steps is None:
+        return f"alpha {ranker.alpha_:.4g}"
+    return f"alpha {ranker.alpha_:.4g}, {steps} iteration{'' if steps == 1 else 's'}"
 
 
 def chosen_facts(choice: Choice) -> dict[str, str]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise.cli.choosing import Candidate
+from rankwise.cli.columns import recall
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import output_stream
@@ -22,6 +23,7 @@ def run(options: argparse.Namespace) -> int:
     """Judge the model and write the page."""
     show_warnings()
     saved = read_model(options.model)
+    options = recall(options, saved.notes)
     rows = fit_columns(read_rows(options.data, options, first_column=saved.notes.get("first_column")), saved)
     commands = [saved.notes.get("command"), options.line]
     settings = {

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     print_facts(chosen_facts(choice))
     if surface is not None and shown is not None:
         write(f"\n{surface.metric} of {shown.describe()}: every alpha, every iteration")
-        _print_surface(surface)
+        _print_surface(surface, "the choice" if shown is choice.best else "the best here, not the choice")
     curve = read_curve(choice.best.ranker)
     if curve is not None and shown is not choice.best:
         write(f"\n{curve.metric} of {choice.best.describe()}")
@@ -67,7 +67,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _print_surface(surface: SurfaceTable) -> None:
+def _print_surface(surface: SurfaceTable, marked: str) -> None:
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     shades = _SHADES[encoding.startswith("utf")]
     kept = np.unique(
@@ -92,7 +92,7 @@ def _print_surface(surface: SurfaceTable) -> None:
         write(f"  {names[row]:>{width}} |{''.join(cells)}|  best {figure(float(ending))}")
     last = str(surface.steps[kept][-1])
     write(
-        f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is the choice"
+        f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is {marked}"
     )
 
 
