@@ -2,7 +2,7 @@
 //
 // Several vectors at once are *packed*: the K entries of a column lie side by side, K is known when compiling (1, 2, 4
 // or 8, the rest is zeros), so the loop over them is straight vector code and a row of X is read once for all of them.
-// Eight vectors cost about 4.5 single products, for their packed entries no longer fit in a core's cache.
+// Eight vectors cost 4.5 single products and more, for their packed entries no longer fit in a core's cache.
 #pragma once
 
 #include <algorithm>
@@ -33,15 +33,15 @@ using Rank = const std::int32_t*;
 
 constexpr int widest_panel = 8;
 
-// Calls work(std::integral_constant<int, K>, first, width) for panels of at most 8 of the k vectors.
-template <typename Work>
+// Calls work(std::integral_constant<int, K>, first, width) for panels of at most so many of the k vectors: 4 or 8.
+template <int Widest = widest_panel, typename Work>
 void for_each_panel(int64_t k, Work&& work) {
-    for (int64_t first = 0; first < k; first += widest_panel) {
-        const int64_t width = std::min<int64_t>(k - first, widest_panel);
+    for (int64_t first = 0; first < k; first += Widest) {
+        const int64_t width = std::min<int64_t>(k - first, Widest);
         if (width == 1) work(std::integral_constant<int, 1>{}, first, width);
         else if (width == 2) work(std::integral_constant<int, 2>{}, first, width);
         else if (width <= 4) work(std::integral_constant<int, 4>{}, first, width);
-        else work(std::integral_constant<int, 8>{}, first, width);
+        else if constexpr (Widest > 4) work(std::integral_constant<int, 8>{}, first, width);
     }
 }
 

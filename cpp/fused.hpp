@@ -8,8 +8,13 @@
 //     X_q' L_q X_q v = sum of w_i degree_i f_i x_i  -  sum over segments of T_l colsum_l
 //
 // and X is still read once.
+//
+// Of several vectors, four at a time are multiplied: eight packed ones take two to three times as long as four, for
+// they leave a core's cache. So that X is still read once, the panels take turns over spans of chunks, whose part of X
+// the next panel finds in the cache that cores share.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "csr.hpp"
@@ -34,45 +39,42 @@ namespace detail {
 // Non-zeros that are still in a core's cache when the next chunk has been fetched as well.
 constexpr int64_t stays_in_cache = 1 << 16;
 
-template <int K, bool Folded, typename Matrix>
-class FusedProduct {
+// Non-zeros that a panel works on before the next panel has its turn.
+constexpr int64_t span_work = 1 << 18;
+constexpr int fused_width = 4;
+
+// Some of the vectors of a product.
+template <typename Matrix>
+class PanelProduct {
 public:
-    FusedProduct(const Matrix& X, Rank rank, Panel<K, Folded> panel, const Plan& plan, int n_threads)
+    virtual ~PanelProduct() = default;
+    // Called by thread t before its first span.
+    virtual void open(int t) = 0;
+    // Adds the chunks [first, last) to what thread t has.
+    virtual void walk(int t, int64_t first, int64_t last, ReadAhead<Matrix>* ahead) = 0;
+    virtual void finish(int64_t k, double* G) = 0;
+};
+
+template <int K, bool Folded, typename Matrix>
+class FusedProduct final : public PanelProduct<Matrix> {
+public:
+    FusedProduct(const Matrix& X, Rank rank, Panel<K, Folded> panel, const Plan& plan, const double* V, int64_t k,
+                 int n_threads)
         : X_(X), rank_(rank), panel_(panel), plan_(plan), n_threads_(n_threads),
-          g_(n_threads, X.columns * K), S_(n_threads, large_segments() * K) {}
-
-    void run(const double* V, int64_t k, double* G) {
-        Buffer packed;
-        v_ = V;
-        if (rank_ || K != 1 || k != 1) v_ = (packed = pack<K>(V, X_.columns, k, panel_.first, panel_.width, rank_)).get();
-        run_threads(n_threads_, [&](int t) { walk_chunks(t); });
-        couple_large();
-        finish(k, G);
+          g_(n_threads, X.columns * K), S_(n_threads, large_segments() * K), own_(static_cast<std::size_t>(n_threads)), v_(V) {
+        if (rank_ || K != 1 || k != 1)
+            v_ = (packed_ = pack<K>(V, X_.columns, k, panel_.first, panel_.width, rank_)).get();
     }
 
-private:
-    int64_t large_segments() const { return plan_.large_start[plan_.large_queries]; }
+    void open(int t) override { own_[static_cast<std::size_t>(t)] = {g_.open(t), S_.open(t)}; }
 
-    // The chunks of thread t: about the same number of non-zeros each, and the same ones in every call.
-    int64_t first_chunk(int t) const {
-        const int64_t* work = plan_.chunk_work;
-        const int64_t target = part_of(work[plan_.chunks], t, n_threads_);
-        return t == n_threads_ ? plan_.chunks : std::lower_bound(work, work + plan_.chunks, target) - work;
-    }
-
-    void walk_chunks(int t) {
-        double* g = g_.open(t);
-        double* S = S_.open(t);
+    void walk(int t, int64_t first, int64_t last, ReadAhead<Matrix>* ahead) override {
+        const auto [g, S] = own_[static_cast<std::size_t>(t)];
         std::vector<double> f, segment_sum, segment_shift;
         const int64_t* order = panel_.blocks.order;
-        const int64_t first = first_chunk(t), last = first_chunk(t + 1);
-        if (first == last) return;
-        // A matrix on disk is walked in the order of its rows, but for those of a query.
-        ReadAhead<Matrix> ahead(X_, static_cast<int64_t>(X_.start[order[plan_.chunk_start[first]]]),
-                                static_cast<int64_t>(X_.start[order[plan_.chunk_start[last] - 1] + 1]));
         for (int64_t chunk = first; chunk < last; ++chunk) {
             const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
-            ahead.reach(static_cast<int64_t>(X_.start[order[from]]));
+            if (ahead) ahead->reach(static_cast<int64_t>(X_.start[order[from]]));
             f.resize(std::max(f.size(), static_cast<std::size_t>((to - from) * K)));
             for (int64_t p = from; p < to; ++p) row_dot<K>(X_, order[p], v_, f.data() + (p - from) * K);
             if (plan_.chunk_large[chunk] >= 0)
@@ -82,6 +84,14 @@ private:
             scatter(chunk, f.data(), g);
         }
     }
+
+    void finish(int64_t k, double* G) override {
+        couple_large();
+        add_up(k, G);
+    }
+
+private:
+    int64_t large_segments() const { return plan_.large_start[plan_.large_queries]; }
 
     // Scattering leaves memory idle, and the next chunk is about to be read. Asking for it now saved 8 % (double) and
     // 3 to 5 % (float) of this loop alone; in the whole product the gain for double was within the noise.
@@ -125,7 +135,7 @@ private:
         }
     }
 
-    void finish(int64_t k, double* G) const {
+    void add_up(int64_t k, double* G) const {
         unpack_sum<K>(g_, G, X_.columns, k, panel_.first, panel_.width, rank_, n_threads_);
         if (large_segments() == 0) return;
         const int64_t n = X_.columns, first = panel_.first;
@@ -145,9 +155,35 @@ private:
     const Plan& plan_;
     int n_threads_;
     Accumulators g_, S_;
+    std::vector<std::pair<double*, double*>> own_;  // each thread's part of them
     std::vector<double> T_;
-    const double* v_ = nullptr;
+    Buffer packed_;
+    const double* v_;
 };
+
+// The chunks of thread t begin here: about the same number of non-zeros each, and the same ones in every call.
+inline int64_t first_chunk(const Plan& plan, int t, int n_threads) {
+    const int64_t* work = plan.chunk_work;
+    const int64_t target = part_of(work[plan.chunks], t, n_threads);
+    return t == n_threads ? plan.chunks : std::lower_bound(work, work + plan.chunks, target) - work;
+}
+
+template <typename Matrix>
+void walk_spans(const Matrix& X, const Blocks& blocks, const Plan& plan, int t, int n_threads,
+                std::vector<std::unique_ptr<PanelProduct<Matrix>>>& panels) {
+    for (auto& panel : panels) panel->open(t);
+    const int64_t first = first_chunk(plan, t, n_threads), last = first_chunk(plan, t + 1, n_threads);
+    if (first == last) return;
+    // A matrix on disk is walked in the order of its rows, but for those of a query.
+    ReadAhead<Matrix> ahead(X, static_cast<int64_t>(X.start[blocks.order[plan.chunk_start[first]]]),
+                            static_cast<int64_t>(X.start[blocks.order[plan.chunk_start[last] - 1] + 1]));
+    for (int64_t from = first, to; from < last; from = to) {
+        const int64_t* work = plan.chunk_work;
+        to = std::upper_bound(work + from, work + last, work[from] + span_work) - work;
+        to = panels.size() == 1 ? last : std::min(std::max(to, from + 1), last);
+        for (auto& panel : panels) panel->walk(t, from, to, panel == panels.front() ? &ahead : nullptr);
+    }
+}
 
 }  // namespace detail
 
@@ -155,13 +191,18 @@ private:
 template <typename Matrix>
 void fused(const Matrix& X, Rank rank, const Blocks& blocks, const Folds* folds, const Plan& plan, const double* V,
            int64_t k, double* G, int n_threads) {
-    for_each_panel(k, [&](auto width_constant, int64_t first, int64_t width) {
+    std::vector<std::unique_ptr<detail::PanelProduct<Matrix>>> panels;
+    for_each_panel<detail::fused_width>(k, [&](auto width_constant, int64_t first, int64_t width) {
         constexpr int K = decltype(width_constant)::value;
         if (folds)
-            detail::FusedProduct<K, true, Matrix>(X, rank, {blocks, folds, first, width}, plan, n_threads).run(V, k, G);
+            panels.push_back(std::make_unique<detail::FusedProduct<K, true, Matrix>>(
+                X, rank, Panel<K, true>{blocks, folds, first, width}, plan, V, k, n_threads));
         else
-            detail::FusedProduct<K, false, Matrix>(X, rank, {blocks, folds, first, width}, plan, n_threads).run(V, k, G);
+            panels.push_back(std::make_unique<detail::FusedProduct<K, false, Matrix>>(
+                X, rank, Panel<K, false>{blocks, folds, first, width}, plan, V, k, n_threads));
     });
+    run_threads(n_threads, [&](int t) { detail::walk_spans(X, blocks, plan, t, n_threads, panels); });
+    for (auto& panel : panels) panel->finish(k, G);
 }
 
 // out_c = sum of w_i x_i over the grouped rows [from, to); with folds one sum a column c, which leaves out the rows of
