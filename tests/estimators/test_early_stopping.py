@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
+from sklearn.exceptions import ConvergenceWarning
 
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
+from rankwise.estimators.early_stopping import Watcher
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import concordance, get_metric, preference_error
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
@@ -22,7 +24,7 @@ def data(seed=0, rows=300, columns=60, outputs=1):
     """Noisy labels and nearly as many columns as rows to learn from: the best iterate is not the last."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(rows, columns)) * np.geomspace(3, 0.1, columns)
-    y = X[:, :5] @ rng.normal(size=(5, outputs)) + 4 * rng.normal(size=(rows, outputs))
+    y = X[:, :5] @ rng.normal(size=(min(5, columns), outputs)) + 4 * rng.normal(size=(rows, outputs))
     return X, y[:, 0] if outputs == 1 else y
 
 
@@ -164,3 +166,57 @@ def test_an_operator_is_enough_and_columns_out_of_range_are_refused():
             model_of(method).fit(X[:90] * 1e200, y[:90], eval_set=(X[90:], y[90:]))
     silent = model_of("auto").fit(np.zeros((90, 60)), y[:90], eval_set=(X[90:], y[90:]))
     np.testing.assert_array_equal(silent.coef_, 0.0)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("columns", [2, 5, 10])
+def test_few_columns_are_learned_from_too(method, columns):
+    """Where an estimate of the spectrum alone would solve the problem, early iterates are judged all the same."""
+    X, y = data(rows=200, columns=columns)
+    options = {"alpha": 1.0, "tol": 1e-5}
+    model = model_of(method, **options).fit(X[:150], y[:150], eval_set=(X[150:], y[150:]))
+    assert model.coef_.any()
+    assert model.score(X[150:], y[150:]) > 0.5
+    if method.startswith(("gdm", "egdm")):
+        first = iterates(
+            model, SquaredObjective(as_design(X[:150]), label_graph(y[:150], check_qid(None, 150)))
+        )[0]
+        np.testing.assert_allclose(first / np.linalg.norm(first), _steepest(X[:150], y[:150]), rtol=1e-8)
+
+
+def _steepest(X, y):
+    """Return the direction of the first step from 0."""
+    pull = (X - X.mean(axis=0)).T @ y
+    return pull / np.linalg.norm(pull)
+
+
+@pytest.mark.parametrize("method", [m for m in METHODS if m != "cg"])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_an_interruption_keeps_the_best_so_far_and_says_so(monkeypatch, method, outputs):
+    X, y = data(outputs=outputs)
+    dot, calls = Watcher.__call__, []
+
+    def watch(self, coef, gap, n_iter):
+        calls.append(1)
+        return dot(self, coef, gap, n_iter)
+
+    product = SquaredObjective.product
+
+    def interrupted(self, v):
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return product(self, v)
+
+    monkeypatch.setattr(Watcher, "__call__", watch)
+    monkeypatch.setattr(SquaredObjective, "product", interrupted)
+    ties = {"ties": "exclude"} if outputs == 2 else {}  # which makes two graphs, fitted one after the other
+    model = model_of(method, **ties)
+    if outputs == 2:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X, y)
+        assert not hasattr(model, "coef_")
+        return
+    with pytest.warns(ConvergenceWarning, match=r"Interrupted after \d+ iterations; the best.*Hint"):
+        model.fit(X, y)
+    assert len(model.history_) == 3
+    assert model.coef_.any()

@@ -1,8 +1,10 @@
 """Choosing the regularisation: three readings of one surface, folds and evaluation sets, bad input."""
 
+import gc
 import pickle
 import signal
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from rankwise.estimators.folds import folds_of_rows
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
 from rankwise.resampling import FoldRows, NoRows
+from rankwise.solvers.surface import SurfaceRun
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -226,14 +229,24 @@ def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
 def test_a_basis_that_outgrows_memory_is_given_up(monkeypatch):
     train, validation = split(noisy(12))
     stored = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
-    left = [10**9] * 4 + [0] * 1000  # asked once at the start, then after every step
-    monkeypatch.setattr(krylov_fit, "available_memory", lambda: left.pop(0))
+    left = [10**9, 10**9]  # asked for at the start and before every fourth step
+    monkeypatch.setattr(krylov_fit, "available_memory", lambda: left.pop(0) if left else 0)
+    runs, were_alive = [], []
+    original = SurfaceRun.advance
+
+    def advance(self, *arguments):
+        gc.collect()
+        were_alive.append([run() is not None for run in runs])
+        runs.append(weakref.ref(self))
+        return original(self, *arguments)
+
+    monkeypatch.setattr(SurfaceRun, "advance", advance)
     short = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
+    assert were_alive == [[], [False]]  # what was given up is gone before the second run needs its room
     assert stored.n_iter_ > 4
     assert stored.keeps_basis_
     assert not short.keeps_basis_
     assert (short.alpha_, short.best_iteration_) == (stored.alpha_, stored.best_iteration_)
-    assert len(left) < 1000  # it did run out, and was not asked again
     np.testing.assert_allclose(short.coef_, stored.coef_, rtol=1e-6, atol=1e-8)
 
 

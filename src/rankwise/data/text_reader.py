@@ -147,9 +147,8 @@ class TextReader:
     def _append(self, buffer: bytearray, size: int, source: Source, lines_before: int) -> None:
         self.n_bytes += size
         if self.looks_for_comments and not self.has_comments:
-            self.has_comments = (
-                buffer.find(b"#", 0, size) >= 0
-            )  # the sign begins a comment wherever it stands
+            # The sign begins a comment wherever it stands.
+            self.has_comments = buffer.find(b"#", 0, size) >= 0
         lines = self.rows.lines - lines_before
         last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
         error = self.rows.append(

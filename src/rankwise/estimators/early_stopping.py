@@ -23,6 +23,7 @@ from rankwise.estimators.juries import (
     n_outputs,
     scaled_objective,
 )
+from rankwise.estimators.krylov_fit import warn_interrupted
 from rankwise.estimators.selection import judge_differences, judge_rows
 from rankwise.estimators.solving import require_range, solver_options
 from rankwise.estimators.surface_search import EXACT, SurfaceSearch
@@ -34,6 +35,7 @@ from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.progress import ProgressLine
 from rankwise.resampling import Judge, PreferenceJudge, hold_out
 from rankwise.solvers.choose import SOLVERS, SolverOptions
+from rankwise.solvers.solution import Status
 
 __all__ = ["Panel", "Watcher", "stop_early"]
 
@@ -167,14 +169,19 @@ def _watch(
     coefs: list[Floats] = []
     histories: list[list[float]] = []
     with ProgressLine("fitting") as line:
-        for graph in graphs:
+        for number, graph in enumerate(graphs, 1):
             first = len(coefs)
             watcher = Watcher(rows, judges[first : first + n_outputs(graph)], model.patience)
             objective, _ = scaled_objective(data.design, graph, float(model.scaling))
             watcher.objective = objective if isinstance(objective, ScaledObjective) else None
             line.update(f"output {first + 1} of {len(judges)}")
             with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice
-                require_range(SOLVERS[solver](objective, float(model.alpha), solver_options(model, watcher)))
+                solution = SOLVERS[solver](objective, float(model.alpha), solver_options(model, watcher))
+            require_range(solution)
+            if solution.status is Status.INTERRUPTED:
+                if number < len(graphs):
+                    raise KeyboardInterrupt  # outputs are left of which there is no model at all
+                warn_interrupted(f"after {solution.n_iter} iterations; the best model so far is kept")
             if not watcher.history[0]:  # nothing pulls, so nothing was to be done
                 watcher(np.zeros_like(objective.rhs), 0.0, 0)
             coefs += watcher.coef

@@ -12,10 +12,10 @@ from rankwise.design import Design
 from rankwise.estimators.juries import Hearing, Jury, RowFoldJury, n_outputs
 from rankwise.estimators.kernel_choice import KernelChoice
 from rankwise.estimators.kernel_problem import warn_of_extremes
-from rankwise.estimators.krylov_fit import KrylovFit
+from rankwise.estimators.krylov_fit import KrylovFit, warn_interrupted
 from rankwise.estimators.selection import judge_differences
 from rankwise.estimators.surface_report import surface_attributes
-from rankwise.estimators.surface_search import EXACT, SurfaceSearch, warn_interrupted, warn_unfinished
+from rankwise.estimators.surface_search import EXACT, SurfaceSearch, warn_unfinished
 from rankwise.estimators.training import PairData, TrainingProblem
 from rankwise.metrics import Metric
 from rankwise.pairs.factor import factor_of

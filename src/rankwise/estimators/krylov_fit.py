@@ -18,17 +18,12 @@ from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.lanczos import STORED_TOGETHER, basis_bytes
 from rankwise.solvers.surface import Surface, SurfaceRun
 
-__all__ = ["KrylovFit"]
+__all__ = ["KrylovFit", "warn_interrupted"]
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
 _SHARE = 0.8  # of the free memory, for the basis
-_VECTORS = (
-    5  # of a step: the right-hand side, the basis vectors before and now, their image, and what is left of it
-)
-
-
-class _NoRoomError(Exception):
-    """The basis has grown to all the memory there is."""
+# Of a step: the right-hand side, the basis vectors before and now, their image, and what is left of it.
+_VECTORS = 5
 
 
 class KrylovFit:
@@ -68,6 +63,7 @@ class KrylovFit:
         self._max_iter = max_iter
         self._scale = column_scale
         self.was_interrupted = False
+        self._outgrown = False
 
     @property
     def surfaces(self) -> Sequence[Surface]:
@@ -108,13 +104,13 @@ class KrylovFit:
         bool
             Whether it ended before `max_iter`.
         """
-        try:
-            return self._advance(is_done, title, metric)
-        except _NoRoomError:
+        ended = self._advance(is_done, title, metric)
+        if self._outgrown:
             # Vectors of a basis that was kept orthogonal cannot be made again one by one, so the run starts anew.
-            self.keeps_basis = False
+            self._outgrown = self.keeps_basis = False
             self._run = self._start(keep_basis=False)
-            return self._advance(is_done, title, metric)
+            ended = self._advance(is_done, title, metric)
+        return ended
 
     def _advance(
         self, is_done: Callable[[Sequence[Surface]], bool], title: str, metric: Metric | None
@@ -123,22 +119,25 @@ class KrylovFit:
 
             def show(surfaces: Sequence[Surface]) -> None:
                 progress.update(f"iteration {len(surfaces[0].errors)}{_best(surfaces, metric)}")
-                if self.keeps_basis and STORED_TOGETHER * self._step_bytes > _SHARE * available_memory():
-                    raise _NoRoomError
+
+            def is_over(surfaces: Sequence[Surface]) -> bool:
+                self._outgrown = self.keeps_basis and self._is_full()
+                return self._outgrown or is_done(surfaces)
 
             try:
-                return self._run.advance(is_done, self._max_iter, show)
+                return self._run.advance(is_over, self._max_iter, show)
             except KeyboardInterrupt:
                 if self.n_steps == 0:
                     raise
                 self.was_interrupted = True
-        warnings.warn(
-            f"Interrupted after {self.n_steps} iterations; the best model so far is kept. Hint: call fit again "
-            "without interrupting it for the final one.",
-            ConvergenceWarning,
-            stacklevel=5,
-        )
+        warn_interrupted(f"after {self.n_steps} iterations; the best model so far is kept")
         return True
+
+    def _is_full(self) -> bool:
+        """Tell whether the next vectors would not fit; they are stored several at a time."""
+        if self.n_steps % STORED_TOGETHER:
+            return False
+        return STORED_TOGETHER * self._step_bytes > _SHARE * available_memory()
 
     def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the coefficients of an alpha after some iterations."""
@@ -159,3 +158,12 @@ def _best(surfaces: Sequence[Surface], metric: Metric | None) -> str:
         return ""
     value = float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))
     return f", {metric.name} {-value if metric.greater_is_better else value:.4f}"
+
+
+def warn_interrupted(what: str) -> None:
+    """Say that Ctrl-C ended a search, and what is left of it."""
+    warnings.warn(
+        f"Interrupted {what}. Hint: call fit again without interrupting it for the final one.",
+        ConvergenceWarning,
+        stacklevel=5,
+    )

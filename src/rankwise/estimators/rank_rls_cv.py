@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, groups_of_pairs, judging_share
 from rankwise.estimators.hold_out_plan import EXACT_CV, check_cv_parameter, plan_hold_out
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
+from rankwise.estimators.krylov_fit import warn_interrupted
 from rankwise.estimators.linear_hold_out import (
     ExactChoice,
     check_exact_method,
@@ -24,18 +22,13 @@ from rankwise.estimators.linear_hold_out import (
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.nested import check_can_nest, check_nested, nested_score, row_taker
 from rankwise.estimators.pairwise import PreferenceRanker
+from rankwise.estimators.paths import PathReader
 from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas, check_powers
 from rankwise.estimators.surface_report import surface_attributes
-from rankwise.estimators.surface_search import (
-    SurfaceSearch,
-    table_tolerance,
-    warn_interrupted,
-    warn_unfinished,
-)
+from rankwise.estimators.surface_search import SurfaceSearch, table_tolerance, warn_unfinished
 from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.pairs.graph import Floats
 
 __all__ = ["RankRLSCV"]
 
@@ -43,7 +36,7 @@ _GRID = tuple(2.0**power for power in range(-10, 11))
 _MAX_ITER = 1000
 
 
-class RankRLSCV(PreferenceRanker, LinearRankRLS):
+class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
     """`RankRLS` with its regularisation chosen on held-out rows.
 
     Every alpha of the grid and every iteration of conjugate gradients share one Krylov space, so one run
@@ -138,8 +131,6 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
     >>> bool(model.best_score_ < 0.3)
     True
     """
-
-    _lanes: Sequence[Any] = ()  # the Krylov spaces of a fit; copies and files do not carry them
 
     def __init__(
         self,
@@ -278,35 +269,6 @@ class RankRLSCV(PreferenceRanker, LinearRankRLS):
             left_out = judging_share(data, left_out, self.judge_rows, self.random_state)
             jury = PairFoldJury(data, left_out, metric, self.averaging)
         return self._select(data, jury, refit=eval_set is None)
-
-    def coef_path(self, alpha: float, output: int = 0) -> Floats:
-        """Return the coefficients of any alpha after every iteration, (iterations, features).
-
-        They are formed on demand from the Krylov space of the fit, which is not saved with the model.
-
-        Parameters
-        ----------
-        alpha : float
-            Need not be in the grid.
-        output : int, default=0
-        """
-        check_is_fitted(self)
-        if not self._lanes:
-            raise InvalidInputError(
-                "There is no Krylov space: this model was loaded or copied, or chosen by exact hold-out.",
-                "call fit with cv=5, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
-            )
-        check_number("alpha", alpha, minimum=0, remedy="use 0 or a positive number")
-        if not isinstance(output, Integral) or not 0 <= output < len(self._lanes):
-            raise InvalidInputError(
-                f"output={output!r} is not one of the {len(self._lanes)} outputs.", "outputs count from 0."
-            )
-        fit, lane = self._lanes[output]
-        return fit.path(lane, float(alpha))
-
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
-        return {**state, "_lanes": []} if "_lanes" in state else state
 
     def _select(self, problem: TrainingProblem, jury: Jury, *, refit: bool) -> RankRLSCV:
         """Search under every value of `scaling`, and keep the model of the best."""

@@ -228,6 +228,11 @@ class StreamingRanker(LinearRankRLS):
         if stream is None:
             stream = self._open_stream(design, y.shape[1:], options, with_qid=qid is not None)
         stream.check(options, y.shape[1:], queries, with_qid=qid is not None)
+        if not stream.exact and design.kind == "operator":
+            raise UnsuitableSolverError(
+                "A LinearOperator gives no diagonal, which learning from a stream of many columns remembers.",
+                "pass a dense or sparse X.",
+            )
         # Nothing is kept before everything is done, so that a failure leaves the model and its stream as they were.
         with np.errstate(over="ignore", invalid="ignore"):
             stream = stream.after(design, y, queries, row_weight, float(self.alpha))
@@ -247,11 +252,6 @@ class StreamingRanker(LinearRankRLS):
             raise UnsuitableSolverError(
                 "scaling needs the diagonal of X'LX over all rows before the first of them is learned from.",
                 "use scaling=0 with partial_fit, or fit.",
-            )
-        if not exact and design.kind == "operator":
-            raise UnsuitableSolverError(
-                "A LinearOperator gives no diagonal, which learning from a stream of many columns remembers.",
-                "pass a dense or sparse X.",
             )
         return Stream.opened(
             options, exact=exact, with_qid=with_qid, n_features=n_features, label_shape=label_shape

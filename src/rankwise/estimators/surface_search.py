@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.design import Design
 from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
-from rankwise.estimators.krylov_fit import KrylovFit
+from rankwise.estimators.krylov_fit import KrylovFit, warn_interrupted
 from rankwise.estimators.selection import after_steps, best_cells, stopping_rule
 from rankwise.estimators.training import TrainingProblem
 from rankwise.metrics import Metric
@@ -23,7 +23,7 @@ from rankwise.solvers.surface import Cell, Surface, System
 # A residual that rounding allows: where it is cheap to go on, only the end of the space ends a run.
 EXACT = 1e-12
 
-__all__ = ["EXACT", "SurfaceSearch", "Trial", "table_tolerance", "warn_interrupted", "warn_unfinished"]
+__all__ = ["EXACT", "SurfaceSearch", "Trial", "table_tolerance", "warn_unfinished"]
 
 
 @dataclass
@@ -173,15 +173,6 @@ class SurfaceSearch:
 
     def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
         return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale)
-
-
-def warn_interrupted(what: str) -> None:
-    """Say that Ctrl-C ended a search, and what is left of it."""
-    warnings.warn(
-        f"Interrupted {what}. Hint: call fit again without interrupting it for the final one.",
-        ConvergenceWarning,
-        stacklevel=5,
-    )
 
 
 def warn_unfinished(search: SurfaceSearch) -> None:

@@ -129,31 +129,29 @@ class Lanczos:
         Lanczos recurrence, ``HV = VT + β v e_k'``. Needs the stored basis. Directions in which ``H + αI`` is nothing
         but rounding are left alone, so that without a penalty the solution stays in the range of H.
         """
+        columns = rhs.reshape(rhs.shape[0], -1)
         basis = [
             chunk[0, : self.n_steps - index * STORED_TOGETHER] for index, chunk in enumerate(self._chunks)
         ]
-        projected = np.concatenate([vectors @ rhs for vectors in basis])
+        projected = np.concatenate([vectors @ columns for vectors in basis])
         diagonal = np.array([a[0] for a in self.diagonal])
         off_diagonal = np.array([beta[0] for beta in self.off_diagonal])
         values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], check_finite=False)
         shifted = values + alpha
-        inverse = np.divide(
-            1.0, shifted, out=np.zeros_like(shifted), where=shifted > _ROUNDING * shifted.max()
-        )
-        weights = vectors @ (inverse.reshape(-1, *[1] * (rhs.ndim - 1)) * (vectors.T @ projected))
-        image = alpha * weights + diagonal.reshape(-1, *[1] * (rhs.ndim - 1)) * weights
-        beta = off_diagonal.reshape(-1, *[1] * (rhs.ndim - 1))
+        kept = shifted > _ROUNDING * shifted.max()
+        inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=kept)
+        weights = vectors @ (inverse[:, None] * (vectors.T @ projected))
+        image = (alpha + diagonal)[:, None] * weights
+        beta = off_diagonal[:, None]
         image[1:] += beta[:-1] * weights[:-1]
         image[:-1] += beta[:-1] * weights[1:]
-        coef, residual = (
-            np.zeros_like(rhs),
-            rhs - np.multiply.outer(self.vectors[:, 0], beta[-1] * weights[-1]),
-        )
+        coef = np.zeros_like(columns)
+        residual = columns - self.vectors[:, :1] * (beta[-1] * weights[-1])
         for index, chunk in enumerate(basis):
             part = slice(index * STORED_TOGETHER, (index + 1) * STORED_TOGETHER)
             coef += chunk.T @ weights[part]
             residual -= chunk.T @ image[part]
-        return coef, residual
+        return coef.reshape(rhs.shape), residual.reshape(rhs.shape)
 
     def _store(self, vectors: Floats) -> None:
         position = self.n_steps % STORED_TOGETHER

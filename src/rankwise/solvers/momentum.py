@@ -139,6 +139,8 @@ def estimated_descent(
     spectrum, start = _estimate(objective, alpha, estimator, seed)
     if is_out_of_range(spectrum.largest, objective.rhs):
         return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
+    if monitor is not None:
+        start = None  # whoever watches chooses among the early iterates, which that start would leave out
     solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter, start, monitor)
     return replace(solution, n_products=objective.n_products - before)
 
@@ -150,7 +152,8 @@ def _estimate(
     n_features, rhs = objective.n_features, objective.rhs
     if estimator == "lanczos":
         # Several outputs have several spaces, and the estimate has one: it is started at random.
-        toward = rhs if rhs.ndim == 1 else rhs[:, 0] if rhs.shape[1] == 1 else None
+        columns = rhs.reshape(n_features, -1)
+        toward = columns[:, 0] if columns.shape[1] == 1 else None
         spectrum, run = lanczos_estimate(objective.product, n_features, alpha, seed=seed, rhs=toward)
         if not run.keep_basis or not isfinite(spectrum.largest):
             return spectrum, None
@@ -199,7 +202,7 @@ class _Descent:
             coef, gradient = start.coef / self._unit, start.gradient / self._unit
             if self._error(gradient) <= tol:
                 gradient = self._gradient(coef)  # a recurrence that promises so much is asked again
-        best = previous = coef
+        best, best_gradient, previous = coef, gradient, coef
         best_error = error = self._error(gradient)
         idle, since = 0, 0  # iterations since the best point, and since the pace was set
         limit = _MOST_ITERATIONS if max_iter is None else max_iter
@@ -220,7 +223,7 @@ class _Descent:
             since += 1
             idle += 1
             if error < best_error:
-                best, best_error, idle = coef, error, 0
+                best, best_gradient, best_error, idle = coef, gradient, error, 0
             if monitor is not None and monitor(self._shown(coef, gradient), error, len(self.history)):
                 status = Status.STOPPED
                 break
@@ -231,8 +234,7 @@ class _Descent:
                     status = Status.STAGNATED if isfinite(error) else Status.OUT_OF_RANGE
                     break
                 self._slow_down(best_error, since)
-                coef = previous = best
-                gradient = self._gradient(best)
+                coef, previous, gradient = best, best, best_gradient
                 since = idle = 0
             elif idle >= _IDLE + 10 * self._window:
                 status = Status.STAGNATED

@@ -16,7 +16,10 @@ class Monitor(Protocol):
     """Somebody who looks at a solver's progress."""
 
     def __call__(self, coef: Floats, gap: float, n_iter: int) -> bool:
-        """Take note of the best coefficients so far and their proved gap; return True to stop."""
+        """Take note of coefficients and how far they are from the minimum; return True to stop.
+
+        Solvers of margins tell the best so far and their proved gap; others every iterate and its relative residual.
+        """
 
 
 class Status(Enum):

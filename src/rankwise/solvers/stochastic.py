@@ -81,9 +81,8 @@ class Memory:
             direction += scaled
             rho = rho_next
         total = self.curvature + diagonal
-        coef[~np.isfinite(total)] = (
-            np.nan
-        )  # beyond floating point nothing was learned, and nobody must think so
+        # Beyond floating point nothing was learned, and nobody must think so.
+        coef[~np.isfinite(total)] = np.nan
         return Memory(coef, total, alpha)
 
 
