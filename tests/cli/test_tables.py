@@ -143,6 +143,51 @@ def test_ids_and_columns_that_nobody_named_are_worth_a_word(capsys, tmp_path):
     assert "not used" in call(capsys, "inspect", tmp_path / "t.parquet")[2]
 
 
+def test_lists_that_are_features_by_themselves_are_said_and_remembered_as_lists(capsys, tmp_path):
+    names = {"search": "qid", "grade": "label"}
+    products(0).rename(columns=names)[["label", "qid", "vec"]].to_parquet(tmp_path / "t.parquet")
+    code, _, err = call(capsys, "inspect", tmp_path / "t.parquet")
+    assert (code, err) == (0, "")
+    model = tmp_path / "m.rw"
+    code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, "-o", model)
+    assert (code, err) == (0, "")
+    reading = {"features": [], "embedding": ["vec"], "label": "label", "qid": "qid"}
+    assert read_header(model)["notes"]["reading"] == reading
+    wide = products(1).rename(columns=names)  # with columns of numbers, which would else be the features
+    wide.to_parquet(tmp_path / "wide.parquet")
+    code, out, err = call(capsys, "predict", model, tmp_path / "wide.parquet")
+    assert code == 0, err
+    wide[["label", "qid", "vec"]].to_parquet(tmp_path / "narrow.parquet")
+    assert out == call(capsys, "predict", model, tmp_path / "narrow.parquet")[1] != ""
+    valid = ["--valid", tmp_path / "wide.parquet", "-o", tmp_path / "v.rw"]
+    code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, *valid)
+    assert (code, err) == (0, "")
+    wide.drop(columns="vec").to_parquet(tmp_path / "less.parquet")
+    code, _, err = call(capsys, "predict", model, tmp_path / "less.parquet")
+    assert code == 1
+    assert "lacks 4 of the model's 4 columns, such as 'vec[0]'" in err
+    products(0).rename(columns=names)[["label", "qid", "vec", "title"]].to_parquet(tmp_path / "t.parquet")
+    assert call(capsys, "inspect", tmp_path / "t.parquet")[2].endswith("t.parquet: title (text)\n")
+
+
+@pytest.mark.parametrize("kind", ["lists", "sparse"])
+def test_items_without_numbers_are_remembered_as_they_were_read(capsys, tmp_path, kind):
+    X, _ = duels(tmp_path)
+    columns = {"vec": list(X)}
+    if kind == "sparse":
+        columns = {"indices": [list(range(X.shape[1]))] * len(X), "values": list(X)}
+    items = pd.DataFrame({"id": [f"item {i}" for i in range(len(X))], **columns})
+    items.to_parquet(tmp_path / "items.parquet")
+    model = tmp_path / "m.rw"
+    fit = ["fit", tmp_path / "duels.csv", "--items", tmp_path / "items.parquet", *FIT, "-o", model]
+    code, _, err = call(capsys, *fit)
+    assert (code, err) == (0, "")
+    items.assign(clicks=1.0).to_parquet(tmp_path / "more.parquet")
+    code, out, err = call(capsys, "predict", model, tmp_path / "more.parquet")
+    assert code == 0, err
+    assert out == call(capsys, "predict", model, tmp_path / "items.parquet")[1] != ""
+
+
 def test_columns_of_sparse_tables_are_used(capsys, searches, tmp_path):
     (tmp_path / "rows.txt").write_text("1 qid:1 1:1\n0 qid:1 900:2\n1 qid:2 2:1\n0 qid:2 3:3\n")
     assert call(capsys, "convert", tmp_path / "rows.txt", "-o", tmp_path / "rows.parquet")[0] == 0

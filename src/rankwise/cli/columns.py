@@ -8,6 +8,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from rankwise.cli.arguments import USUAL_COLUMNS
+from rankwise.data.table_plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["Roles", "check_preference_columns", "listed", "recall", "remarks", "remember", "roles_of"]
@@ -36,24 +37,23 @@ def listed(names: str | Sequence[str] | None) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def remember(options: argparse.Namespace, names: list[str], used: Roles | None) -> dict[str, Any]:
+def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Any]:
     """Return what a model should keep, so that later tables are read as the training table was.
 
     Parameters
     ----------
     options : Namespace
         What the group "reading" of the arguments holds.
-    names : list of str
-        The features, in the order of the model's columns.
-    used : Roles or None
-        None where the table lists preferences.
+    plan : TablePlan
+        How the table was read, or where there are preferences, the table of items.
     """
-    embedding = listed(options.embedding)
-    # Those of embeddings come last, as name[0], name[1], and so on.
-    own = [name for name in names if not any(name.startswith(f"{column}[") for column in embedding or [])]
-    kept: dict[str, Any] = {"features": own, "embedding": embedding}
-    if used is not None:
-        return {**kept, "label": used.label, "qid": used.qid}
+    kept: dict[str, Any] = {
+        # The names of sparse columns are no columns of the table.
+        "features": None if plan.sparse is not None else plan.features,
+        "embedding": plan.embeddings or None,
+    }
+    if options.items is None:
+        return {**kept, "label": plan.label, "qid": plan.qid}
     return {
         **kept,
         **{role: getattr(options, role) for role in ("item_id", "winner", "loser", "magnitude", "weight")},
@@ -205,7 +205,7 @@ def remarks(
         As in `roles_of`.
     roles : Roles
     used : collection of str
-        The columns that features were read from.
+        The columns that were read.
     """
     found = []
     if roles.label is None and {options.winner, options.loser} <= set(schema.names):
@@ -214,7 +214,7 @@ def remarks(
         likely = [name for name in schema.names if name.lower() in _QUERY_NAMES]
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
-    left = [name for name in schema.names if name not in {*used, roles.label, roles.qid}]
+    left = [name for name in schema.names if name not in used]
     if left and roles.features is None:
         kinds: dict[str, list[str]] = {}
         for name in left:

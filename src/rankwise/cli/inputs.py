@@ -22,9 +22,8 @@ from rankwise.data.mapped import MappedMatrix
 from rankwise.data.numbered_columns import column_name, first_column_of
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
-from rankwise.data.sparse_columns import INDICES, VALUES
 from rankwise.data.store_format import HEADER
-from rankwise.data.tables import load_sources
+from rankwise.data.table_plan import TablePlan
 from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
@@ -257,39 +256,43 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
     sources = open_sources(paths, text_columns=[options.qid])
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
-    table = load_sources(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
-    is_sparse = scipy.sparse.issparse(table.X)
-    used = {*table.feature_names, *(roles.embedding or []), *((INDICES, VALUES) if is_sparse else ())}
-    reading = remember(options, table.feature_names, roles)
+    plan = TablePlan.of(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
+    X, y, qid = plan.load()
     return Rows(
         source,
-        table.X,
-        table.y,
-        table.qid,
-        table.feature_names,
-        # The names of a sparse matrix are no columns of the table.
-        reading={**reading, "features": None} if is_sparse else reading,
-        remarks=remarks(schema, source, options, roles, used),
+        X,
+        y,
+        qid,
+        plan.names,
+        reading=remember(options, plan),
+        remarks=remarks(schema, source, options, roles, plan.columns),
     )
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415 - needs an optional package
+    from rankwise.data.preference_tables import read_preferences  # noqa: PLC0415 - needs an optional package
 
-    items = open_sources(options.items)[0].schema
-    check_preference_columns(open_sources(paths)[0].schema.names, items.names, source, options)
-    roles = roles_of(items, options.items, options, needs_labels=False)
-    found = load_preferences(
-        paths if len(paths) > 1 else paths[0],
-        options.items,
-        item_id=options.item_id,
+    comparisons = open_sources(paths, text_columns=[options.winner, options.loser])
+    items = open_sources(options.items, text_columns=[options.item_id])
+    schema = items[0].schema
+    check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
+    roles = roles_of(schema, options.items, options, needs_labels=False)
+    plan = TablePlan.of(
+        items,
+        label=None,
+        qid=options.item_id,
+        features=roles.features,
+        embedding=roles.embedding,
+        missing=options.missing,
+        dtype=np.float64,
+    )
+    found = read_preferences(
+        comparisons,
+        plan,
         winner=options.winner,
         loser=options.loser,
         magnitude=options.magnitude,
         weight=options.weight,
-        features=roles.features,
-        embedding=roles.embedding,
-        missing=options.missing,
     )
     return Rows(
         source,
@@ -300,7 +303,7 @@ def _read_preferences(paths: list[str], source: str, options: argparse.Namespace
         pairs=found.pairs,
         magnitude=found.magnitude,
         weight=found.weight,
-        reading=remember(options, found.feature_names, None),
+        reading=remember(options, plan),
     )
 
 

@@ -91,9 +91,7 @@ def _print_surface(surface: SurfaceTable, marked: str) -> None:
         ending = surface.values[row, surface.best_of(row)]
         write(f"  {names[row]:>{width}} |{''.join(cells)}|  best {figure(float(ending))}")
     last = str(surface.steps[kept][-1])
-    write(
-        f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is {marked}"
-    )
+    write(f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is {marked}")
 
 
 def _draw(shown: Candidate | None, choice: Choice, target: str) -> None:
