@@ -20,8 +20,10 @@ from rankwise.cli.columns import check_preference_columns, listed, remarks, reme
 from rankwise.data.arrow_files import is_table, open_sources
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.numbered_columns import column_name, first_column_of
+from rankwise.data.preference_tables import read_preferences
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
+from rankwise.data.store import open_store
 from rankwise.data.store_format import HEADER
 from rankwise.data.table_plan import TablePlan
 from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
@@ -69,6 +71,8 @@ class Rows:
         For text: what its first column is called, 0 or 1.
     pairs : (pairs, 2) int64 or None
     magnitude, weight : (pairs,) float64 or None
+    item_ids : (rows,) ids or None
+        Where there are preferences: what they call each row.
     reading : dict or None
         For tables: which columns were what, for a model to keep.
     remarks : list of str
@@ -86,6 +90,7 @@ class Rows:
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
     weight: npt.NDArray[np.float64] | None = None
+    item_ids: npt.NDArray[Any] | None = None
     reading: dict[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
     has_comments: bool = False
@@ -270,8 +275,6 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    from rankwise.data.preference_tables import read_preferences  # noqa: PLC0415 - needs an optional package
-
     comparisons = open_sources(paths, text_columns=[options.winner, options.loser])
     items = open_sources(options.items, text_columns=[options.item_id])
     schema = items[0].schema
@@ -303,13 +306,12 @@ def _read_preferences(paths: list[str], source: str, options: argparse.Namespace
         pairs=found.pairs,
         magnitude=found.magnitude,
         weight=found.weight,
+        item_ids=found.item_ids,
         reading=remember(options, plan),
     )
 
 
 def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    from rankwise.data.store import open_store  # noqa: PLC0415
-
     if len(paths) > 1:
         raise InvalidInputError(
             "Several stores were named.", "convert them to one: rankwise convert A B -o C.store."

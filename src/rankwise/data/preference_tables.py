@@ -14,7 +14,7 @@ from rankwise.data.preferences import check_pairs
 from rankwise.data.table_plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["PreferenceTable", "load_item_ids", "load_preferences", "read_preferences"]
+__all__ = ["PreferenceTable", "load_preferences", "read_preferences"]
 
 _ROWS = 1 << 16
 _SHOWN = 5
@@ -91,8 +91,11 @@ def load_preferences(
     >>> model = RankRLS().fit_pairs(table.X, table.pairs, table.magnitude, table.weight)
     """
     comparisons = open_sources(pairs, text_columns=(winner, loser))
+    catalogue = open_sources(items, text_columns=(item_id,))
+    for source in catalogue:
+        check_columns(source, [item_id], "item_id")
     plan = TablePlan.of(
-        _open_items(items, item_id),
+        catalogue,
         label=None,
         qid=item_id,
         features=features,
@@ -126,18 +129,6 @@ def read_preferences(
     amounts = {role: _amounts(comparisons, column, role) for role, column in named.items()}
     checked = check_pairs(edges, X.shape[0], amounts.get("magnitude"), amounts.get("weight"))
     return PreferenceTable(X, edges, checked.magnitude, checked.weight, ids.values, items.names)
-
-
-def load_item_ids(items: Any, item_id: str = "id") -> npt.NDArray[Any]:
-    """Return the id of each row of a table of items, as `load_preferences` does in `item_ids`."""
-    return _Ids.of(_open_items(items, item_id), item_id).values
-
-
-def _open_items(items: Any, item_id: str) -> list[TableSource]:
-    catalogue = open_sources(items, text_columns=(item_id,))
-    for source in catalogue:
-        check_columns(source, [item_id], "item_id")
-    return catalogue
 
 
 class _Ids:
