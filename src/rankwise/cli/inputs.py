@@ -26,7 +26,7 @@ from rankwise.data.query_text import decode_ids
 from rankwise.data.store import open_store
 from rankwise.data.store_format import HEADER
 from rankwise.data.table_plan import TablePlan
-from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
+from rankwise.data.text_reader import COUNTED_FROM_1, TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import available_memory
@@ -233,11 +233,10 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
                 share = None if total is None else min(reader.n_bytes / total, 1.0)
                 progress.update(f"{reader.n_bytes / 1e6:,.0f} MB", share)
     except InvalidInputError as error:
-        said = "columns were said to count from 1"
-        if said not in error.problem or options.zero_based != "auto":
+        if COUNTED_FROM_1 not in error.problem or options.zero_based != "auto":
             raise
         raise InvalidInputError(
-            error.problem.replace(said, "columns of the training data count from 1"),
+            error.problem.replace(COUNTED_FROM_1, "columns of the training data count from 1"),
             "use text whose columns count as those do; if they count from 0, and column 0 did not occur in training, "
             "train again with --zero-based yes.",
         ) from error

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.cli.checks import check_ordered
-from rankwise.cli.choosing import PREFERENCES_COUNT
+from rankwise.cli.choosing import CONTRADICTED
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.mistakes import UsageError
@@ -157,7 +157,7 @@ def _judge_pairs(
             difference.size - wins - losses,
             "pairwise_error",
         )
-    return {"pairwise_error": figures}, {"pairwise_error": comparisons}, {"pairwise_error": PREFERENCES_COUNT}
+    return {"pairwise_error": figures}, {"pairwise_error": comparisons}, {"pairwise_error": CONTRADICTED}
 
 
 def _print(
