@@ -49,8 +49,8 @@ def load_table(
     Parameters
     ----------
     source : path, glob, folder, list of those, Arrow table, or data frame of pandas or polars
-        Files of Parquet, Arrow IPC, Feather (known by their first bytes) or CSV (known by its name, also compressed).
-        Several files are one table; they must have the columns of the first.
+        Files of Parquet, Arrow IPC, Feather (known by their first bytes) or CSV (known by its name, also compressed, or
+        by a separator in its first line). Several files are one table; they must have the columns of the first.
     label : str or None, default="label"
         The column of labels, numbers; None where there are none.
     qid : str or None, default="qid"
