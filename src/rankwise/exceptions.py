@@ -10,6 +10,7 @@ __all__ = [
     "ModelFileError",
     "NoPairsError",
     "RankwiseError",
+    "UndefinedMetricError",
     "UnsuitableSolverError",
 ]
 
@@ -45,6 +46,10 @@ class MissingQueriesError(InvalidInputError):
 
 class NoPairsError(InvalidInputError):
     """The labels order no two rows of any query, so there is nothing to learn from."""
+
+
+class UndefinedMetricError(InvalidInputError):
+    """No query has a row that the metric could count, so that it has no value."""
 
 
 class UnsuitableSolverError(InvalidInputError):

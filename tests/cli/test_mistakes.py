@@ -163,6 +163,21 @@ def test_rows_that_cannot_judge_are_told_by_file(capsys, searches, tmp_path, nam
     assert "y_true" not in err
 
 
+def test_rows_of_which_none_is_relevant_cannot_judge(capsys, searches, tmp_path):
+    source = tmp_path / "poor.txt"
+    source.write_text("".join(f"{row % 2 / 2} qid:{row // 4} 1:{row} 2:{row % 3}\n" for row in range(40)))
+    fit = ["fit", "-o", tmp_path / "m.rw", "--metric", "map", "--method", "rls"]
+    code, _, err = call(capsys, *fit, searches / "train.txt", "--valid", source)
+    assert code == 1
+    assert f"{source} cannot judge: no query has a relevant row" in err
+    code, _, err = call(capsys, *fit, source)
+    assert code == 1
+    assert f"{source} has too few queries to judge" in err
+    code, _, err = call(capsys, "evaluate", searches / "model.rw", source, "--metrics", "map")
+    assert code == 1
+    assert f"{source}: no query has a relevant row" in err
+
+
 def test_a_model_that_scales_inside_queries_asks_for_ids(capsys, searches, tmp_path):
     model = tmp_path / "m.rw"
     scaled = ["--method", "rls", "--scaling", "query-minmax", "--alpha", "1", "-o", model]
@@ -249,7 +264,20 @@ def test_compressed_csv_is_written_and_read(capsys, searches, tmp_path):
     assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
     code, _, err = call(capsys, "convert", packed, "-o", tmp_path / "back.txt")
     assert code == 0, err
-    assert call(capsys, "convert", packed, "-o", tmp_path / "rows.parquet.gz")[0] == 2
+    shouting = tmp_path / "SHOUTED.CSV.GZ"
+    assert call(capsys, "convert", searches / "test.txt", "-o", shouting)[0] == 0
+    assert gzip.decompress(shouting.read_bytes()) == plain.read_bytes()
+
+
+def test_tables_that_compress_themselves_are_refused_before_anything_is_read(capsys, tmp_path):
+    broken = tmp_path / "broken.txt"
+    broken.write_text("what is this\n")
+    for ending in ("gz", "ZST"):
+        code, _, err = call(capsys, "convert", broken, "-o", tmp_path / f"rows.parquet.{ending}")
+        assert code == 2
+        assert "rows.parquet." in err
+        assert "compressed twice" in err
+    assert [file.name for file in tmp_path.iterdir()] == ["broken.txt"]
 
 
 def test_missing_values_that_cannot_be_written_are_located(capsys, tmp_path):
@@ -288,7 +316,17 @@ def test_hints_for_tables_and_labels_name_options_and_files(capsys, searches, tm
     rows = "label,qid,a\n1,1,2\n0,1,3\n-1,2,2\n0,2,3\n"
     assert "has two roles among --label" in error(rows, "--features", "a,a")
     assert "--features" in error(rows, "--embedding", "a")
-    assert "y_true" not in error(rows, "--metric", "ndcg@10")
+    # What metrics say of y_true is said of the file.
+    large = "label,qid,a\n2000,1,2\n0,1,3\n1000,2,2\n0,2,3\n"
+    levels = "label,qid,a\n2,1,2\n0,1,3\n1,2,2\n0,2,3\n"
+    for text, metric, said in (
+        (rows, "ndcg@10", "t.csv holds negative labels"),
+        (large, "ndcg@10", "t.csv goes up to 2000"),
+        (levels, "auc", "t.csv has more"),
+    ):
+        err = error(text, "--metric", metric)
+        assert said in err
+        assert "y_true" not in err
 
 
 def test_what_a_file_is_is_told_or_asked(capsys, searches, tmp_path):

@@ -4,10 +4,13 @@ import json
 
 import numpy as np
 import pandas as pd
+import pyarrow.csv
 import pytest
 
 import rankwise
 from command_line import call, call_json, duels
+from rankwise.data import load_table
+from rankwise.exceptions import InvalidInputError
 from rankwise.persistence import read_header
 
 FIT = ["--method", "rls", "--scaling", "none", "--alpha", "1"]
@@ -141,6 +144,88 @@ def test_ids_and_columns_that_nobody_named_are_worth_a_word(capsys, tmp_path):
     code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, *named, "-o", tmp_path / "m.rw", "-f")
     assert (code, err) == (0, "")
     assert "not used" in call(capsys, "inspect", tmp_path / "t.parquet")[2]
+
+
+def test_lists_that_are_features_by_themselves_are_said_and_remembered_as_lists(capsys, tmp_path):
+    names = {"search": "qid", "grade": "label"}
+    products(0).rename(columns=names)[["label", "qid", "vec"]].to_parquet(tmp_path / "t.parquet")
+    code, _, err = call(capsys, "inspect", tmp_path / "t.parquet")
+    assert (code, err) == (0, "")
+    model = tmp_path / "m.rw"
+    code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, "-o", model)
+    assert (code, err) == (0, "")
+    reading = {"features": [], "embedding": ["vec"], "label": "label", "qid": "qid"}
+    assert read_header(model)["notes"]["reading"] == reading
+    wide = products(1).rename(columns=names)  # with columns of numbers, which would else be the features
+    wide.to_parquet(tmp_path / "wide.parquet")
+    code, out, err = call(capsys, "predict", model, tmp_path / "wide.parquet")
+    assert code == 0, err
+    wide[["label", "qid", "vec"]].to_parquet(tmp_path / "narrow.parquet")
+    assert out == call(capsys, "predict", model, tmp_path / "narrow.parquet")[1] != ""
+    valid = ["--valid", tmp_path / "wide.parquet", "-o", tmp_path / "v.rw"]
+    code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, *valid)
+    assert (code, err) == (0, "")
+    wide.drop(columns="vec").to_parquet(tmp_path / "less.parquet")
+    code, _, err = call(capsys, "predict", model, tmp_path / "less.parquet")
+    assert code == 1
+    assert "lacks 4 of the model's 4 columns, such as 'vec[0]'" in err
+    products(0).rename(columns=names)[["label", "qid", "vec", "title"]].to_parquet(tmp_path / "t.parquet")
+    assert call(capsys, "inspect", tmp_path / "t.parquet")[2].endswith("t.parquet: title (text)\n")
+
+
+@pytest.mark.parametrize("kind", ["lists", "sparse"])
+def test_items_without_numbers_are_remembered_as_they_were_read(capsys, tmp_path, kind):
+    X, _ = duels(tmp_path)
+    columns = {"vec": list(X)}
+    if kind == "sparse":
+        columns = {"indices": [list(range(X.shape[1]))] * len(X), "values": list(X)}
+    items = pd.DataFrame({"id": [f"item {i}" for i in range(len(X))], **columns})
+    items.to_parquet(tmp_path / "items.parquet")
+    model = tmp_path / "m.rw"
+    fit = ["fit", tmp_path / "duels.csv", "--items", tmp_path / "items.parquet", *FIT, "-o", model]
+    code, _, err = call(capsys, *fit)
+    assert (code, err) == (0, "")
+    items.assign(clicks=1.0).to_parquet(tmp_path / "more.parquet")
+    code, out, err = call(capsys, "predict", model, tmp_path / "more.parquet")
+    assert code == 0, err
+    assert out == call(capsys, "predict", model, tmp_path / "items.parquet")[1] != ""
+
+
+def test_tables_of_preferences_are_parsed_once(capsys, monkeypatch, tmp_path):
+    duels(tmp_path)
+    parse, parsed = pyarrow.csv.read_csv, []
+
+    def count(*given, **options):
+        table = parse(*given, **options)
+        parsed.append(table.column_names)
+        return table
+
+    monkeypatch.setattr(pyarrow.csv, "read_csv", count)
+    data = [tmp_path / "duels.csv", "--items", tmp_path / "items.csv"]
+    for command in (
+        ("fit", *data, *FIT, "-o", tmp_path / "m.rw"),
+        ("evaluate", tmp_path / "m.rw", *data),
+        ("report", tmp_path / "m.rw", *data, "-o", tmp_path / "page.html"),
+    ):
+        code, _, err = call(capsys, *command)
+        assert code == 0, err
+        assert parsed == [["winner", "loser"], ["id", "price", "sugar", "size"]]
+        parsed.clear()
+    assert "item 29" in (tmp_path / "page.html").read_text()
+
+
+def test_a_column_that_is_not_there_is_answered_with_those_that_are(capsys, tmp_path):
+    frame = pd.DataFrame({"label": [1, 0], "qid": [1, 1], **{f"c{at}": [0.0, 1.0] for at in range(20)}})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(InvalidInputError) as caught:
+        load_table(tmp_path / "t.csv", label="labl")
+    said = caught.value.hint
+    assert said.startswith("did you mean 'label'? its columns are 'label', 'qid', 'c0'")
+    assert said.endswith("'c9' and 10 more.")
+    code, _, err = call(capsys, "inspect", tmp_path / "t.csv", "--qid", "quid", "--label", "labl")
+    assert code == 1
+    assert said.partition("? ")[2] in err
+    assert "did you mean 'qid'?" in err
 
 
 def test_columns_of_sparse_tables_are_used(capsys, searches, tmp_path):

@@ -370,6 +370,43 @@ def test_what_is_wrong_with_sparse_rows_is_named_with_its_place(indices, values,
         load_table(table, qid=None)
 
 
+SPARSE = {"label": [1, 0], "indices": [[0], [1, 2]], "values": [[1.0], [2.0, 3.0]]}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"indices": [0, 1]},
+        {"indices": [["a"], ["b"]]},
+        {"indices": [[0.5], [1.0]]},
+        {"values": [1.0, 2.0]},
+        {"values": [["x"], ["y"]]},
+    ],
+)
+def test_sparse_rows_that_are_none_in_a_later_table_are_told(wrong, tmp_path):
+    pq.write_table(pa.table(SPARSE), tmp_path / "a.parquet")
+    pq.write_table(pa.table({**SPARSE, **wrong}), tmp_path / "b.parquet")
+    message = r"b.parquet: 'indices' and 'values' are no lists .*, as in a.parquet\. Hint: write all tables"
+    with pytest.raises(InvalidInputError, match=message):
+        load_table([tmp_path / "a.parquet", tmp_path / "b.parquet"], qid=None)
+
+
+def test_sparse_rows_that_lack_or_are_empty_in_a_later_table(tmp_path):
+    pq.write_table(pa.table(SPARSE), tmp_path / "a.parquet")
+    for lacking in ("indices", "values"):
+        numbers = {"indices": [1, 2], "values": [1, 2]}  # the other is wrong too
+        pq.write_table(pa.table({**SPARSE, **numbers}).drop_columns(lacking), tmp_path / "b.parquet")
+        with pytest.raises(InvalidInputError, match=rf"b.parquet has no column '{lacking}'"):
+            load_table([tmp_path / "a.parquet", tmp_path / "b.parquet"], qid=None)
+    empty = pa.table({"label": [3], "indices": [[]], "values": [[]]})  # of no type
+    pq.write_table(empty, tmp_path / "b.parquet")
+    wanted = [[1, 0, 0], [0, 2, 3], [0, 0, 0]]
+    X = load_table([tmp_path / "a.parquet", tmp_path / "b.parquet"], qid=None).X
+    assert X.toarray().tolist() == wanted
+    X = load_table([tmp_path / "b.parquet", tmp_path / "a.parquet"], qid=None).X
+    assert X.toarray().tolist() == [wanted[2], *wanted[:2]]
+
+
 def test_missing_values_are_read_as_told():
     dense = pa.table({"label": [1, 0], "a": [1.0, None], "b": [3, 4]})
     sparse = pa.table({"label": [1, 0], "indices": [[0, 1], [1]], "values": [[1.0, 3.0], [4.0]]})

@@ -23,15 +23,16 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from rankwise.cli.inputs import Rows
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
-from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
 from rankwise.preprocessing import QueryScaler
 from rankwise.progress import ProgressLine
 
-__all__ = ["PREFERENCES_COUNT", "Candidate", "Choice", "choose"]
+__all__ = ["CONTRADICTED", "Candidate", "Choice", "choose"]
 
-# What the pairwise error is of preferences, which have neither labels nor queries.
-PREFERENCES_COUNT = "share of the listed preferences that the scores contradict; tied scores count one half"
+# What the pairwise error and the concordance are of preferences, which have neither labels nor queries.
+CONTRADICTED = "share of the listed preferences that the scores contradict; tied scores count one half"
+_AGREED = "share of the listed preferences that the scores agree with; tied scores count one half"
 
 # Non-zeros up to which more is tried than least squares on two scalings; a few seconds of work.
 _MUCH = 10_000_000
@@ -98,9 +99,7 @@ class Choice:
         """What exactly the metric counts, in words."""
         if not self.of_preferences:
             return self.metric.describe()
-        return PREFERENCES_COUNT.replace(
-            "contradict", "agree with" if self.metric.greater_is_better else "contradict"
-        )
+        return _AGREED if self.metric.greater_is_better else CONTRADICTED
 
 
 def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choice:
@@ -130,9 +129,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
             progress.update(f"{len(tried) + 1} of {total}, {words}", len(tried) / total)
             try:
                 tried.append(_fit(scaling, method, train, valid, metric, options))
-            except InvalidInputError as error:
-                if not isinstance(error, NoPairsError) and "is undefined" not in error.problem:
-                    raise
+            except (NoPairsError, UndefinedMetricError) as error:
                 raise _cannot_judge(error, train, valid) from error
             # Estimators keep what they have on Ctrl-C; here it means to stop.
             if interrupted():

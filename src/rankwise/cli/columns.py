@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from rankwise.cli.arguments import USUAL_COLUMNS
+from rankwise.data.arrow_columns import columns_hint, is_embedding, is_number, some_names
+from rankwise.data.table_plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["Roles", "check_preference_columns", "listed", "recall", "remarks", "remember", "roles_of"]
 
 _LISTS = ("features", "embedding")
-_SHOWN = 12
 # Names that ids of queries often have; only ever a hint, because a feature may be called so too.
 _QUERY_NAMES = frozenset(
     {"qid", "query_id", "queryid", "query", "group", "group_id", "search", "search_id", "srch_id", "session_id"}
@@ -36,24 +36,23 @@ def listed(names: str | Sequence[str] | None) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def remember(options: argparse.Namespace, names: list[str], used: Roles | None) -> dict[str, Any]:
+def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Any]:
     """Return what a model should keep, so that later tables are read as the training table was.
 
     Parameters
     ----------
     options : Namespace
         What the group "reading" of the arguments holds.
-    names : list of str
-        The features, in the order of the model's columns.
-    used : Roles or None
-        None where the table lists preferences.
+    plan : TablePlan
+        How the table was read, or where there are preferences, the table of items.
     """
-    embedding = listed(options.embedding)
-    # Those of embeddings come last, as name[0], name[1], and so on.
-    own = [name for name in names if not any(name.startswith(f"{column}[") for column in embedding or [])]
-    kept: dict[str, Any] = {"features": own, "embedding": embedding}
-    if used is not None:
-        return {**kept, "label": used.label, "qid": used.qid}
+    kept: dict[str, Any] = {
+        # The names of sparse columns are no columns of the table.
+        "features": None if plan.sparse is not None else plan.features,
+        "embedding": plan.embeddings or None,
+    }
+    if options.items is None:
+        return {**kept, "label": plan.label, "qid": plan.qid}
     return {
         **kept,
         **{role: getattr(options, role) for role in ("item_id", "winner", "loser", "magnitude", "weight")},
@@ -133,7 +132,8 @@ def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_lab
         lacking = [name for name in columns or [] if name not in names]
         if lacking and role in options.given:
             raise InvalidInputError(
-                f"{source} has no column {lacking[0]!r}, which --{role} names.", _shown(lacking[0], names)
+                f"{source} has no column {lacking[0]!r}, which --{role} names.",
+                columns_hint(lacking[0], names),
             )
         # What a model remembers is compared with the table as a whole, later.
         chosen[role] = None if lacking else columns
@@ -175,23 +175,13 @@ def _lacks(
     option, name = f"--{role.replace('_', '-')}", getattr(options, role)
     if role in options.given:
         return InvalidInputError(
-            f"{source} has no column {name!r}, which {option} names.", _shown(name, names)
+            f"{source} has no column {name!r}, which {option} names.", columns_hint(name, names)
         )
     why = ", where the training table had them" if role in getattr(options, "recalled", ()) else ""
     return InvalidInputError(
         f"{source} has no column {name!r} with {words}{why}.",
-        f"name it with {option} COLUMN; {_shown(name, names)}",
+        f"name it with {option} COLUMN; {columns_hint(name, names)}",
     )
-
-
-def _shown(wanted: str, names: Sequence[str]) -> str:
-    close = get_close_matches(wanted, names, n=1)
-    return (f"did you mean {close[0]!r}? " if close else "") + f"its columns are {_some(names)}."
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
 
 
 def remarks(
@@ -205,7 +195,7 @@ def remarks(
         As in `roles_of`.
     roles : Roles
     used : collection of str
-        The columns that features were read from.
+        The columns that were read.
     """
     found = []
     if roles.label is None and {options.winner, options.loser} <= set(schema.names):
@@ -214,14 +204,14 @@ def remarks(
         likely = [name for name in schema.names if name.lower() in _QUERY_NAMES]
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
-    left = [name for name in schema.names if name not in {*used, roles.label, roles.qid}]
+    left = [name for name in schema.names if name not in used]
     if left and roles.features is None:
         kinds: dict[str, list[str]] = {}
         for name in left:
             kinds.setdefault(_kind(schema.field(name).type), []).append(name)
         hints = {"lists": "--embedding", "numbers": "--features"}
         words = [
-            f"{_some(own)} ({kind}{f': {hints[kind]} ' + ','.join(own[:3]) if kind in hints else ''})"
+            f"{some_names(own)} ({kind}{f': {hints[kind]} ' + ','.join(own[:3]) if kind in hints else ''})"
             for kind, own in kinds.items()
         ]
         found.append(f"not used of {source}: {', '.join(words)}")
@@ -229,8 +219,6 @@ def remarks(
 
 
 def _kind(kind: Any) -> str:
-    from rankwise.data.arrow_columns import is_embedding, is_number  # noqa: PLC0415 - needs an optional package
-
     if is_number(kind):
         return "numbers"
     if is_embedding(kind):

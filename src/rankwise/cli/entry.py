@@ -16,7 +16,13 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
 from rankwise.cli.patience import interrupted_later
 from rankwise.cli.printing import complain
-from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, RankwiseError
+from rankwise.exceptions import (
+    InvalidInputError,
+    MissingQueriesError,
+    NoPairsError,
+    RankwiseError,
+    UndefinedMetricError,
+)
 
 __all__ = ["main"]
 
@@ -120,7 +126,8 @@ def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
     if "y_true" in error.problem:
         return error.problem.replace("y_true", f"the file {' and '.join(named)}")
     is_named = any(file in error.problem for file in [*named, *(getattr(options, "valid", None) or [])])
-    if is_named or not named or not isinstance(error, (NoPairsError, MissingQueriesError)):
+    is_of_rows = isinstance(error, (NoPairsError, MissingQueriesError, UndefinedMetricError))
+    if is_named or not named or not is_of_rows:
         return error.problem
     return f"{', '.join(named)}: {error.problem}"
 

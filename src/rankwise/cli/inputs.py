@@ -20,12 +20,13 @@ from rankwise.cli.columns import check_preference_columns, listed, remarks, reme
 from rankwise.data.arrow_files import is_table, open_sources
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.numbered_columns import column_name, first_column_of
+from rankwise.data.preference_tables import read_preferences
 from rankwise.data.queries import Queries
 from rankwise.data.query_text import decode_ids
-from rankwise.data.sparse_columns import INDICES, VALUES
+from rankwise.data.store import open_store
 from rankwise.data.store_format import HEADER
-from rankwise.data.tables import load_sources
-from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
+from rankwise.data.table_plan import TablePlan
+from rankwise.data.text_reader import COUNTED_FROM_1, TextReader, ZeroBased, no_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import available_memory
@@ -70,6 +71,8 @@ class Rows:
         For text: what its first column is called, 0 or 1.
     pairs : (pairs, 2) int64 or None
     magnitude, weight : (pairs,) float64 or None
+    item_ids : (rows,) ids or None
+        Where there are preferences: what they call each row.
     reading : dict or None
         For tables: which columns were what, for a model to keep.
     remarks : list of str
@@ -87,6 +90,7 @@ class Rows:
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
     weight: npt.NDArray[np.float64] | None = None
+    item_ids: npt.NDArray[Any] | None = None
     reading: dict[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
     has_comments: bool = False
@@ -229,11 +233,10 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
                 share = None if total is None else min(reader.n_bytes / total, 1.0)
                 progress.update(f"{reader.n_bytes / 1e6:,.0f} MB", share)
     except InvalidInputError as error:
-        said = "columns were said to count from 1"
-        if said not in error.problem or options.zero_based != "auto":
+        if COUNTED_FROM_1 not in error.problem or options.zero_based != "auto":
             raise
         raise InvalidInputError(
-            error.problem.replace(said, "columns of the training data count from 1"),
+            error.problem.replace(COUNTED_FROM_1, "columns of the training data count from 1"),
             "use text whose columns count as those do; if they count from 0, and column 0 did not occur in training, "
             "train again with --zero-based yes.",
         ) from error
@@ -257,39 +260,41 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
     sources = open_sources(paths, text_columns=[options.qid])
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
-    table = load_sources(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
-    is_sparse = scipy.sparse.issparse(table.X)
-    used = {*table.feature_names, *(roles.embedding or []), *((INDICES, VALUES) if is_sparse else ())}
-    reading = remember(options, table.feature_names, roles)
+    plan = TablePlan.of(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
+    X, y, qid = plan.load()
     return Rows(
         source,
-        table.X,
-        table.y,
-        table.qid,
-        table.feature_names,
-        # The names of a sparse matrix are no columns of the table.
-        reading={**reading, "features": None} if is_sparse else reading,
-        remarks=remarks(schema, source, options, roles, used),
+        X,
+        y,
+        qid,
+        plan.names,
+        reading=remember(options, plan),
+        remarks=remarks(schema, source, options, roles, plan.columns),
     )
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    from rankwise.data.preference_tables import load_preferences  # noqa: PLC0415 - needs an optional package
-
-    items = open_sources(options.items)[0].schema
-    check_preference_columns(open_sources(paths)[0].schema.names, items.names, source, options)
-    roles = roles_of(items, options.items, options, needs_labels=False)
-    found = load_preferences(
-        paths if len(paths) > 1 else paths[0],
-        options.items,
-        item_id=options.item_id,
+    comparisons = open_sources(paths, text_columns=[options.winner, options.loser])
+    items = open_sources(options.items, text_columns=[options.item_id])
+    schema = items[0].schema
+    check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
+    roles = roles_of(schema, options.items, options, needs_labels=False)
+    plan = TablePlan.of(
+        items,
+        label=None,
+        qid=options.item_id,
+        features=roles.features,
+        embedding=roles.embedding,
+        missing=options.missing,
+        dtype=np.float64,
+    )
+    found = read_preferences(
+        comparisons,
+        plan,
         winner=options.winner,
         loser=options.loser,
         magnitude=options.magnitude,
         weight=options.weight,
-        features=roles.features,
-        embedding=roles.embedding,
-        missing=options.missing,
     )
     return Rows(
         source,
@@ -300,13 +305,12 @@ def _read_preferences(paths: list[str], source: str, options: argparse.Namespace
         pairs=found.pairs,
         magnitude=found.magnitude,
         weight=found.weight,
-        reading=remember(options, found.feature_names, None),
+        item_ids=found.item_ids,
+        reading=remember(options, plan),
     )
 
 
 def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    from rankwise.data.store import open_store  # noqa: PLC0415
-
     if len(paths) > 1:
         raise InvalidInputError(
             "Several stores were named.", "convert them to one: rankwise convert A B -o C.store."

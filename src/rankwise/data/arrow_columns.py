@@ -17,6 +17,7 @@ __all__ = [
     "check_columns",
     "check_finite",
     "check_numeric",
+    "columns_hint",
     "doubles_of",
     "ids_of",
     "is_embedding",
@@ -24,6 +25,7 @@ __all__ = [
     "kind_of_ids",
     "numbers_of",
     "rows_of",
+    "some_names",
     "text_of_numbers",
 ]
 
@@ -45,13 +47,22 @@ def check_columns(source: TableSource, wanted: Sequence[str], role: str) -> None
             raise InvalidInputError(
                 f"{source.name} has {count} columns named {name!r}.", "give each column a name of its own."
             )
-        close = get_close_matches(name, names, n=1)
-        more = f", … ({len(names)} in all)" if len(names) > _SHOWN_COLUMNS else ""
         raise InvalidInputError(
-            f"{source.name} has no column {name!r}, which was named as {role}.",
-            (f"did you mean {close[0]!r}? " if close else "")
-            + f"its columns are {', '.join(map(repr, names[:_SHOWN_COLUMNS]))}{more}.",
+            f"{source.name} has no column {name!r}, which was named as {role}.", columns_hint(name, names)
         )
+
+
+def columns_hint(wanted: str, names: Sequence[str]) -> str:
+    """Say which columns a table has, where it has none of a name that was wanted."""
+    close = get_close_matches(wanted, names, n=1)
+    meant = f"did you mean {close[0]!r}? " if close else ""
+    return f"{meant}its columns are {some_names([repr(name) for name in names])}."
+
+
+def some_names(names: Sequence[str]) -> str:
+    """List names, the first dozen if there are more."""
+    more = f" and {len(names) - _SHOWN_COLUMNS} more" if len(names) > _SHOWN_COLUMNS else ""
+    return ", ".join(names[:_SHOWN_COLUMNS]) + more
 
 
 def is_number(kind: Any) -> bool:

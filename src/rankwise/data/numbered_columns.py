@@ -6,7 +6,7 @@ __all__ = ["column_name", "first_column_of"]
 
 
 def column_name(position: int, first_column: int | None) -> str:
-    """Name a column of data that only number them, from 0 or from 1."""
+    """Name a column of data that only numbers its columns, from 0 or from 1."""
     return f"feature {position + (first_column or 0)}"
 
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from rankwise.data.arrow_columns import check_columns, ids_of, numbers_of
 from rankwise.data.arrow_files import TableSource, import_pyarrow, open_sources
 from rankwise.data.preferences import check_pairs
-from rankwise.data.tables import load_sources
+from rankwise.data.table_plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["PreferenceTable", "load_item_ids", "load_preferences"]
+__all__ = ["PreferenceTable", "load_preferences", "read_preferences"]
 
 _ROWS = 1 << 16
 _SHOWN = 5
@@ -91,15 +91,10 @@ def load_preferences(
     >>> model = RankRLS().fit_pairs(table.X, table.pairs, table.magnitude, table.weight)
     """
     comparisons = open_sources(pairs, text_columns=(winner, loser))
-    named = _amount_columns(comparisons[0], magnitude, weight)
-    for source in comparisons:
-        check_columns(source, [winner], "winner")
-        check_columns(source, [loser], "loser")
-        for role, column in named.items():
-            check_columns(source, [column], role)
-    catalogue = _open_items(items, item_id)
-    ids = _Ids.of(catalogue, item_id)
-    table = load_sources(
+    catalogue = open_sources(items, text_columns=(item_id,))
+    for source in catalogue:
+        check_columns(source, [item_id], "item_id")
+    plan = TablePlan.of(
         catalogue,
         label=None,
         qid=item_id,
@@ -108,22 +103,32 @@ def load_preferences(
         missing=missing,
         dtype=dtype,
     )
+    return read_preferences(comparisons, plan, winner=winner, loser=loser, magnitude=magnitude, weight=weight)
+
+
+def read_preferences(
+    comparisons: Sequence[TableSource],
+    items: TablePlan,
+    *,
+    winner: str,
+    loser: str,
+    magnitude: str | None = None,
+    weight: str | None = None,
+) -> PreferenceTable:
+    """Read tables that are open; what is the query id in the plan of the items is their id. See `load_preferences`."""
+    assert items.qid is not None
+    named = _amount_columns(comparisons[0], magnitude, weight)
+    for source in comparisons:
+        check_columns(source, [winner], "winner")
+        check_columns(source, [loser], "loser")
+        for role, column in named.items():
+            check_columns(source, [column], role)
+    ids = _Ids.of(items.sources, items.qid)
+    X = items.load().X
     edges = np.concatenate([ids.resolve(source, winner, loser) for source in comparisons])
     amounts = {role: _amounts(comparisons, column, role) for role, column in named.items()}
-    checked = check_pairs(edges, table.X.shape[0], amounts.get("magnitude"), amounts.get("weight"))
-    return PreferenceTable(table.X, edges, checked.magnitude, checked.weight, ids.values, table.feature_names)
-
-
-def load_item_ids(items: Any, item_id: str = "id") -> npt.NDArray[Any]:
-    """Return the id of each row of a table of items, as `load_preferences` does in `item_ids`."""
-    return _Ids.of(_open_items(items, item_id), item_id).values
-
-
-def _open_items(items: Any, item_id: str) -> list[TableSource]:
-    catalogue = open_sources(items, text_columns=(item_id,))
-    for source in catalogue:
-        check_columns(source, [item_id], "item_id")
-    return catalogue
+    checked = check_pairs(edges, X.shape[0], amounts.get("magnitude"), amounts.get("weight"))
+    return PreferenceTable(X, edges, checked.magnitude, checked.weight, ids.values, items.names)
 
 
 class _Ids:
@@ -134,7 +139,7 @@ class _Ids:
         self._set = import_pyarrow().array(values)
 
     @classmethod
-    def of(cls, sources: list[TableSource], column: str) -> _Ids:
+    def of(cls, sources: Sequence[TableSource], column: str) -> _Ids:
         """Read the ids of a catalogue, which must differ."""
         seen: dict[Any, str] = {}
         parts = []
@@ -223,7 +228,7 @@ _IF_NEGATIVE = {
 }
 
 
-def _amounts(sources: list[TableSource], column: str, role: str) -> npt.NDArray[np.float64]:
+def _amounts(sources: Sequence[TableSource], column: str, role: str) -> npt.NDArray[np.float64]:
     parts = [np.empty(0)]
     for source in sources:
         row = 0

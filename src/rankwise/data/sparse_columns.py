@@ -51,6 +51,14 @@ class SparseColumns:
         indices, values = (INDICES, VALUES) if found[0] is None else (found[0].indices, found[0].values)
         width = 0
         for source, about in zip(sources, found, strict=True):
+            if not _has_once(source, indices, values):
+                continue  # the plan tells, as of any column that lacks
+            if not _is_sparse(source, indices, values):
+                raise InvalidInputError(
+                    f"{source.name}: {indices!r} and {values!r} are no lists of whole numbers and of numbers, as in "
+                    f"{first.name}.",
+                    "write all tables alike.",
+                )
             # Where nobody says how many columns there are, the largest that occurs is the last.
             width = max(width, _occurring(source, indices) if about is None else about.width)
         names = None if found[0] is None or width != found[0].width else found[0].names
@@ -143,19 +151,25 @@ def _described(source: TableSource) -> SparseColumns | None:
     return about if _is_sparse(source, about.indices, about.values) else None
 
 
+def _has_once(source: TableSource, *names: str) -> bool:
+    return all(source.schema.names.count(name) == 1 for name in names)
+
+
 def _is_sparse(source: TableSource, indices: str, values: str) -> bool:
-    names = source.schema.names
-    if names.count(indices) != 1 or names.count(values) != 1:
+    if not _has_once(source, indices, values):
         return False
     kinds = [source.schema.field(name).type for name in (indices, values)]
-    return all(map(is_embedding, kinds)) and bool(import_pyarrow().types.is_integer(kinds[0].value_type))
+    if not all(map(is_embedding, kinds)):
+        return False
+    types, number = import_pyarrow().types, kinds[0].value_type
+    return bool(types.is_integer(number) or types.is_null(number))  # lists that are all empty say no type
 
 
 def _occurring(source: TableSource, indices: str) -> int:
     """Return the number of columns that make room for all that occur."""
     pa = import_pyarrow()
     width, row = 0, 0
-    for batch in source.batches([indices], _ROWS_AT_ONCE) if indices in source.schema.names else ():
+    for batch in source.batches([indices], _ROWS_AT_ONCE):
         largest = pa.compute.max(batch.column(0).flatten()).as_py()
         if largest is not None and largest > LAST_COLUMN:
             raise InvalidInputError(

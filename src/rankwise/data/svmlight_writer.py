@@ -156,7 +156,7 @@ def open_text(path: Any) -> Iterator[BinaryIO]:
         sys.stdout.buffer.flush()
     else:
         target = Path(os.fsdecode(path))
-        with replacing_path(target) as unfinished, _compressed(unfinished, target.suffix) as stream:
+        with replacing_path(target) as unfinished, _compressed(unfinished, target.suffix.lower()) as stream:
             yield stream
 
 

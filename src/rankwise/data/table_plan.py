@@ -177,13 +177,14 @@ class TablePlan:
             self._fill(batch, X[rows])
             n_cells += batch.n_rows * len(batch.columns)
             del batch
-        if n_cells != self.n_rows * len(self._columns):
+        if n_cells != self.n_rows * len(self.columns):
             names = ", ".join(source.name for source in self.sources)
             raise InvalidInputError(f"{names} has more or fewer rows than it says.", "write it again.")
         return TableBlock(X, y, _joined(ids))
 
     @cached_property
-    def _columns(self) -> list[str]:
+    def columns(self) -> list[str]:
+        """The columns of the tables that are read: labels, ids, and what features are made of."""
         columns = (
             [name for name in (self.label, self.qid) if name is not None] + self.features + self.embeddings
         )
@@ -191,7 +192,7 @@ class TablePlan:
 
     def _check_sources(self) -> None:
         for source in self.sources:
-            check_columns(source, self._columns, "a column of the first table")
+            check_columns(source, self.columns, "a column of the first table")
         if not self.n_rows:
             names = ", ".join(source.name for source in self.sources)
             raise InvalidInputError(f"{names} has no rows.", "check that the file is the one you mean.")
@@ -205,7 +206,7 @@ class TablePlan:
         self._check_sources()
         for source in self.sources:
             row = 0
-            for batch in source.batches(self._columns, n_rows):
+            for batch in source.batches(self.columns, n_rows):
                 if batch.num_rows:
                     yield _Batch.of(source, row, batch)
                 row += batch.num_rows
@@ -216,13 +217,13 @@ class TablePlan:
         for source in self.sources:
             row = 0
             if source.groups is not None:
-                for row, table in source.groups(self._columns, _LOADED_AT_ONCE):
+                for row, table in source.groups(self.columns, _LOADED_AT_ONCE):
                     batch = _Batch.of(source, row, table)
                     del table
                     yield start + row, batch
                     del batch  # before the next one is decoded
             else:
-                for found in source.batches(self._columns, self.rows_in(_LOADED_AT_ONCE)):
+                for found in source.batches(self.columns, self.rows_in(_LOADED_AT_ONCE)):
                     yield start + row, _Batch.of(source, row, found)
                     row += found.num_rows
             start += source.n_rows

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.arrow_files import TableSource, open_sources
+from rankwise.data.arrow_files import open_sources
 from rankwise.data.table_plan import TablePlan
 from rankwise.data.validation import check_count
 
-__all__ = ["Table", "iterate_table", "load_sources", "load_table"]
+__all__ = ["Table", "iterate_table", "load_table"]
 
 _BLOCK_ROWS = 1 << 14
 
@@ -49,8 +49,8 @@ def load_table(
     Parameters
     ----------
     source : path, glob, folder, list of those, Arrow table, or data frame of pandas or polars
-        Files of Parquet, Arrow IPC, Feather (known by their first bytes) or CSV (known by its name, also compressed).
-        Several files are one table; they must have the columns of the first.
+        Files of Parquet, Arrow IPC, Feather (known by their first bytes) or CSV (known by its name, also compressed, or
+        by a separator in its first line). Several files are one table; they must have the columns of the first.
     label : str or None, default="label"
         The column of labels, numbers; None where there are none.
     qid : str or None, default="qid"
@@ -83,7 +83,7 @@ def load_table(
     >>> X.tolist(), y.tolist(), qid.tolist(), names
     ([[0.5], [0.1], [0.9]], [1.0, 0.0, 2.0], ['a', 'a', 'b'], ['bm25'])
     """
-    return load_sources(
+    plan = TablePlan.of(
         open_sources(source, text_columns=[qid] if qid else []),
         label=label,
         qid=qid,
@@ -92,11 +92,6 @@ def load_table(
         missing=missing,
         dtype=dtype,
     )
-
-
-def load_sources(sources: Sequence[TableSource], **asked: Any) -> Table:
-    """Read tables that are open; `asked` is what `load_table` takes, all of it."""
-    plan = TablePlan.of(sources, **asked)
     return Table(*plan.load(), plan.names)
 
 

@@ -29,6 +29,8 @@ LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
 # Text that is parsed at a time: what a thread makes of its part should still be in cache when it is put in place.
 PARSED_AT_ONCE = 1 << 22
 
+# How the error of a column 0 begins: what the command line says otherwise, where it was a model that said so.
+COUNTED_FROM_1 = "columns were said to count from 1"
 # What is wrong and what to do about it, in the order of the compiled enumeration.
 PROBLEMS = (
     ("", ""),
@@ -44,7 +46,7 @@ PROBLEMS = (
         "this is not `column:value`",
         "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
     ),
-    ("columns were said to count from 1, and this is column 0", "pass zero_based=True"),
+    (f"{COUNTED_FROM_1}, and this is column 0", "pass zero_based=True"),
     (
         "the column number is too large",
         "raise n_features, or leave it out to take as many columns as there are",

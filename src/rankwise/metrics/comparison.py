@@ -21,7 +21,7 @@ from rankwise.metrics.bootstrap import (
 from rankwise.metrics.metric import Doubles, Metric
 from rankwise.metrics.table import get_metric
 
-__all__ = ["Comparison", "compare_rankings", "holm", "paired_test"]
+__all__ = ["Comparison", "compare_rankings", "holm", "p_words", "paired_test"]
 
 _EXACT = 14  # up to so many differences, every assignment of signs is looked at
 
@@ -167,6 +167,11 @@ def holm(p_values: Any) -> Doubles:
     result = np.empty(values.size)
     result[order] = np.minimum(adjusted, 1.0)
     return result
+
+
+def p_words(p_value: float) -> str:
+    """Write what a p-value is, ``= 0.012``, but never that it is zero: ``< 0.001``."""
+    return "< 0.001" if p_value < 0.001 else f"= {p_value:.3f}"
 
 
 def _compare_one_ranking(

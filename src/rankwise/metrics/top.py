@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.data.validation import check_choice
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, UndefinedMetricError
 from rankwise.metrics.metric import Doubles, Evaluator, Metric
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class TopEvaluator(Evaluator):
     ) -> None:
         counted = relevant if metric.empty == "skip" else np.ones(len(queries), dtype=np.bool_)
         if not counted.any():
-            raise InvalidInputError(
+            raise UndefinedMetricError(
                 f"no query has a relevant row, so {metric.name} is undefined.",
                 "check y_true, or pass empty='zero' to count such queries as 0.",
             )

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise.metrics import Interval
+from rankwise.metrics import Comparison, Interval
+from rankwise.metrics.comparison import p_words
 from rankwise.report.charts import histogram, span
 from rankwise.report.evidence import Evidence, Figure
 from rankwise.report.markup import counted, name, number, plain, section, text
@@ -38,10 +39,8 @@ def in_words(metric: str) -> str:
     return title if title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
-def p_words(p_value: float) -> str:
-    """Write a p-value, never as zero."""
-    said = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-    return said.replace(" ", "\N{NO-BREAK SPACE}")
+def _p(comparison: Comparison) -> str:
+    return f"p {p_words(comparison.p_value)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def verdict(figure: Figure, best_name: str | None) -> str:
@@ -60,7 +59,7 @@ def verdict(figure: Figure, best_name: str | None) -> str:
     return (
         f'<p class="verdict">By {text(in_words(figure.name))} the model <strong>{said}</strong> the best single '
         f"column, {name(best_name)} ({number(figure.model.value)} against {number(single)}, "
-        f"{p_words(against.p_value)}).</p>"
+        f"{_p(against)}).</p>"
     )
 
 
@@ -105,11 +104,7 @@ def _metric_row(figure: Figure) -> str:
     better = "higher" if figure.greater_is_better else "lower"
     cells = f'<td data-label="Model">{_interval(figure.model)}</td>'
     if figure.single is not None:
-        test = (
-            ""
-            if figure.against_single is None
-            else f"<small>{p_words(figure.against_single.p_value)}</small>"
-        )
+        test = "" if figure.against_single is None else f"<small>{_p(figure.against_single)}</small>"
         cells += f'<td data-label="Best single column">{_interval(figure.single)}{test}</td>'
     if figure.random is not None:
         cells += f'<td data-label="Random order">{_interval(figure.random)}</td>'

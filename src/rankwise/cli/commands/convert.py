@@ -34,6 +34,8 @@ def run(options: argparse.Namespace) -> int:
     if options.items is not None:
         raise UsageError("Preferences are not converted.", "convert the table of items, without --items.")
     target = options.to or _told_by_name(options.output)
+    if target == "table":
+        _check_packing(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
     sources = {kind_of(path, options.format) for path in options.data}
     has_comments = False
@@ -108,13 +110,24 @@ def _named(source: str) -> Iterator[None]:
         ) from error
 
 
+def _unpacked(name: str) -> str:
+    """Return a name without what says how the file is compressed."""
+    packing = next((ending for ending in PACKED if name.lower().endswith(ending)), "")
+    return name[: len(name) - len(packing)]
+
+
+def _check_packing(output: str) -> None:
+    plain = _unpacked(output)
+    if plain != output and not is_flat(plain):
+        raise UsageError(
+            f"{output} would be compressed twice: such tables compress themselves.", f"write {plain}."
+        )
+
+
 def _told_by_name(output: str) -> str:
     """Tell what to write; a typo in the name of a table would else be taken as text."""
     target = kind_of(output)
-    name = output.lower()
-    for ending in PACKED:
-        name = name.removesuffix(ending)
-    ending = Path(name).suffix
+    ending = Path(_unpacked(output).lower()).suffix
     if target == "text" and output != "-" and ending and ending not in _TEXTS:
         raise UsageError(
             f"{output} does not say what to write.",
@@ -153,13 +166,7 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
 
 
 def _write_table(rows: Rows, options: argparse.Namespace) -> None:
-    plain = options.output
-    for ending in PACKED:
-        plain = plain.removesuffix(ending)
-    if plain != options.output and not is_flat(plain):
-        raise UsageError(
-            f"{options.output} would be compressed twice: such tables compress themselves.", f"write {plain}."
-        )
+    plain = _unpacked(options.output)
     X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(plain) else rows.X
     names, label, qid = rows.column_names(), options.label, options.qid
     with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.cli.checks import check_ordered
-from rankwise.cli.choosing import PREFERENCES_COUNT
+from rankwise.cli.choosing import CONTRADICTED
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.mistakes import UsageError
@@ -34,6 +34,7 @@ from rankwise.metrics import (
     holm,
     paired_test,
 )
+from rankwise.metrics.comparison import p_words
 
 __all__ = ["run"]
 
@@ -156,7 +157,7 @@ def _judge_pairs(
             difference.size - wins - losses,
             "pairwise_error",
         )
-    return {"pairwise_error": figures}, {"pairwise_error": comparisons}, {"pairwise_error": PREFERENCES_COUNT}
+    return {"pairwise_error": figures}, {"pairwise_error": comparisons}, {"pairwise_error": CONTRADICTED}
 
 
 def _print(
@@ -216,15 +217,10 @@ def _comparison_lines(comparisons: dict[str, dict[str, Comparison]]) -> list[lis
             f"{one.difference.value:+.4f}",
             _brackets(one.difference, sign=True),
             f"{one.wins}/{one.losses}/{one.ties}" if one.wins + one.losses + one.ties else "-",
-            _probability(one.p_value),
-            _probability(p),
+            *(p_words(value).removeprefix("= ") for value in (one.p_value, p)),
         ]
         for (metric, other, one), p in zip(found, adjusted, strict=True)
     ]
-
-
-def _probability(p: float) -> str:
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def _brackets(interval: Interval, *, sign: bool = False) -> str:

@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
         weight=None if rows.weight is None else rows.weight[decided],
         metrics=metrics,
         feature_names=saved.names(rows),
-        row_names=_item_ids(options),
+        row_names=None if rows.item_ids is None else list(rows.item_ids),
         title=options.title or f"{Path(options.model).name} on {_short_source(options.data)}",
         command=[str(command) for command in commands if command],
         settings=settings,
@@ -90,11 +90,3 @@ def _describe(one: dict[str, Any]) -> str | None:
         return Candidate(one["scaling"], one["method"], None, 0.0).describe()
     except KeyError:  # a file of another version may know methods that this one does not
         return None
-
-
-def _item_ids(options: argparse.Namespace) -> Any:
-    if options.items is None:
-        return None
-    from rankwise.data.preference_tables import load_item_ids  # noqa: PLC0415 - needs an optional package
-
-    return load_item_ids(options.items, options.item_id)
