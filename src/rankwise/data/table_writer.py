@@ -46,7 +46,7 @@ def save_table(
     label: str = "label",
     qid_name: str = "qid",
 ) -> None:
-    """Write rows as a table that `load_table` reads back exactly.
+    """Write rows as a table that `load_table` reads back exactly, but for the sign of -0.0 among whole numbers in CSV.
 
     Dense rows become one column a feature. Sparse rows become two columns of lists, ``indices`` and ``values``, which a
     CSV file cannot hold; `load_table` makes them a CSR matrix again.
