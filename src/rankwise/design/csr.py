@@ -249,7 +249,7 @@ class CsrDesign:
 
 def _add_squares(G: Floats, rows: Any, weight: Floats) -> None:
     """G += rows' diag(weight) rows."""
-    product = (rows.T @ (sp.diags_array(weight) @ rows)).tocoo()
+    product = (rows.T @ (sp.diags(weight) @ rows)).tocoo()
     G[product.row, product.col] += product.data
 
 
