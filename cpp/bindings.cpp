@@ -2,6 +2,8 @@
 #include "bindings.hpp"
 
 NB_MODULE(_core, m) {
+    // A store that is still open when Python ends is no fault, and nobody could act on a warning about it.
+    nanobind::set_leak_warnings(false);
     m.doc() = "The compiled kernels of rankwise. Arguments are trusted: they were validated above.";
     bind_held_out(m);
     bind_metrics(m);

@@ -103,11 +103,11 @@ struct PlanArrays {
 
 template <typename Value, typename Column, typename Offset>
 Csr<Value, Column, Offset> matrix(const Vector<const Value>& values, const Vector<const Column>& ids,
-                                  const Vector<const Offset>& start, int64_t columns, int64_t window) {
+                                  const Vector<const Offset>& start, int64_t columns, const Disk* disk) {
     require(start.size() > 0 && values.size() == ids.size(), "values, ids and start disagree");
     const auto rows = static_cast<int64_t>(start.size()) - 1;
     require(static_cast<std::size_t>(start(start.size() - 1)) <= values.size(), "start ends after the values");
-    return {rows, columns, values.data(), ids.data(), start.data(), window};
+    return {rows, columns, values.data(), ids.data(), start.data(), disk};
 }
 
 void check_rank(const Ranks& rank, int64_t columns) {
@@ -123,8 +123,8 @@ void bind_csr(nb::module_& m) {
     m.def(
         "csr_dot",
         [](Values values, Columns ids, Starts start, Ranks rank, Table<const double> V, Table<double> out, int n_threads,
-           int64_t window) {
-            const auto X = matrix(values, ids, start, static_cast<int64_t>(V.shape(0)), window);
+           const Disk* disk) {
+            const auto X = matrix(values, ids, start, static_cast<int64_t>(V.shape(0)), disk);
             check_rank(rank, X.columns);
             require_size(out.shape(0), X.rows, "out and rows disagree");
             require(out.shape(1) == V.shape(1), "out and V disagree");
@@ -132,13 +132,13 @@ void bind_csr(nb::module_& m) {
             dot(X, pointer(rank), V.data(), static_cast<int64_t>(V.shape(1)), out.data(), n_threads);
         },
         "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "rank"_a.noconvert().none(),
-        "V"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "window"_a = 0);
+        "V"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "disk"_a.none() = nb::none());
 
     m.def(
         "csr_transposed_dot",
         [](Values values, Columns ids, Starts start, Ranks rank, Table<const double> U, Table<double> out, int n_threads,
-           int64_t window) {
-            const auto X = matrix(values, ids, start, static_cast<int64_t>(out.shape(0)), window);
+           const Disk* disk) {
+            const auto X = matrix(values, ids, start, static_cast<int64_t>(out.shape(0)), disk);
             check_rank(rank, X.columns);
             require_size(U.shape(0), X.rows, "U and rows disagree");
             require(out.shape(1) == U.shape(1), "out and U disagree");
@@ -146,14 +146,14 @@ void bind_csr(nb::module_& m) {
             transposed_dot(X, pointer(rank), U.data(), static_cast<int64_t>(U.shape(1)), out.data(), n_threads);
         },
         "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "rank"_a.noconvert().none(),
-        "U"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "window"_a = 0);
+        "U"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "disk"_a.none() = nb::none());
 
     m.def(
         "csr_fused",
         [](Values values, Columns ids, Starts start, Ranks rank, const BlockArrays& blocks, const FoldArrays* folds,
            const PlanArrays& plan, Table<const double> V, Table<double> out, int n_threads,
-           int64_t window) {
-            const auto X = matrix(values, ids, start, static_cast<int64_t>(V.shape(0)), window);
+           const Disk* disk) {
+            const auto X = matrix(values, ids, start, static_cast<int64_t>(V.shape(0)), disk);
             const auto k = static_cast<int64_t>(V.shape(1));
             check_rank(rank, X.columns);
             require(out.shape(0) == V.shape(0) && out.shape(1) == V.shape(1), "out and V disagree");
@@ -165,7 +165,7 @@ void bind_csr(nb::module_& m) {
             fused(X, pointer(rank), block_view, folds ? &fold_view : nullptr, plan_view, V.data(), k, out.data(), n_threads);
         },
         "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "rank"_a.noconvert().none(), "blocks"_a,
-        "folds"_a.none(), "plan"_a, "V"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "window"_a = 0);
+        "folds"_a.none(), "plan"_a, "V"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "disk"_a.none() = nb::none());
 }
 
 // What is done once a fit: with the caller's own ids only.
@@ -177,30 +177,32 @@ void bind_csr_once(nb::module_& m) {
 
     m.def(
         "csr_squared_norms",
-        [](Values values, Columns ids, Starts start, Reals weight, Vector<double> out, int n_threads, int64_t window) {
-            const auto X = matrix(values, ids, start, static_cast<int64_t>(out.size()), window);
+        [](Values values, Columns ids, Starts start, Reals weight, Vector<double> out, int n_threads, const Disk* disk) {
+            const auto X = matrix(values, ids, start, static_cast<int64_t>(out.size()), disk);
             require_size(weight.size(), X.rows, "weight and rows disagree");
             nb::gil_scoped_release release;
             squared_norms(X, weight.data(), out.data(), n_threads);
         },
         "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "weight"_a.noconvert(),
-        "out"_a.noconvert(), "n_threads"_a, "window"_a = 0);
+        "out"_a.noconvert(), "n_threads"_a, "disk"_a.none() = nb::none());
 
     m.def(
         "csr_gram_diagonal",
-        [](Values values, Columns ids, Starts start, const BlockArrays& blocks, Vector<double> out, int n_threads) {
-            const auto X = matrix(values, ids, start, static_cast<int64_t>(out.size()), 0);
+        [](Values values, Columns ids, Starts start, const BlockArrays& blocks, Vector<double> out, int n_threads,
+           const Disk* disk) {
+            const auto X = matrix(values, ids, start, static_cast<int64_t>(out.size()), disk);
             const Blocks view = blocks.view();
             nb::gil_scoped_release release;
             gram_diagonal(X, view, out.data(), n_threads);
         },
-        "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "blocks"_a, "out"_a.noconvert(), "n_threads"_a);
+        "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "blocks"_a, "out"_a.noconvert(), "n_threads"_a,
+        "disk"_a.none() = nb::none());
 
     m.def(
         "csr_weighted_sum",
         [](Values values, Columns ids, Starts start, const BlockArrays& blocks, const FoldArrays* folds, int64_t first,
-           int64_t last, Table<double> out, int n_threads) {
-            const auto X = matrix(values, ids, start, static_cast<int64_t>(out.shape(0)), 0);
+           int64_t last, Table<double> out, int n_threads, const Disk* disk) {
+            const auto X = matrix(values, ids, start, static_cast<int64_t>(out.shape(0)), disk);
             const auto k = static_cast<int64_t>(out.shape(1));
             require(0 <= first && last <= static_cast<int64_t>(blocks.order.size()), "rows outside the blocks");
             require(folds || k == 1, "one column without folds");
@@ -210,7 +212,7 @@ void bind_csr_once(nb::module_& m) {
             weighted_sum(X, view, folds ? &fold_view : nullptr, first, last, out.data(), n_threads);
         },
         "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "blocks"_a, "folds"_a.none(), "first"_a,
-        "last"_a, "out"_a.noconvert(), "n_threads"_a);
+        "last"_a, "out"_a.noconvert(), "n_threads"_a, "disk"_a.none() = nb::none());
 }
 
 template <typename Column, typename Narrow>

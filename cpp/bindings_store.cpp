@@ -1,11 +1,15 @@
 // The bindings of the store; see bindings.cpp for the rule.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/shared_ptr.h>
 
 #include <cstdint>
+#include <memory>
+#include <stdexcept>
 
 #include "bindings.hpp"
 #include "checksum.hpp"
+#include "disk.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -25,4 +29,22 @@ void bind_store(nb::module_& m) {
             return rankwise::checksum(content.data(), content.size());
         },
         "content"_a.noconvert());
+
+    using rankwise::DirectFiles;
+    using rankwise::Disk;
+
+    nb::class_<DirectFiles>(m, "DirectFiles").def(nb::init<int, int>(), "values"_a, "ids"_a);
+
+    nb::class_<Disk>(m, "Disk")
+        .def(
+            "__init__",
+            [](Disk* self, std::shared_ptr<DirectFiles> files, std::int64_t first, std::int64_t window) {
+                if (first < 0 || window < 1) throw std::invalid_argument("first or window");
+                new (self) Disk{std::move(files), first, window};
+            },
+            "files"_a.none(), "first"_a, "window"_a)
+        .def(
+            "part", [](const Disk& self, std::int64_t first) { return Disk{self.files, self.first + first, self.window}; },
+            "first"_a)
+        .def_prop_ro("is_direct", [](const Disk& self) { return self.files != nullptr; });
 }

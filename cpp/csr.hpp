@@ -12,7 +12,7 @@
 
 #include "buffer.hpp"
 #include "parallel.hpp"
-#include "read_ahead.hpp"
+#include "windows.hpp"
 
 namespace rankwise {
 
@@ -20,12 +20,20 @@ using std::int64_t;
 
 template <typename Value, typename Column, typename Offset>
 struct Csr {
+    using value_type = Value;
+    using column_type = Column;
+
     int64_t rows;
     int64_t columns;
     const Value* values;
     const Column* ids;
     const Offset* start;
-    int64_t window = 0;  // non-zeros to ask for ahead where the arrays are mapped from disk
+    const Disk* disk = nullptr;  // where the arrays are mapped from; null in memory
+    int64_t base = 0;            // the entry that values and ids begin with, in a view of some rows
+
+    const Value* row_values(int64_t i) const { return values + (start[i] - base); }
+    const Column* row_ids(int64_t i) const { return ids + (start[i] - base); }
+    int64_t row_length(int64_t i) const { return static_cast<int64_t>(start[i + 1] - start[i]); }
 };
 
 // Columns may be renamed: column j of the caller is called rank[j] inside; null where the names are the caller's.
@@ -64,22 +72,21 @@ std::vector<int64_t> split_rows(const Offset* start, int64_t rows, int n_threads
     return cuts;
 }
 
-// Calls work(i) for the rows [first, last), which are asked for ahead of time.
+// Calls work(view, i) for the rows [first, last); see windows.hpp.
 template <typename Matrix, typename Work>
 inline void walk_rows(const Matrix& X, int64_t first, int64_t last, Work&& work) {
-    ReadAhead<Matrix> ahead(X, static_cast<int64_t>(X.start[first]), static_cast<int64_t>(X.start[last]));
-    for (int64_t i = first; i < last; ++i) {
-        ahead.reach(static_cast<int64_t>(X.start[i]));
-        work(i);
-    }
+    const auto itself = [](int64_t i) { return RowRange{i, i + 1}; };
+    walk_units(X, first, last, itself, [&](const Matrix& view, int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i) work(view, i);
+    });
 }
 
 // out[c] = x_i . v_c for K packed vectors.
 template <int K, typename Value, typename Column, typename Offset>
 inline void row_dot(const Csr<Value, Column, Offset>& X, int64_t i, const double* v, double* out) {
-    const Value* value = X.values + X.start[i];
-    const Column* id = X.ids + X.start[i];
-    const int64_t length = static_cast<int64_t>(X.start[i + 1] - X.start[i]);
+    const Value* value = X.row_values(i);
+    const Column* id = X.row_ids(i);
+    const int64_t length = X.row_length(i);
     if constexpr (K == 1) {
         // Two sums: with more, what is left at the end of a row costs a mispredicted branch that outweighs them.
         double a = 0, b = 0;
@@ -104,9 +111,9 @@ inline void row_dot(const Csr<Value, Column, Offset>& X, int64_t i, const double
 // g_c += u_c x_i for K packed vectors.
 template <int K, typename Value, typename Column, typename Offset>
 inline void row_scatter(const Csr<Value, Column, Offset>& X, int64_t i, const double* u, double* g) {
-    const Value* value = X.values + X.start[i];
-    const Column* id = X.ids + X.start[i];
-    const int64_t length = static_cast<int64_t>(X.start[i + 1] - X.start[i]);
+    const Value* value = X.row_values(i);
+    const Column* id = X.row_ids(i);
+    const int64_t length = X.row_length(i);
     double factor[K];
     for (int c = 0; c < K; ++c) factor[c] = u[c];
     int64_t e = 0;
@@ -137,10 +144,10 @@ inline void prefetch([[maybe_unused]] const void* address) {
 template <typename Value, typename Column, typename Offset>
 inline void prefetch_row(const Csr<Value, Column, Offset>& X, int64_t i, int64_t length) {
     constexpr int64_t line = 64;
-    const char* values = reinterpret_cast<const char*>(X.values + X.start[i]);
-    const char* ids = reinterpret_cast<const char*>(X.ids + X.start[i]);
     const int64_t left = static_cast<int64_t>(X.start[X.rows] - X.start[i]);
-    if (left < length + line) return;  // no addresses outside the arrays
+    if (left < length + line || X.start[i] < X.base) return;  // no addresses outside the arrays
+    const char* values = reinterpret_cast<const char*>(X.row_values(i));
+    const char* ids = reinterpret_cast<const char*>(X.row_ids(i));
     for (int64_t at = 0; at < length * static_cast<int64_t>(sizeof(Value)); at += line) prefetch(values + at);
     for (int64_t at = 0; at < length * static_cast<int64_t>(sizeof(Column)); at += line) prefetch(ids + at);
 }
@@ -203,8 +210,8 @@ void dot(const Matrix& X, Rank rank, const double* V, int64_t k, double* F, int 
         if (rank || K != 1 || k != 1) v = (packed = pack<K>(V, X.columns, k, first, width, rank)).get();
         run_threads(n_threads, [&](int t) {
             double f[K];
-            walk_rows(X, cuts[t], cuts[t + 1], [&](int64_t i) {
-                row_dot<K>(X, i, v, f);
+            walk_rows(X, cuts[t], cuts[t + 1], [&](const Matrix& view, int64_t i) {
+                row_dot<K>(view, i, v, f);
                 for (int64_t c = 0; c < width; ++c) F[i * k + first + c] = f[c];
             });
         });
@@ -221,9 +228,9 @@ void transposed_dot(const Matrix& X, Rank rank, const double* U, int64_t k, doub
         run_threads(n_threads, [&](int t) {
             double* mine = g.open(t);
             double u[K] = {};
-            walk_rows(X, cuts[t], cuts[t + 1], [&](int64_t i) {
+            walk_rows(X, cuts[t], cuts[t + 1], [&](const Matrix& view, int64_t i) {
                 for (int64_t c = 0; c < width; ++c) u[c] = U[i * k + first + c];
-                row_scatter<K>(X, i, u, mine);
+                row_scatter<K>(view, i, u, mine);
             });
         });
         unpack_sum<K>(g, G, X.columns, k, first, width, rank, n_threads);
@@ -237,10 +244,13 @@ public:
 
     template <typename Matrix>
     void add(const Matrix& X, int64_t row, double weight, double* g) {
-        for (auto e = X.start[row]; e < X.start[row + 1]; ++e) x_[X.ids[e]] += X.values[e];
-        for (auto e = X.start[row]; e < X.start[row + 1]; ++e) {
-            double& x = x_[X.ids[e]];
-            g[X.ids[e]] += weight * x * x;
+        const auto* value = X.row_values(row);
+        const auto* id = X.row_ids(row);
+        const int64_t length = X.row_length(row);
+        for (int64_t e = 0; e < length; ++e) x_[id[e]] += value[e];
+        for (int64_t e = 0; e < length; ++e) {
+            double& x = x_[id[e]];
+            g[id[e]] += weight * x * x;
             x = 0.0;
         }
     }
@@ -257,7 +267,7 @@ void squared_norms(const Matrix& X, const double* weight, double* out, int n_thr
     run_threads(n_threads, [&](int t) {
         double* mine = g.open(t);
         RowSquares squares(X.columns);
-        walk_rows(X, cuts[t], cuts[t + 1], [&](int64_t i) { squares.add(X, i, weight[i], mine); });
+        walk_rows(X, cuts[t], cuts[t + 1], [&](const Matrix& view, int64_t i) { squares.add(view, i, weight[i], mine); });
     });
     unpack_sum<1>(g, out, X.columns, 1, 0, 1, nullptr, n_threads);
 }

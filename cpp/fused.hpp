@@ -50,8 +50,8 @@ public:
     virtual ~PanelProduct() = default;
     // Called by thread t before its first span.
     virtual void open(int t) = 0;
-    // Adds the chunks [first, last) to what thread t has.
-    virtual void walk(int t, int64_t first, int64_t last, ReadAhead<Matrix>* ahead) = 0;
+    // Adds the chunks [first, last), whose rows `view` holds, to what thread t has.
+    virtual void walk(int t, const Matrix& view, int64_t first, int64_t last) = 0;
     virtual void finish(int64_t k, double* G) = 0;
 };
 
@@ -68,20 +68,19 @@ public:
 
     void open(int t) override { own_[static_cast<std::size_t>(t)] = {g_.open(t), S_.open(t)}; }
 
-    void walk(int t, int64_t first, int64_t last, ReadAhead<Matrix>* ahead) override {
+    void walk(int t, const Matrix& view, int64_t first, int64_t last) override {
         const auto [g, S] = own_[static_cast<std::size_t>(t)];
         std::vector<double> f, segment_sum, segment_shift;
         const int64_t* order = panel_.blocks.order;
         for (int64_t chunk = first; chunk < last; ++chunk) {
             const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
-            if (ahead) ahead->reach(static_cast<int64_t>(X_.start[order[from]]));
             f.resize(std::max(f.size(), static_cast<std::size_t>((to - from) * K)));
-            for (int64_t p = from; p < to; ++p) row_dot<K>(X_, order[p], v_, f.data() + (p - from) * K);
+            for (int64_t p = from; p < to; ++p) row_dot<K>(view, order[p], v_, f.data() + (p - from) * K);
             if (plan_.chunk_large[chunk] >= 0)
                 apply_to_piece(chunk, f.data(), S);
             else
                 apply_to_queries(chunk, f.data(), segment_sum, segment_shift);
-            scatter(chunk, f.data(), g);
+            scatter(view, chunk, f.data(), g);
         }
     }
 
@@ -95,15 +94,15 @@ private:
 
     // Scattering leaves memory idle, and the next chunk is about to be read. Asking for it now saved 8 % (double) and
     // 3 to 5 % (float) of this loop alone; in the whole product the gain for double was within the noise.
-    void scatter(int64_t chunk, const double* f, double* g) const {
+    void scatter(const Matrix& view, int64_t chunk, const double* f, double* g) const {
         const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
         const int64_t* order = panel_.blocks.order;
         const int64_t work = plan_.chunk_work[chunk + 1] - plan_.chunk_work[chunk];
         const int64_t ahead = work <= stays_in_cache ? to - from : panel_.blocks.rows;
         const int64_t length = (work + to - from - 1) / (to - from);
         for (int64_t p = from; p < to; ++p, f += K) {
-            if (p + ahead < panel_.blocks.rows) prefetch_row(X_, order[p + ahead], length);
-            row_scatter<K>(X_, order[p], f, g);
+            if (p + ahead < panel_.blocks.rows) prefetch_row(view, order[p + ahead], length);
+            row_scatter<K>(view, order[p], f, g);
         }
     }
 
@@ -174,15 +173,17 @@ void walk_spans(const Matrix& X, const Blocks& blocks, const Plan& plan, int t, 
     for (auto& panel : panels) panel->open(t);
     const int64_t first = first_chunk(plan, t, n_threads), last = first_chunk(plan, t + 1, n_threads);
     if (first == last) return;
-    // A matrix on disk is walked in the order of its rows, but for those of a query.
-    ReadAhead<Matrix> ahead(X, static_cast<int64_t>(X.start[blocks.order[plan.chunk_start[first]]]),
-                            static_cast<int64_t>(X.start[blocks.order[plan.chunk_start[last] - 1] + 1]));
-    for (int64_t from = first, to; from < last; from = to) {
-        const int64_t* work = plan.chunk_work;
-        to = std::upper_bound(work + from, work + last, work[from] + span_work) - work;
-        to = panels.size() == 1 ? last : std::min(std::max(to, from + 1), last);
-        for (auto& panel : panels) panel->walk(t, from, to, panel == panels.front() ? &ahead : nullptr);
-    }
+    const auto rows_of = [&](int64_t chunk) {
+        return rows_among(blocks.order, plan.chunk_start[chunk], plan.chunk_start[chunk + 1]);
+    };
+    walk_units(X, first, last, rows_of, [&](const Matrix& view, int64_t begin, int64_t end) {
+        for (int64_t from = begin, to; from < end; from = to) {
+            const int64_t* work = plan.chunk_work;
+            to = std::upper_bound(work + from, work + end, work[from] + span_work) - work;
+            to = panels.size() == 1 ? end : std::min(std::max(to, from + 1), end);
+            for (auto& panel : panels) panel->walk(t, view, from, to);
+        }
+    });
 }
 
 }  // namespace detail
@@ -217,12 +218,15 @@ void weighted_sum(const Matrix& X, const Blocks& blocks, const Folds* folds, int
         run_threads(n_threads, [&](int t) {
             double* mine = g.open(t);
             double w[K];
-            const int64_t end = from + part_of(to - from, t + 1, n_threads);
-            for (int64_t p = from + part_of(to - from, t, n_threads); p < end; ++p) {
-                if (folds) Panel<K, true>{blocks, folds, first, width}.weights(p, w);
-                else Panel<K, false>{blocks, folds, first, width}.weights(p, w);
-                row_scatter<K>(X, blocks.order[p], w, mine);
-            }
+            const int64_t begin = from + part_of(to - from, t, n_threads), end = from + part_of(to - from, t + 1, n_threads);
+            const auto rows_of = [&](int64_t p) { return RowRange{blocks.order[p], blocks.order[p] + 1}; };
+            walk_units(X, begin, end, rows_of, [&](const Matrix& view, int64_t a, int64_t b) {
+                for (int64_t p = a; p < b; ++p) {
+                    if (folds) Panel<K, true>{blocks, folds, first, width}.weights(p, w);
+                    else Panel<K, false>{blocks, folds, first, width}.weights(p, w);
+                    row_scatter<K>(view, blocks.order[p], w, mine);
+                }
+            });
         });
         unpack_sum<K>(g, out, X.columns, k, first, width, nullptr, n_threads);
     });

@@ -18,13 +18,13 @@ namespace detail {
 template <typename Matrix>
 class GramDiagonal {
 public:
-    GramDiagonal(const Matrix& X, const Blocks& blocks, double* g)
-        : X_(X), blocks_(blocks), g_(g), squares_(X.columns), segment_(static_cast<std::size_t>(X.columns), 0.0),
+    GramDiagonal(int64_t columns, const Blocks& blocks, double* g)
+        : blocks_(blocks), g_(g), squares_(columns), segment_(static_cast<std::size_t>(columns), 0.0),
           total_(segment_.size(), 0.0), seen_(segment_.size(), 0) {}
 
-    void add_query(int64_t q) {
+    void add_query(const Matrix& X, int64_t q) {
         for (int64_t s = blocks_.query_segment[q]; s < blocks_.query_segment[q + 1]; ++s) {
-            sum_segment(s);
+            sum_segment(X, s);
             for (const int64_t j : touched_) close_segment(q, s, j);
             touched_.clear();
         }
@@ -40,16 +40,18 @@ private:
 
     enum : unsigned char { in_query = 1, in_segment = 2 };
 
-    void sum_segment(int64_t s) {
+    void sum_segment(const Matrix& X, int64_t s) {
         for (int64_t p = blocks_.segment_start[s]; p < blocks_.segment_start[s + 1]; ++p) {
             const int64_t row = blocks_.order[p];
             const double w = blocks_.row_weight ? blocks_.row_weight[p] : 1.0;
-            squares_.add(X_, row, w * blocks_.degree[s], g_);
-            for (auto e = X_.start[row]; e < X_.start[row + 1]; ++e) {
-                const int64_t j = X_.ids[e];
+            squares_.add(X, row, w * blocks_.degree[s], g_);
+            const auto* value = X.row_values(row);
+            const auto* id = X.row_ids(row);
+            for (int64_t e = 0; e < X.row_length(row); ++e) {
+                const int64_t j = id[e];
                 if (!(seen_[j] & in_segment)) touched_.push_back(j);
                 seen_[j] |= in_segment;
-                segment_[j] += w * X_.values[e];
+                segment_[j] += w * value[e];
             }
         }
     }
@@ -90,7 +92,6 @@ private:
         entries_.clear();
     }
 
-    const Matrix& X_;
     const Blocks& blocks_;
     double* g_;
     RowSquares squares_;
@@ -108,8 +109,13 @@ void gram_diagonal(const Matrix& X, const Blocks& blocks, double* out, int n_thr
     Accumulators g(n_threads, X.columns);
     const auto cuts = split_rows(blocks.query_start, blocks.queries, n_threads);
     run_threads(n_threads, [&](int t) {
-        detail::GramDiagonal<Matrix> diagonal(X, blocks, g.open(t));
-        for (int64_t q = cuts[t]; q < cuts[t + 1]; ++q) diagonal.add_query(q);
+        detail::GramDiagonal<Matrix> diagonal(X.columns, blocks, g.open(t));
+        const auto rows_of = [&](int64_t q) {
+            return rows_among(blocks.order, blocks.query_start[q], blocks.query_start[q + 1]);
+        };
+        walk_units(X, cuts[t], cuts[t + 1], rows_of, [&](const Matrix& view, int64_t from, int64_t to) {
+            for (int64_t q = from; q < to; ++q) diagonal.add_query(view, q);
+        });
     });
     unpack_sum<1>(g, out, X.columns, 1, 0, 1, nullptr, n_threads);
 }

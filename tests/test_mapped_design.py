@@ -1,18 +1,27 @@
 """A matrix on disk serves every linear estimator as one in memory does, and is never loaded."""
 
+import copy
+import errno
+import gc
+import os
+import pickle
+from pathlib import Path
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
 from making_blocks import make_blocks
-from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
 from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.data import mapped, open_store, write_store
+from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.exceptions import MemoryLimitError
 from rankwise.objectives import parts
+from rankwise.pairs.labels import label_graph
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +44,30 @@ def store(data, tmp_path_factory):
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
     monkeypatch.setattr(mapped, "READ_AHEAD", 5000)
+    monkeypatch.setattr(mapped, "DIRECT_READ", 20_000)
 
 
+@pytest.fixture
+def no_room(monkeypatch):
+    """Make every store larger than the memory there is."""
+    monkeypatch.setattr(mapped.MemoryBudget, "allows", lambda *_: False)
+
+
+@pytest.fixture(params=["through the page cache", "past the page cache"])
+def reading(request, store):
+    """Each way of reading a store."""
+    if request.param == "past the page cache":
+        if store.X.files is None:
+            pytest.skip("this file system has no O_DIRECT")
+        request.getfixturevalue("no_room")
+    assert as_design(store.X).disk.is_direct == (request.param == "past the page cache")
+
+
+@pytest.mark.usefixtures("reading")
 @pytest.mark.parametrize("n_threads", [1, 2])
 def test_products_are_those_of_the_matrix_in_memory(data, store, n_threads):
     X = data[0].astype(np.float64)
     design = as_design(store.X, n_threads)
-    assert design.window == 5000
     rng = np.random.default_rng(1)
     for width in ((), (3,)):
         v, u = rng.normal(size=(300, *width)), rng.normal(size=(6000, *width))
@@ -52,6 +78,98 @@ def test_products_are_those_of_the_matrix_in_memory(data, store, n_threads):
     assert_array_equal(design.rows(rows).matrix().toarray(), data[0][rows].toarray())
     assert isinstance(design.arrays[0], np.memmap)
     assert isinstance(design.prepared[1], np.memmap)
+
+
+@pytest.mark.usefixtures("reading")
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_products_have_the_same_bits_wherever_the_matrix_lies(data, store, with_ids):
+    """A window ends between the chunks of a product, and the sums go in the same order."""
+    X, y, qid = data
+    queries = encode_queries(qid) if with_ids else one_query(y.size)
+    blocks, _ = in_row_order(label_graph(y, queries).blocks)
+    on_disk, in_memory = as_design(store.X, 2), as_design(X, 2)
+    rng = np.random.default_rng(4)
+    for width in ((), (6,)):
+        v, u = rng.normal(size=(300, *width)), rng.normal(size=(6000, *width))
+        products = [design.gram_product(blocks, relabel=False) for design in (on_disk, in_memory)]
+        assert_array_equal(products[0](v), products[1](v))
+        assert_array_equal(on_disk.dot(v), in_memory.dot(v))
+        assert_array_equal(on_disk.tdot(u), in_memory.tdot(u))
+    assert_array_equal(on_disk.squared_norms(), in_memory.squared_norms())
+    assert_array_equal(on_disk.gram_diagonal(blocks), in_memory.gram_diagonal(blocks))
+    part = slice(1234, 5432)
+    assert_array_equal(on_disk.rows(part).dot(v), in_memory.rows(part).dot(v))
+    assert_array_equal(
+        on_disk.rows(part).rows(slice(7, 99)).dot(v), in_memory.rows(part).rows(slice(7, 99)).dot(v)
+    )
+
+
+@pytest.mark.usefixtures("no_room")
+def test_a_store_that_vanished_is_still_read_past_the_page_cache(data, tmp_path):
+    write_store(tmp_path / "s", [data], dtype=np.float32)
+    X = open_store(tmp_path / "s").X
+    write_store(tmp_path / "s", [(data[0] * 2, data[1], data[2])], dtype=np.float32)
+    assert_allclose(as_design(X).dot(np.ones(300)), data[0].astype(np.float64) @ np.ones(300), rtol=1e-12)
+
+
+@pytest.mark.usefixtures("no_room")
+def test_what_direct_reads_cannot_have_comes_from_the_mapping(data, store):
+    """Descriptors of something else: every read fails."""
+    folder = os.open(store.path, os.O_RDONLY)
+    design = as_design(store.X, 2)
+    design.disk = _core.Disk(_core.DirectFiles(folder, os.dup(folder)), 0, 5000)
+    assert_array_equal(design.dot(np.ones(300)), as_design(data[0], 2).dot(np.ones(300)))
+
+
+@pytest.mark.usefixtures("reading")
+def test_arrays_put_into_the_matrix_are_the_ones_that_count(data, store):
+    X = copy.copy(store.X)
+    X.data = X.data * 3
+    expected = (data[0] * 3).toarray()
+    assert as_design(X).disk is None
+    assert_array_equal(pickle.loads(pickle.dumps(X)).toarray(), expected)
+    assert_allclose(as_design(X, 2).dot(np.ones(300)), expected.astype(np.float64) @ np.ones(300), rtol=1e-12)
+    assert_array_equal(X.toarray(), expected)
+
+
+def test_names_of_columns_on_disk_are_kept(data, store):
+    design = as_design(store.X)
+    blocks = label_graph(data[1], encode_queries(data[2])).blocks
+    product = design.gram_product(blocks, relabel=True)
+    assert isinstance(design.prepared[1], np.memmap)
+    v = np.random.default_rng(5).normal(size=300)
+    assert_allclose(product(v), as_design(data[0]).gram_product(blocks)(v), rtol=1e-9)
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="this system has no O_DIRECT")
+def test_a_file_system_without_direct_reads(data, tmp_path, monkeypatch, no_room):
+    write_store(tmp_path / "s", [data], dtype=np.float32)
+    really_open = os.open
+
+    def refuse(path, flags, *arguments, **options):
+        if flags & os.O_DIRECT:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return really_open(path, flags, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refuse)
+    X = open_store(tmp_path / "s").X
+    assert X.files is None
+    design = as_design(X, 2)
+    assert not design.disk.is_direct
+    assert_array_equal(design.dot(np.ones(300)), as_design(data[0], 2).dot(np.ones(300)))
+
+
+@pytest.mark.usefixtures("no_room")
+def test_descriptors_are_given_back(data, tmp_path):
+    write_store(tmp_path / "s", [data], dtype=np.float32)
+    gc.collect()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        store = open_store(tmp_path / "s")
+        as_design(store.X).rows(slice(3, 60)).dot(np.ones(300))
+        del store
+        gc.collect()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_many_rows_of_a_matrix_on_disk_stay_there(data, store, monkeypatch):
@@ -107,6 +225,7 @@ def test_rows_from_all_over_are_told():
     ids=repr,
 )
 @pytest.mark.parametrize("with_ids", [True, False])
+@pytest.mark.usefixtures("reading")
 def test_estimators_learn_the_same_from_disk(model, with_ids, data, store):
     X, y, qid = data
     in_memory = model.__class__(**model.get_params()).fit(X, y, qid=qid if with_ids else None)

@@ -1,10 +1,15 @@
 // Runs every kernel on random data and compares it with naive loops. Built with sanitizers by `make test-sanitize`:
-// it needs no Python, so that nothing but the kernels is watched.
+// it needs no Python, so that nothing but the kernels is watched. Linux only, for the matrices on disk.
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <random>
 #include <vector>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "csr.hpp"
 #include "dense.hpp"
@@ -198,9 +203,12 @@ void check_fused(const Matrix& X, const RandomBlocks& blocks, RandomFolds* folds
     const Plan plan{static_cast<int64_t>(query.size()), start.data(), query.data(), first.data(), work.data(),
                     static_cast<int64_t>(large_query.size()), large_query.data(), large_start.data(), colsum.data()};
     auto renamed = X.ids;
-    if (rank) rename_columns(X.ids.data(), static_cast<int64_t>(X.ids.size()), rank, renamed.data(), n_threads);
     auto matrix = X.view();
-    matrix.ids = renamed.data();
+    if (rank) {
+        rename_columns(X.ids.data(), static_cast<int64_t>(X.ids.size()), rank, renamed.data(), n_threads);
+        matrix.ids = renamed.data();
+        matrix.disk = nullptr;
+    }
     Doubles G(static_cast<std::size_t>(X.columns * k));
     fused(matrix, rank, view, folds ? &fold_view : nullptr, plan, V.data(), k, G.data(), n_threads);
     require_close(G, expected, "fused");
@@ -283,6 +291,85 @@ void check_storage() {
                 }
 }
 
+// An array in a file of its own, after some entries that are not part of it.
+template <typename T>
+class StoredArray {
+public:
+    static constexpr std::size_t before = 1500;  // an odd place: neither a page nor a block begins there
+
+    explicit StoredArray(const std::vector<T>& content) {
+        const int file = mkstemp(path_);
+        std::vector<T> all(before, T(7));
+        all.insert(all.end(), content.begin(), content.end());
+        size_ = all.size() * sizeof(T);
+        if (file < 0 || write(file, all.data(), size_) != static_cast<ssize_t>(size_)) fail("a temporary file");
+        mapping_ = mmap(nullptr, size_, PROT_READ, MAP_SHARED, file, 0);
+        if (mapping_ == MAP_FAILED) fail("a mapping");
+        close(file);
+    }
+    StoredArray(const StoredArray&) = delete;
+    ~StoredArray() {
+        munmap(mapping_, size_);
+        unlink(path_);
+    }
+
+    const T* data() const { return static_cast<const T*>(mapping_) + before; }
+
+    // Direct where the file system has that; the same code reads from any file.
+    int open_again() const {
+        int file = open(path_, O_RDONLY | O_DIRECT);
+        if (file < 0) file = open(path_, O_RDONLY);
+        return file;
+    }
+
+private:
+    static void fail(const char* what) {
+        std::perror(what);
+        std::exit(1);
+    }
+
+    char path_[32] = "/tmp/rankwise-test-XXXXXX";
+    std::size_t size_ = 0;
+    void* mapping_ = nullptr;
+};
+
+enum class Reading { mapped, direct, refused };
+
+template <typename Value, typename Column, typename Offset>
+struct StoredMatrix : RandomMatrix<Value, Column, Offset> {
+    using Base = RandomMatrix<Value, Column, Offset>;
+    StoredArray<Value> stored_values;
+    StoredArray<Column> stored_ids;
+    Disk disk;
+
+    StoredMatrix(int64_t m, int64_t n, int64_t window, Reading reading)
+        : Base(m, n), stored_values(this->values), stored_ids(this->ids),
+          disk{nullptr, static_cast<int64_t>(StoredArray<Value>::before), window} {
+        if (reading == Reading::mapped) return;
+        const bool works = reading == Reading::direct;
+        disk.files = std::make_shared<DirectFiles>(works ? stored_values.open_again() : -1, works ? stored_ids.open_again() : -1);
+    }
+
+    Csr<Value, Column, Offset> view() const {
+        return {this->rows, this->columns, stored_values.data(), stored_ids.data(), this->start.data(), &disk};
+    }
+};
+
+// Windows of less than a row, of some rows, and of all of them, however they are fetched.
+template <typename Value, typename Column, typename Offset>
+void check_stored() {
+    for (const Reading reading : {Reading::mapped, Reading::direct, Reading::refused})
+        for (const int64_t rows : {0, 1, 23, 400})
+            for (const int64_t window : {1, 40, 100000})
+                for (const int n_threads : {1, 2}) {
+                    const int64_t k = n_threads == 1 ? 5 : 1;
+                    if (rows == 400 && window == 1) continue;
+                    const StoredMatrix<Value, Column, Offset> X(rows, 9, window, reading);
+                    check_products(X, k, n_threads);
+                    if (rows < 400) check_graph(X, Coupling::others, k, n_threads);
+                }
+}
+
 template <typename Value>
 void check_table_rows() {
     for (const int64_t rows : {0, 1, 300, 9000})
@@ -321,5 +408,7 @@ int main() {
     check_storage<float, std::int32_t, std::int32_t>();
     check_storage<double, std::uint16_t, std::int32_t>();
     check_storage<double, int64_t, int64_t>();
+    check_stored<float, std::int32_t, int64_t>();
+    check_stored<double, std::int32_t, std::int32_t>();
     std::puts("all kernels agree with naive loops");
 }

@@ -163,7 +163,7 @@ def csr_dot(
     V: _Doubles,
     out: _Doubles,
     n_threads: int,
-    window: int = 0,
+    disk: Disk | None = None,
 ) -> None: ...
 def csr_transposed_dot(
     values: npt.NDArray[Any],
@@ -173,7 +173,7 @@ def csr_transposed_dot(
     U: _Doubles,
     out: _Doubles,
     n_threads: int,
-    window: int = 0,
+    disk: Disk | None = None,
 ) -> None: ...
 def csr_fused(
     values: npt.NDArray[Any],
@@ -186,7 +186,7 @@ def csr_fused(
     V: _Doubles,
     out: _Doubles,
     n_threads: int,
-    window: int = 0,
+    disk: Disk | None = None,
 ) -> None: ...
 def csr_squared_norms(
     values: npt.NDArray[Any],
@@ -195,7 +195,7 @@ def csr_squared_norms(
     weight: _Doubles,
     out: _Doubles,
     n_threads: int,
-    window: int = 0,
+    disk: Disk | None = None,
 ) -> None: ...
 def csr_gram_diagonal(
     values: npt.NDArray[Any],
@@ -204,6 +204,7 @@ def csr_gram_diagonal(
     blocks: Blocks,
     out: _Doubles,
     n_threads: int,
+    disk: Disk | None = None,
 ) -> None: ...
 def csr_weighted_sum(
     values: npt.NDArray[Any],
@@ -215,6 +216,7 @@ def csr_weighted_sum(
     last: int,
     out: _Doubles,
     n_threads: int,
+    disk: Disk | None = None,
 ) -> None: ...
 def count_columns(ids: npt.NDArray[Any], out: _Integers, n_threads: int) -> None: ...
 def rename_columns(
@@ -311,9 +313,18 @@ def write_svmlight(
     n_threads: int,
 ) -> list[npt.NDArray[np.uint8]]: ...
 
-# ---- the store (cpp/checksum.hpp)
+# ---- the store: see the headers checksum, disk and windows
 
 def checksum(content: npt.NDArray[np.uint8]) -> int: ...
+
+class DirectFiles:
+    def __init__(self, values: int, ids: int) -> None: ...
+
+class Disk:
+    def __init__(self, files: DirectFiles | None, first: int, window: int) -> None: ...
+    def part(self, first: int) -> Disk: ...
+    @property
+    def is_direct(self) -> bool: ...
 
 # ---- tables (cpp/table_rows.hpp)
 

@@ -49,7 +49,13 @@ class Store:
         The first row of each query; rows of a query stand together.
     """
 
-    def __init__(self, path: str, header: Header, arrays: dict[str, npt.NDArray[np.uint8]]) -> None:
+    def __init__(
+        self,
+        path: str,
+        header: Header,
+        arrays: dict[str, npt.NDArray[np.uint8]],
+        files: _core.DirectFiles | None = None,
+    ) -> None:
         self.path = path
         self.header = header
         self._arrays = arrays
@@ -60,7 +66,9 @@ class Store:
         shape = (header.rows, header.columns)
         # Who unpickles the matrix may be in another folder.
         place = os.path.abspath(path)  # noqa: PTH100 - a link may be turned elsewhere, and is followed then
-        self.X = MappedMatrix.over(matrix, shape, place, identity=header.checksum, is_finite=header.is_finite)
+        self.X = MappedMatrix.over(
+            matrix, shape, place, identity=header.checksum, is_finite=header.is_finite, files=files
+        )
         self.y: Floats = np.asarray(arrays["labels.bin"].view(np.float64))
         self.query_start: Ints = np.asarray(arrays["query_start.bin"].view(np.int64))
 
@@ -195,6 +203,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
             try:
                 header = read_header(files.read(HEADER), folder)
                 arrays = {name: files.map(name, header.size_of(name)) for name in FILES}
+                direct = files.open_directly("values.bin", "columns.bin")
             except InvalidInputError:
                 if files.is_current():
                     raise
@@ -204,7 +213,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
         raise InvalidInputError(
             f"The store {folder} is being written again and again.", "open it when that has ended."
         )
-    store = Store(folder, header, arrays)
+    store = Store(folder, header, arrays, direct)
     store._check_pointers()  # noqa: SLF001
     if verify:
         store.verify(n_threads)
@@ -252,6 +261,21 @@ class _Folder:
             if found != size:
                 raise damaged(self._path, f"{name} has {found} bytes instead of {size}")
             return np.memmap(file, dtype=np.uint8, mode="r") if size else np.empty(0, dtype=np.uint8)
+
+    def open_directly(self, values: str, columns: str) -> _core.DirectFiles | None:
+        """Open two files for reads past the page cache; None where the system or the file system has none."""
+        if self._descriptor is None or not hasattr(os, "O_DIRECT"):
+            return None
+        flags = os.O_RDONLY | os.O_DIRECT
+        try:
+            first = os.open(values, flags, dir_fd=self._descriptor)
+        except OSError:
+            return None
+        try:
+            return _core.DirectFiles(first, os.open(columns, flags, dir_fd=self._descriptor))
+        except OSError:
+            os.close(first)
+            return None
 
     def _open(self, name: str) -> Any:
         try:

@@ -52,15 +52,15 @@ class CsrDesign:
         self.dtype: np.dtype[Any] = values.dtype
         self.nnz = int(start[-1])
         self.reads = 0
-        # Non-zeros that products ask the disk for ahead; 0 in memory.
-        self.window = X.read_ahead if isinstance(X, MappedMatrix) else 0
+        # How products get at a matrix on disk; None in memory.
+        self.disk = X.disk(n_threads) if isinstance(X, MappedMatrix) else None
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
         self.reads += 1
         table = as_table(v)
         out = np.empty((self.shape[0], table.shape[1]))
-        _core.csr_dot(*self.prepared, table, out, self._threads(), self.window)
+        _core.csr_dot(*self.prepared, table, out, self._threads(), self.disk)
         return out.reshape(self.shape[0], *v.shape[1:])
 
     def tdot(self, u: Floats) -> Floats:
@@ -68,7 +68,7 @@ class CsrDesign:
         self.reads += 1
         table = as_table(u)
         out = np.empty((self.shape[1], table.shape[1]))
-        _core.csr_transposed_dot(*self.prepared, table, out, self._threads(), self.window)
+        _core.csr_transposed_dot(*self.prepared, table, out, self._threads(), self.disk)
         return out.reshape(self.shape[1], *u.shape[1:])
 
     def gram_product(
@@ -84,8 +84,10 @@ class CsrDesign:
         """Rename columns by falling frequency for all later products; the ids are copied, the values are not.
 
         The coefficients of frequent columns then lie side by side in cache, and two bytes an id suffice below
-        65,536 columns.
+        65,536 columns. A matrix on disk keeps its names, for the copy would be in memory.
         """
+        if self.disk is not None:
+            return
         values, ids, start = self.arrays
         count = np.empty(self.shape[1], dtype=np.int64)
         _core.count_columns(_sample(ids), count, self._threads())
@@ -106,9 +108,9 @@ class CsrDesign:
         """Return ``diag(X' L X)``."""
         self.reads += 1
         out = np.empty(self.shape[1])
-        if self.window:
+        if self.disk:
             blocks, _ = in_row_order(blocks)
-        _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads())
+        _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads(), self.disk)
         return out
 
     def squared_differences(
@@ -138,7 +140,7 @@ class CsrDesign:
         self.reads += 1
         weights = np.ones(self.shape[0]) if weights is None else as_table(weights).ravel()
         out = np.empty(self.shape[1])
-        _core.csr_squared_norms(*self.arrays, weights, out, self._threads(), self.window)
+        _core.csr_squared_norms(*self.arrays, weights, out, self._threads(), self.disk)
         return out
 
     def rows(self, index: RowIndex) -> CsrDesign | OperatorDesign:
@@ -146,9 +148,9 @@ class CsrDesign:
         if isinstance(index, slice) and index.step in {None, 1}:
             first, last, _ = index.indices(self.shape[0])
             run = CsrDesign(self._run(first, max(first, last)), self.n_threads)
-            run.window = self.window
+            run.disk = None if self.disk is None else self.disk.part(int(self.arrays[2][first]))
             return run
-        if not self.window:
+        if self.disk is None:
             return CsrDesign(self.matrix()[index], self.n_threads)
         rows = np.arange(self.shape[0])[index]
         if int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
@@ -172,7 +174,7 @@ class CsrDesign:
 
     def _take(self, rows: npt.NDArray[np.int64]) -> Any:
         """Return some rows as a SciPy matrix in memory."""
-        if not self.window:
+        if self.disk is None:
             return self.matrix()[rows]
         # SciPy would first bring all column numbers to the type of the row pointers.
         return sp.csr_matrix(gather_rows(self.arrays, rows), shape=(rows.size, self.shape[1]))
@@ -206,8 +208,8 @@ class CsrDesign:
     @property
     def relabelling_pays(self) -> bool:
         """Whether many products would be faster with renamed columns."""
-        # Not for ids that are mapped from disk: the copy would be in memory.
-        is_mapped = self.window > 0 or isinstance(self.arrays[1], np.memmap)
+        # Not for ids that are mapped from disk by somebody else either.
+        is_mapped = self.disk is not None or isinstance(self.arrays[1], np.memmap)
         return self.nnz >= MANY_NONZEROS and not is_mapped
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:

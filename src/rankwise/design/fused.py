@@ -65,7 +65,7 @@ class FusedProduct:
         out = np.empty_like(table)
         folds = None if self.folds is None else self.folds.compiled(held_out)
         _core.csr_fused(
-            *design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads, design.window
+            *design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads, design.disk
         )
         return out.reshape(v.shape)
 
@@ -78,7 +78,14 @@ class FusedProduct:
         for at, segment in enumerate(segments):
             first, last = blocks.segment_start[segment : segment + 2]
             _core.csr_weighted_sum(
-                *self.design.arrays, self.blocks, folds, int(first), int(last), sums[at], self.n_threads
+                *self.design.arrays,
+                self.blocks,
+                folds,
+                int(first),
+                int(last),
+                sums[at],
+                self.n_threads,
+                self.design.disk,
             )
         return sums.ravel()
 
@@ -91,10 +98,10 @@ def prepare(
     None where a single query would keep the other threads waiting, and where chunks would be read from all over a
     matrix on disk: two products in the order of its rows are faster then.
     """
-    if design.window:
+    if design.disk:
         blocks, folds = in_row_order(blocks, folds)
     chunks = cut(blocks, design.row_lengths()[blocks.order], design.shape[1], n_threads)
-    if chunks is None or (design.window and is_scattered(blocks.order, chunks.start)):
+    if chunks is None or (design.disk and is_scattered(blocks.order, chunks.start)):
         return None
     return FusedProduct(design, blocks, folds, chunks, n_threads)
 

@@ -40,7 +40,7 @@ def check_can_nest(nested: Any, design: Design, eval_set: Any) -> None:
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
             "use nested=False and score the model on rows of its own.",
         )
-    if nested and isinstance(design, CsrDesign) and design.window:
+    if nested and isinstance(design, CsrDesign) and design.disk:
         needed = sum(array.nbytes for array in design.arrays)
         if not MemoryBudget().allows(needed):
             raise MemoryLimitError(

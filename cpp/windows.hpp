@@ -1,0 +1,238 @@
+// A matrix is walked in windows: in memory all of it is one, on disk each window is fetched while the last is worked on.
+//
+// What is walked are units (rows, chunks, queries), each of which needs some rows of the matrix. A window is a run of
+// units together with a view of the matrix that holds their rows: in buffers that a thread fills with direct reads, or
+// in the mapping itself, which the system is asked to fill ahead of time.
+#pragma once
+
+#include <array>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "disk.hpp"
+
+namespace rankwise {
+
+struct RowRange {
+    std::int64_t first, last;
+};
+
+// The rows that the places [from, to) of an order touch, and all between them.
+inline RowRange rows_among(const std::int64_t* order, std::int64_t from, std::int64_t to) {
+    if (from == to) return {0, 0};
+    const auto [least, most] = std::minmax_element(order + from, order + to);
+    return {*least, *most + 1};
+}
+
+namespace detail {
+
+// Advice on the whole pages of [from, to): outwards when asking, inwards when letting go.
+inline void advise([[maybe_unused]] const void* from, [[maybe_unused]] const void* to, [[maybe_unused]] bool wanted) {
+#if defined(__unix__) || defined(__APPLE__)
+    static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+    auto first = reinterpret_cast<std::uintptr_t>(from), last = reinterpret_cast<std::uintptr_t>(to);
+    first = (wanted ? first : first + page - 1) / page * page;
+    if (!wanted) last = last / page * page;
+    // Advice may be refused, and then costs time only.
+    if (first < last) madvise(reinterpret_cast<void*>(first), last - first, wanted ? MADV_WILLNEED : MADV_DONTNEED);
+#endif
+}
+
+// Units [first, last), whose entries of the matrix lie in [from, to).
+struct Window {
+    std::int64_t first, last, from, to;
+    RowRange rows;
+};
+
+// Cuts units into windows, one after the other.
+template <typename Matrix, typename RowsOf>
+class WindowCutter {
+public:
+    WindowCutter(const Matrix& X, std::int64_t first, std::int64_t last, const RowsOf& rows_of)
+        : X_(X), next_(first), last_(last), rows_of_(rows_of) {}
+
+    // As many units as fit, and at least one.
+    std::optional<Window> next() {
+        if (next_ == last_) return std::nullopt;
+        Window window{next_, next_, 0, 0, {0, 0}};
+        for (; next_ < last_; window.last = ++next_) {
+            const RowRange own = rows_of_(next_);
+            if (own.first == own.last) continue;
+            RowRange rows = window.rows;
+            rows = rows.first == rows.last ? own : RowRange{std::min(rows.first, own.first), std::max(rows.last, own.last)};
+            const auto from = static_cast<std::int64_t>(X_.start[rows.first]), to = static_cast<std::int64_t>(X_.start[rows.last]);
+            if (window.last > window.first && to - from > X_.disk->window) break;
+            window.from = from, window.to = to, window.rows = rows;
+        }
+        return window;
+    }
+
+private:
+    const Matrix& X_;
+    std::int64_t next_, last_;
+    const RowsOf& rows_of_;
+};
+
+// A thread that reads windows into rooms, a few ahead of whoever works on them.
+template <typename Matrix, typename Cutter>
+class DirectReader {
+public:
+    using Value = typename Matrix::value_type;
+    using Column = typename Matrix::column_type;
+
+    DirectReader(const Matrix& X, Cutter& cutter)
+        : X_(X), cutter_(cutter), values_size_(room_for(sizeof(Value))), ids_size_(room_for(sizeof(Column))) {
+        for (auto& slot : slots_) slot.room = files().take(values_size_ + ids_size_);
+        thread_ = std::thread([this] { read_all(); });
+    }
+
+    DirectReader(const DirectReader&) = delete;
+    DirectReader& operator=(const DirectReader&) = delete;
+
+    ~DirectReader() {
+        {
+            const std::lock_guard<std::mutex> guard(mutex_);
+            stopped_ = true;
+        }
+        changed_.notify_all();
+        thread_.join();
+        for (auto& slot : slots_) files().give_back(std::move(slot.room), values_size_ + ids_size_);
+    }
+
+    // Calls work(view, first unit, last unit) for each window.
+    template <typename Work>
+    void hand_out(Work&& work) {
+        for (std::int64_t number = 0;; ++number) {
+            std::unique_lock<std::mutex> guard(mutex_);
+            changed_.wait(guard, [&] { return read_ > number || ended_; });
+            if (read_ <= number) return;
+            guard.unlock();
+            const Slot& slot = slots_[static_cast<std::size_t>(number % ahead)];
+            work(slot.view, slot.window.first, slot.window.last);
+            guard.lock();
+            used_ = number + 1;
+            guard.unlock();
+            changed_.notify_all();
+        }
+    }
+
+private:
+    // One is worked on while another is read and a third waits, so that neither side often waits for the other.
+    static constexpr std::int64_t ahead = 3;
+
+    struct Slot {
+        Room room;
+        Window window;
+        Matrix view;
+    };
+
+    DirectFiles& files() const { return *X_.disk->files; }
+
+    // Room for a window that begins and ends anywhere in a block; whole huge pages, for the next array begins there.
+    std::size_t room_for(std::size_t item) const {
+        const auto bytes = static_cast<std::size_t>(X_.disk->window) * item + 2 * direct_block;
+        return (bytes + huge_page - 1) / huge_page * huge_page;
+    }
+
+    void read_all() {
+        for (std::int64_t number = 0;; ++number) {
+            {
+                std::unique_lock<std::mutex> guard(mutex_);
+                changed_.wait(guard, [&] { return stopped_ || number < used_ + ahead; });
+                if (stopped_) return;
+            }
+            const auto window = cutter_.next();
+            if (window) read(*window, slots_[static_cast<std::size_t>(number % ahead)]);
+            {
+                const std::lock_guard<std::mutex> guard(mutex_);
+                ended_ = !window;
+                if (window) read_ = number + 1;
+            }
+            changed_.notify_all();
+            if (!window) return;
+        }
+    }
+
+    // What is too large for a room, or cannot be read past the cache, is left to the mapping.
+    void read(const Window& window, Slot& slot) const {
+        slot.window = window;
+        slot.view = X_;
+        const char* values = read_array(files().values(), sizeof(Value), window, slot.room.get(), values_size_);
+        if (!values) return;
+        const char* ids = read_array(files().ids(), sizeof(Column), window, slot.room.get() + values_size_, ids_size_);
+        if (!ids) return;
+        slot.view.values = reinterpret_cast<const Value*>(values);
+        slot.view.ids = reinterpret_cast<const Column*>(ids);
+        slot.view.base = window.from;
+        slot.view.rows = window.rows.last;
+    }
+
+    const char* read_array(int file, std::size_t item, const Window& window, char* room, std::size_t capacity) const {
+        const auto size = static_cast<std::int64_t>(item);
+        return read_directly(file, (X_.disk->first + window.from) * size, (X_.disk->first + window.to) * size, room,
+                             static_cast<std::int64_t>(capacity));
+    }
+
+    const Matrix& X_;
+    Cutter& cutter_;
+    std::size_t values_size_, ids_size_;
+    std::array<Slot, ahead> slots_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::int64_t read_ = 0, used_ = 0;  // windows
+    bool ended_ = false, stopped_ = false;
+    std::thread thread_;
+};
+
+// Faulting pages in one by one leaves the disk idle most of the time: the system reads ahead 128 KiB by itself, and two
+// arrays walked by several threads are too many streams for that to suffice. What lies behind is let go of, so that the
+// pages that the system takes back first are those that are needed last.
+template <typename Matrix, typename Cutter, typename Work>
+void walk_mapping(const Matrix& X, Cutter& cutter, Work&& work) {
+    const auto advise_on = [&](const Window& window, bool wanted) {
+        advise(X.values + window.from, X.values + window.to, wanted);
+        advise(X.ids + window.from, X.ids + window.to, wanted);
+    };
+    std::optional<Window> window = cutter.next();
+    if (window) advise_on(*window, true);
+    while (window) {
+        const std::optional<Window> next = cutter.next();
+        if (next) advise_on(*next, true);
+        work(X, window->first, window->last);
+        advise_on(*window, false);
+        window = next;
+    }
+}
+
+}  // namespace detail
+
+// Calls work(view, a, b) for runs [a, b) of the units [first, last), in order; rows_of(unit) tells the rows it needs.
+template <typename Matrix, typename RowsOf, typename Work>
+void walk_units(const Matrix& X, std::int64_t first, std::int64_t last, const RowsOf& rows_of, Work&& work) {
+    if (!X.disk) {
+        work(X, first, last);
+        return;
+    }
+    using Cutter = detail::WindowCutter<Matrix, RowsOf>;
+    Cutter cutter(X, first, last, rows_of);
+    if (X.disk->files) {
+        std::optional<detail::DirectReader<Matrix, Cutter>> reader;
+        try {
+            reader.emplace(X, cutter);
+        } catch (const std::bad_alloc&) {
+        } catch (const std::system_error&) {
+        }  // without room or a thread for it there is still the mapping
+        if (reader) {
+            reader->hand_out(work);
+            return;
+        }
+    }
+    detail::walk_mapping(X, cutter, work);
+}
+
+}  // namespace rankwise
