@@ -24,8 +24,8 @@ from rankwise.data import (
     dump_svmlight,
     load_svmlight,
     open_store,
+    store_files,
     store_format,
-    store_writer,
     text_reader,
     write_store,
 )
@@ -68,6 +68,9 @@ def test_text_store_text_is_exact(seed, block_bytes):
     dump_svmlight(data[0], data[1], text, qid=data[2])
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_reader, "PARSED_AT_ONCE", 200)
+        # So little that there is something to write while the next rows are parsed.
+        patch.setattr(store_files, "SEGMENT", 300)
+        patch.setattr(store_files, "MOST_BEHIND", 1000)
         write_store(f"{folder}/s", io.BytesIO(text.getvalue()), block_bytes=block_bytes, n_features=9)
         store = open_store(f"{folder}/s")
     assert_holds(store, data)
@@ -406,7 +409,7 @@ def test_missing_values_are_stored_where_told(tmp_path):
 
 
 def test_many_small_blocks_share_checksums(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_writer, "SEGMENT", 1000)
+    monkeypatch.setattr(store_files, "SEGMENT", 1000)
     data = make(rows=400)
     write_store(tmp_path / "s", cut(data, 200))
     store = open_store(tmp_path / "s")

@@ -39,6 +39,8 @@ class Rows:
         The ids; None without.
     kind : {"i", "f", "U", "text"} or None
         What ids are; "text" leaves it to what all of them look like.
+    is_ours : bool
+        Whether nobody will fill the arrays again, so that they may be written while the next rows are made.
     """
 
     values: npt.NDArray[Any]
@@ -48,6 +50,7 @@ class Rows:
     run_start: Ints
     run_texts: list[bytes] | None
     kind: str | None
+    is_ours: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,9 @@ def rows_of(
                 n_threads=n_threads,
             )
         )
-        return _text(reader, block_bytes), lambda: (reader.n_columns, reader.base)
+        # Rows are written while the next ones are parsed: half a block each.
+        reader.bytes_at_once = max(1, reader.bytes_at_once // 2)
+        return _text(reader, max(1, block_bytes // 2)), lambda: (reader.n_columns, reader.base)
     blocks = _Blocks(source, n_features, missing)
     return iter(blocks), lambda: (blocks.width(), base)
 
@@ -120,9 +125,9 @@ def _text(reader: TextReader, block_bytes: int) -> Iterator[Rows]:
 def _text_rows(block: TextBlock) -> Rows:
     arrays = (block.values, block.columns, block.start, block.labels)
     if block.runs is None:
-        return Rows(*arrays, np.empty(0, dtype=np.int64), None, None)
+        return Rows(*arrays, np.empty(0, dtype=np.int64), None, None, is_ours=True)
     texts = [text.encode("utf-8", "surrogateescape") for text in block.runs.texts()]
-    return Rows(*arrays, block.runs.start, texts, "text")
+    return Rows(*arrays, block.runs.start, texts, "text", is_ours=True)
 
 
 class _Tables:

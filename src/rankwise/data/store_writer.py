@@ -6,15 +6,15 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwise import _core
 from rankwise.data.query_text import decode_ids
 from rankwise.data.store import open_store
-from rankwise.data.store_format import FILES, HEADER, Header, Segment
+from rankwise.data.store_files import StoreFile, WritesBehind
+from rankwise.data.store_format import FILES, HEADER, Header
 from rankwise.data.store_regroup import Regrouping
 from rankwise.data.store_sources import Columns, Rows, rows_of
 from rankwise.data.text_reader import Missing, ZeroBased
@@ -23,9 +23,6 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing_path
 
 __all__ = ["write_store"]
-
-# Bytes that get a checksum of their own; smaller pieces are gathered first.
-SEGMENT = 1 << 22
 
 
 def write_store(
@@ -46,8 +43,9 @@ def write_store(
 ) -> None:
     """Write a data set to disk as a store that estimators can train on without loading it.
 
-    Never more than one block is held in memory, besides one id a query. Of a Parquet file also the pages that are open,
-    a few MB a column as most programs write them; CSV files are read whole. A store that is there already is replaced
+    Never more than one block is held in memory, besides one id a query: of text, half of it is written while the other
+    half is parsed. Of a Parquet file also the pages that are open, a few MB a column as most programs write them; CSV
+    files are read whole. A store that is there already is replaced
     once the new one is complete; who has it open keeps the old one. On an error nothing changes.
 
     Parameters
@@ -147,7 +145,8 @@ class StoreWriter:
         self._dtype = np.dtype(dtype)
         self._keep_runs = keep_runs
         folder.mkdir()
-        self._files = {name: _File(folder / name) for name in FILES}
+        self._behind = WritesBehind()
+        self._files = {name: StoreFile(folder / name, self._behind) for name in FILES}
         self._rows = self._entries = self._text_bytes = 0
         self._seen: set[bytes] = set()
         self._texts: list[bytes] = []
@@ -160,6 +159,7 @@ class StoreWriter:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._behind.close()
         for file in self._files.values():
             file.close()
 
@@ -170,7 +170,8 @@ class StoreWriter:
             del block
 
     def append(self, block: Rows) -> None:
-        """Write rows."""
+        """Write rows, at once or while the next ones are made."""
+        self._behind.before_rows(may_wait=block.is_ours)
         if self._rows and block.labels.size and (block.run_texts is None) != (self._kind is None):
             raise InvalidInputError(
                 "Some blocks have query ids and others have none.", "pass qid with every block, or with none."
@@ -221,6 +222,7 @@ class StoreWriter:
 
     def finish(self, n_columns: int, first_column: int = 1) -> None:
         """Write the header."""
+        self._behind.before_rows(may_wait=False)
         if self._rows == 0:
             raise InvalidInputError("There are no rows to store.", "pass at least one row.")
         self._write("query_start.bin", np.array([self._rows if self._texts else 0], dtype=np.int64))
@@ -242,40 +244,3 @@ class StoreWriter:
 
     def _write(self, name: str, array: npt.NDArray[Any]) -> None:
         self._files[name].append(np.ascontiguousarray(array).view(np.uint8))
-
-
-class _File:
-    """A file that is written in pieces, with a checksum for each few megabytes."""
-
-    def __init__(self, path: Path) -> None:
-        self._file: BinaryIO = path.open("wb", buffering=0)
-        self._pending: list[npt.NDArray[np.uint8]] = []
-        self._pending_bytes = 0
-        self._segments: list[Segment] = []
-
-    def append(self, content: npt.NDArray[np.uint8]) -> None:
-        if self._pending_bytes + content.size < SEGMENT:
-            content = content.copy()  # it waits here, and its owner may fill the same array again
-        self._pending.append(content)
-        self._pending_bytes += content.size
-        if self._pending_bytes >= SEGMENT:
-            self._flush()
-
-    def finish(self) -> list[Segment]:
-        self._flush()
-        self.close()
-        return self._segments
-
-    def close(self) -> None:
-        self._pending = []
-        self._file.close()
-
-    def _flush(self) -> None:
-        if not self._pending_bytes:
-            return
-        content = self._pending[0] if len(self._pending) == 1 else np.concatenate(self._pending)
-        self._segments.append((content.size, f"{_core.checksum(content):016x}"))
-        left = content.data
-        while left:
-            left = left[self._file.write(left) :]
-        self._pending, self._pending_bytes = [], 0

@@ -118,6 +118,7 @@ class TextReader:
         self.rows = _core.TextRows32() if np.dtype(dtype) == np.float32 else _core.TextRows64()
         self.base = 0 if zero_based is True else 1
         self.base_is_sure = zero_based != "auto"
+        self.bytes_at_once = PARSED_AT_ONCE * self.n_threads
         self.n_bytes = 0
         self.looks_for_comments = False
         self.has_comments = False  # as far as was looked
@@ -127,7 +128,7 @@ class TextReader:
         for source in self.sources:
             lines_before = self.rows.lines
             with open_source(source) as stream:
-                blocks = whole_lines(stream, source.name, PARSED_AT_ONCE * self.n_threads)
+                blocks = whole_lines(stream, source.name, self.bytes_at_once)
                 # A thread that waits for a pipe could not be interrupted.
                 ahead = source.is_regular and self.n_threads > 1
                 for buffer, size in read_ahead(blocks) if ahead else blocks:

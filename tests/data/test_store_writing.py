@@ -1,0 +1,129 @@
+"""Rows of text are written while the next ones are parsed: little at a time, and nothing that goes wrong is lost."""
+
+import errno
+import io
+import itertools
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from making_stores import assert_holds, make
+from rankwise.data import dump_svmlight, open_store, store_files, text_reader, write_store
+from rankwise.data.store_files import StoreFile, WritesBehind
+from rankwise.exceptions import InvalidInputError
+
+
+class _Unhappy(io.RawIOBase):
+    """Text whose end cannot be read."""
+
+    def __init__(self, text):
+        self._text = io.BytesIO(text)
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        if self._text.tell() > 200_000:
+            raise OSError(errno.EIO, "Input/output error")
+        return self._text.readinto(buffer)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Make segments so small that some are always under way."""
+    monkeypatch.setattr(text_reader, "PARSED_AT_ONCE", 2000)
+    monkeypatch.setattr(store_files, "SEGMENT", 1000)
+    monkeypatch.setattr(store_files, "MOST_BEHIND", 3000)
+
+
+@pytest.fixture
+def text():
+    out = io.BytesIO()
+    rng = np.random.default_rng(0)
+    dump_svmlight(rng.random((3000, 9)), np.arange(3000.0), out, qid=np.arange(3000) // 10)
+    return out.getvalue()
+
+
+def test_a_write_that_fails_ends_it(text, tmp_path, monkeypatch):
+    write_store(tmp_path / "s", [make()])
+    really, calls = StoreFile._write, itertools.count()
+
+    def fail(self, content):
+        if next(calls) == 50:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        really(self, content)
+
+    monkeypatch.setattr(StoreFile, "_write", fail)
+    with pytest.raises(InvalidInputError, match="No space left"):
+        write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000)
+    assert next(calls) < 70  # nothing went on for long
+    assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
+    assert_holds(open_store(tmp_path / "s"), make())
+
+
+def test_the_last_write_counts_too(text, tmp_path, monkeypatch):
+    really = StoreFile._write
+
+    def fail(self, content):
+        if threading.current_thread() is not threading.main_thread():
+            time.sleep(0.05)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        really(self, content)
+
+    monkeypatch.setattr(StoreFile, "_write", fail)
+    monkeypatch.setattr(store_files, "MOST_BEHIND", 1 << 30)
+    with pytest.raises(InvalidInputError, match="No space left"):
+        write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_source_that_fails_waits_for_them(text, tmp_path):
+    before = threading.active_count()
+    with pytest.raises(InvalidInputError, match="cannot be read to its end"):
+        write_store(tmp_path / "s", _Unhappy(text), block_bytes=4000)
+    assert list(tmp_path.iterdir()) == []
+    assert threading.active_count() == before
+
+
+def test_no_more_than_a_little_is_under_way(text, tmp_path, monkeypatch):
+    most = 0
+    really = WritesBehind.wait
+
+    def watch(self, most_left=0):
+        nonlocal most
+        really(self, most_left)
+        most = max(most, sum(size for _, size in self._outstanding))
+
+    monkeypatch.setattr(WritesBehind, "wait", watch)
+    slow = StoreFile._write
+    monkeypatch.setattr(StoreFile, "_write", lambda self, content: (time.sleep(0.001), slow(self, content)))
+    write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000)
+    assert 0 < most <= 3000
+    np.testing.assert_array_equal(open_store(tmp_path / "s").y, np.arange(3000.0))
+
+
+def test_a_full_disk_leaves_the_old_store(tmp_path):
+    """The system refuses to let the process write files beyond a limit, as a full disk would."""
+    write_store(tmp_path / "s", [make()])
+    text = tmp_path / "text.txt"
+    with text.open("wb") as file:
+        dump_svmlight(np.random.default_rng(0).random((100_000, 20)), np.arange(100_000.0), file)
+    code = f"""
+import resource, signal
+from rankwise.data import write_store
+from rankwise.exceptions import InvalidInputError
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (6_000_000, 6_000_000))
+try:
+    write_store({str(tmp_path / "s")!r}, {str(text)!r})
+except InvalidInputError as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "could not be written: File too large; nothing was changed. Hint: make room" in said
+    assert_holds(open_store(tmp_path / "s"), make())
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["s", "text.txt"]
