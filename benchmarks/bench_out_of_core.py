@@ -4,11 +4,12 @@
 Makes a store of random text-like rows (Zipf columns, queries of 100 rows). Then, in a process of its own under a memory
 control group that counts mapped pages and page cache alike, in rounds:
 
-1. reads the store's arrays from front to back with plain large reads: the speed that the disk allows;
+1. reads the store's arrays from front to back and does nothing with them, with plain large reads and with reads past
+   the page cache: the speed that the disk allows;
 2. fits RankRLSCV for a few iterations, counts how often it read the matrix, and watches its anonymous memory;
-3. reads plainly once more.
+3. reads both ways once more.
 
-Reported is how many bytes a second a fit went through, as a share of the faster of the two plain reads beside it.
+Reported is how many bytes a second a fit went through, as a share of the fastest of the reads beside it.
 A smaller store of which a fit in memory is possible too is then fitted under a third of its size, and the coefficients
 are compared. Where no control group can be made, the limit is left out, and the peak of anonymous memory
 is what counts.
@@ -18,6 +19,7 @@ is what counts.
 
 import argparse
 import json
+import mmap
 import os
 import statistics
 import subprocess
@@ -66,9 +68,13 @@ def rows_of(gigabytes):
     return int(gigabytes * 1e9 / (8 * LENGTH)) // 100 * 100
 
 
+def arrays_of(folder):
+    return [Path(folder, name) for name in ("values.bin", "columns.bin")]
+
+
 def read_plainly(folder):
     """Read the arrays of the matrix with large reads, a process each; return bytes a second."""
-    paths = [Path(folder, name) for name in ("values.bin", "columns.bin")]
+    paths = arrays_of(folder)
     start = time.perf_counter()
     readers = [
         subprocess.Popen(["dd", f"if={path}", "of=/dev/null", "bs=8M"], stderr=subprocess.DEVNULL)
@@ -77,6 +83,27 @@ def read_plainly(folder):
     for reader in readers:
         reader.wait()
     return sum(path.stat().st_size for path in paths) / (time.perf_counter() - start)
+
+
+def read_directly(folder, at_once=1 << 22):
+    """Read the arrays past the page cache into a buffer of huge pages; return bytes a second."""
+    paths = arrays_of(folder)
+    start = time.perf_counter()
+    with mmap.mmap(-1, at_once + (1 << 21), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as room:
+        room.madvise(mmap.MADV_HUGEPAGE)
+        first = -np.frombuffer(room, dtype=np.uint8).ctypes.data % (1 << 21)  # where a huge page begins
+        with memoryview(room)[first : first + at_once] as buffer:
+            for path in paths:
+                file = os.open(path, os.O_RDONLY | os.O_DIRECT)
+                for at in range(0, path.stat().st_size, at_once):
+                    os.preadv(file, [buffer], at)
+                os.close(file)
+    return sum(path.stat().st_size for path in paths) / (time.perf_counter() - start)
+
+
+def read_alone(folder):
+    """Return the speed of both ways of reading."""
+    return [read_plainly(folder), read_directly(folder)]
 
 
 def drop_from_cache(folder):
@@ -108,16 +135,17 @@ def speed_run(folder, iterations, rounds):
     store = open_store(folder, verify=False)
     size = store.X.data.nbytes + store.X.indices.nbytes
     report = {"matrix_gb": size / 1e9, "rows": store.header.rows, "rounds": []}
-    before = read_plainly(folder)
+    before = read_alone(folder)
     for _ in range(rounds):
         _, reads, seconds, memory = counted_fit(store, max_iter=iterations, patience=iterations)
-        after = read_plainly(folder)
+        after = read_alone(folder)
         speed = reads * size / seconds
         report["rounds"].append(
             {
                 "fit_gb_per_second": speed / 1e9,
-                "plain_gb_per_second": [before / 1e9, after / 1e9],
-                "share": speed / max(before, after),
+                "plain_gb_per_second": [before[0] / 1e9, after[0] / 1e9],
+                "direct_gb_per_second": [before[1] / 1e9, after[1] / 1e9],
+                "share": speed / max(before + after),
                 "reads": reads,
                 "peak_anonymous_mb": memory.most / 1e6,
                 "anonymous_mb_before": memory.before / 1e6,
@@ -192,15 +220,18 @@ def main():
         speed = limited("speed", store, arguments.limit * 1e9, iterations, arguments.rounds)
         compared = compare_coefficients(temporary, arguments.compared, iterations)
     shares = sorted(one["share"] for one in speed["rounds"])
-    speed["share_of_plain_reads"] = statistics.median(shares)
+    speed["share_of_reads_alone"] = statistics.median(shares)
     print(f"{speed['matrix_gb']:.1f} GB, {speed['rows']} rows; limit {speed['limit_gb']:.1f} GB")
     for one in speed["rounds"]:
-        plain = " and ".join(f"{rate:.2f}" for rate in one["plain_gb_per_second"])
-        print(
-            f"  {one['reads']} reads at {one['fit_gb_per_second']:.2f} GB/s, plain {plain}: share {one['share']:.2f}; "
-            f"anonymous memory {one['peak_anonymous_mb']:.0f} MB at its peak, {one['anonymous_mb_before']:.0f} before"
+        plain, direct = (
+            " and ".join(f"{rate:.2f}" for rate in one[f"{way}_gb_per_second"]) for way in ("plain", "direct")
         )
-    print(f"share {shares[0]:.2f} to {shares[-1]:.2f}, median {speed['share_of_plain_reads']:.2f} (bar 0.5)")
+        print(
+            f"  {one['reads']} reads at {one['fit_gb_per_second']:.2f} GB/s; alone, plain reads {plain} and direct "
+            f"ones {direct}: share {one['share']:.2f}; anonymous memory {one['peak_anonymous_mb']:.0f} MB at its peak, "
+            f"{one['anonymous_mb_before']:.0f} before"
+        )
+    print(f"share {shares[0]:.2f} to {shares[-1]:.2f}, median {speed['share_of_reads_alone']:.2f} (bar 0.5)")
     print(
         f"difference from memory at {compared['rows']} rows: {compared['difference_from_memory']:.1e} (bar 1e-8)"
     )

@@ -17,10 +17,10 @@ __all__ = ["MappedMatrix", "gather_rows"]
 # Non-zeros that a thread asks the system for while it works on as many: 4 M of them are 32 MiB in float32.
 READ_AHEAD = 1 << 22
 # Bytes of an array that a thread reads at a time past the page cache: one disk gave 3.9 GB/s with 4 MiB, 3.3 with 16.
-# A read begins and ends with whole blocks, so that two fewer are asked for.
-DIRECT_READ = (1 << 22) - 2 * 4096
-# Bytes that such reads may take for all threads, of which each has three windows.
-DIRECT_ROOM = 1 << 28
+# A read begins and ends with whole blocks of 4 KiB, and its buffers are whole pages of 2 MiB: hence a little less.
+DIRECT_READ = (1 << 22) - (1 << 14)
+# So many threads read half as much each, for every one has three buffers.
+_MANY_THREADS = 12
 
 
 class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
@@ -86,9 +86,8 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
             return None
         if self.files is None or MemoryBudget().allows(self.data.nbytes + self.indices.nbytes):
             return _core.Disk(None, 0, READ_AHEAD)
-        sizes = (self.data.itemsize, self.indices.itemsize)
-        most = DIRECT_ROOM // (3 * n_threads * sum(sizes))
-        return _core.Disk(self.files, 0, max(1, min(DIRECT_READ // max(sizes), most)))
+        n_bytes = DIRECT_READ // (1 if n_threads < _MANY_THREADS else 2)
+        return _core.Disk(self.files, 0, n_bytes // max(self.data.itemsize, self.indices.itemsize))
 
     def __reduce__(self) -> Any:
         if self.is_on_disk:
