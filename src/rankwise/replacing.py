@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import ctypes
+import glob
 import os
 import secrets
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 from rankwise.exceptions import InvalidInputError
+
+try:
+    import fcntl
+except ImportError:  # a system without it leaves folders for somebody to remove
+    fcntl = None  # type: ignore[assignment]
 
 __all__ = ["replacing", "replacing_path"]
 
@@ -47,8 +54,12 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
 
 @contextmanager
 def replacing_path(target: Path) -> Iterator[Path]:
-    """Yield a new name beside `target`; what is there at the end takes its place, or is removed on an error."""
+    """Yield a new name beside `target`; what is there at the end takes its place, or is removed on an error.
+
+    A process that is killed meanwhile leaves a folder behind, which the next one that writes there removes.
+    """
     target = _place(target)
+    _remove_abandoned(target)
     try:
         folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".unfinished", dir=target.parent))
     except OSError as error:
@@ -56,6 +67,7 @@ def replacing_path(target: Path) -> Iterator[Path]:
             f"{target} cannot be written: {error.strerror}.",
             "check the folder, and that you may write there.",
         ) from error
+    claim = _claim(folder)
     try:
         unfinished = folder / target.name
         try:
@@ -68,6 +80,43 @@ def replacing_path(target: Path) -> Iterator[Path]:
             ) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if claim is not None:
+            os.close(claim)
+
+
+def _claim(folder: Path) -> int | None:
+    """Lock a folder until the descriptor is closed or the process ends; None where that is not possible or not ours."""
+    if fcntl is None:
+        return None
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def _remove_abandoned(target: Path) -> None:
+    """Remove what killed processes left of the same target: folders that nobody has locked any more."""
+    for folder in target.parent.glob(f".{glob.escape(target.name)}.*.unfinished"):
+        try:
+            is_new = time.time() - folder.stat().st_mtime < _LOCKED_AFTER
+        except OSError:
+            continue  # its owner has just removed it
+        if is_new:
+            continue
+        claim = _claim(folder)
+        if claim is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(claim)
+
+
+# Seconds after which whoever made a folder has locked it.
+_LOCKED_AFTER = 60
 
 
 def _place(path: str | os.PathLike[str]) -> Path:
