@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from oracles import label_pairs, solve_rankrls
-from rankwise import RankRLS
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError
 from rankwise.solvers.choose import SOLVERS
 from strategies import make_problem
@@ -43,8 +44,28 @@ def test_a_penalty_that_outweighs_everything(solver, x_scale):
 @pytest.mark.parametrize("x_scale", [1e-300, 1e-160, 1e160, 1e300])
 def test_what_cannot_be_computed_is_an_error_with_a_remedy(solver, x_scale):
     problem = make_problem(2, real=True)
-    with pytest.raises(InvalidInputError, match=r"too large or too small.*Hint: bring X to values around 1"):
+    with pytest.raises(InvalidInputError, match=r"too (large|small).*Hint: bring X to values around 1"):
         RankRLS(0.0, solver=solver).fit(problem.X * x_scale, problem.y, problem.qid)
+
+
+@pytest.mark.parametrize(
+    "model", [RankRLS(), RankRLSCV(), RankSVM(), RankSVMCV(), KernelRankRLS(), KernelRankRLSCV()], ids=repr
+)
+@pytest.mark.parametrize(
+    "stored",
+    [np.ascontiguousarray, np.asfortranarray, lambda X: np.repeat(X, 2, axis=1)[:, ::2], sp.csr_matrix],
+    ids=["rows", "columns", "strided", "sparse"],
+)
+def test_a_number_that_stands_for_a_missing_value_is_refused(model, stored):
+    """As some published data sets have it."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, 3)), rng.normal(size=60), np.arange(60) // 10
+    X[7, 1] = -1.7976931348623157e308
+    said = r"values as large as 1\.8e\+308, .* too large .*Hint: bring X to values around 1, .*missing value"
+    with pytest.raises(InvalidInputError, match=said):
+        clone(model).fit(stored(X), y, qid)
+    X[7, 1] = 0.0
+    clone(model).fit(stored(X), y, qid)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

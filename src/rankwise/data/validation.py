@@ -22,12 +22,16 @@ __all__ = [
     "check_count",
     "check_flag",
     "check_importance",
+    "check_magnitude",
     "check_number",
     "check_numbers",
     "check_qid",
     "check_seed",
     "check_weights",
 ]
+
+# Squares of larger numbers, summed over many rows, overflow.
+_LARGEST = 1e150
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -108,6 +112,26 @@ def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDAr
             "drop those rows or replace the values.",
         )
     return np.ascontiguousarray(numbers)
+
+
+def check_magnitude(X: Any) -> None:
+    """Raise where X, an array or a sparse matrix of finite numbers, has some whose products no float64 can hold."""
+    values = X.data if hasattr(X, "indptr") else X
+    if values.dtype != np.float64 or values.size == 0:
+        return
+    with np.errstate(over="ignore"):
+        # One quick pass tells, where the array is whole; which value it is matters only if one is too large.
+        if (values.flags.c_contiguous or values.flags.f_contiguous) and np.isfinite(
+            np.vdot(flat := values.ravel(order="K"), flat)
+        ):
+            return
+    largest = max(float(values.max()), -float(values.min()))
+    if largest > _LARGEST:
+        raise InvalidInputError(
+            f"X has values as large as {largest:.1e}, whose products are too large for floating-point numbers.",
+            "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler; if the number stands for "
+            "a missing value, replace it first.",
+        )
 
 
 def check_qid(qid: Any, n_rows: int, *, name: str = "qid", what: str = "query", beside: str = "X") -> Queries:

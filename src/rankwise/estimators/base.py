@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import rankwise
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_qid, check_weights
+from rankwise.data.validation import check_magnitude, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance
 from rankwise.pairs.graph import Floats
@@ -155,12 +155,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if y is not None:
             options.update(multi_output=True, y_numeric=True, ensure_min_samples=min_rows)
         try:
-            if y is None:
-                return validate_data(self, X, **options)
-            X, y = validate_data(self, X, y, **options)
-            return X, np.asarray(y, dtype=np.float64)
+            checked = validate_data(self, X, **options) if y is None else validate_data(self, X, y, **options)
         except ValueError as error:
             raise InvalidInputError(_sentence(error), _remedy(str(error))) from error
+        if y is None:
+            X = checked
+        else:
+            X, y = checked[0], np.asarray(checked[1], dtype=np.float64)
+        if (reset or y is not None) and not isinstance(X, MappedMatrix):
+            check_magnitude(X)
+        return X if y is None else (X, y)
 
     def _check_operator(self, X: Any, y: Any, *, reset: bool) -> Any:
         if reset:
