@@ -155,13 +155,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if y is not None:
             options.update(multi_output=True, y_numeric=True, ensure_min_samples=min_rows)
         try:
-            checked = validate_data(self, X, **options) if y is None else validate_data(self, X, y, **options)
+            if y is None:
+                X = validate_data(self, X, **options)
+            else:
+                X, y = validate_data(self, X, y, **options)
+                y = np.asarray(y, dtype=np.float64)
         except ValueError as error:
             raise InvalidInputError(_sentence(error), _remedy(str(error))) from error
-        if y is None:
-            X = checked
-        else:
-            X, y = checked[0], np.asarray(checked[1], dtype=np.float64)
         if (reset or y is not None) and not isinstance(X, MappedMatrix):
             check_magnitude(X)
         return X if y is None else (X, y)
