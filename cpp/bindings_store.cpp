@@ -46,5 +46,7 @@ void bind_store(nb::module_& m) {
         .def(
             "part", [](const Disk& self, std::int64_t first) { return Disk{self.files, self.first + first, self.window}; },
             "first"_a)
+        .def("with_window", [](const Disk& self, std::int64_t window) { return Disk{self.files, self.first, window}; }, "window"_a)
+        .def_ro("window", &Disk::window)
         .def_prop_ro("is_direct", [](const Disk& self) { return self.files != nullptr; });
 }

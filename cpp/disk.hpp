@@ -10,9 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <new>
-#include <vector>
+#include <utility>
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <fcntl.h>
@@ -26,23 +25,48 @@ constexpr std::size_t huge_page = std::size_t{1} << 21;
 // Direct reads begin and end at multiples of this, in the file as in memory.
 constexpr std::int64_t direct_block = 4096;
 
-struct FreeRoom {
-    void operator()(char* data) const { ::operator delete(data, std::align_val_t{huge_page}); }
+// Memory of whole huge pages, which goes back to the system at once.
+class Room {
+public:
+    Room() = default;
+    explicit Room(std::size_t size) : size_(whole_pages(size)) {
+#if defined(__unix__) || defined(__APPLE__)
+        // A page more than is needed, for it may begin anywhere; what is never touched takes no memory.
+        mapped_ = mmap(nullptr, size_ + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (mapped_ == MAP_FAILED) throw std::bad_alloc();
+        const auto address = reinterpret_cast<std::uintptr_t>(mapped_);
+        data_ = reinterpret_cast<char*>((address + huge_page - 1) / huge_page * huge_page);
+#if defined(MADV_HUGEPAGE)
+        madvise(data_, size_, MADV_HUGEPAGE);  // may be refused, and then costs time only
+#endif
+#else
+        throw std::bad_alloc();
+#endif
+    }
+    Room(const Room&) = delete;
+    Room& operator=(Room&& other) noexcept {
+        std::swap(mapped_, other.mapped_);
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        return *this;
+    }
+    ~Room() {
+#if defined(__unix__) || defined(__APPLE__)
+        if (data_) munmap(mapped_, size_ + huge_page);
+#endif
+    }
+
+    char* data() const { return data_; }
+
+    static std::size_t whole_pages(std::size_t size) { return (size + huge_page - 1) / huge_page * huge_page; }
+
+private:
+    void* mapped_ = nullptr;
+    char* data_ = nullptr;
+    std::size_t size_ = 0;
 };
 
-// A room of whole huge pages.
-using Room = std::unique_ptr<char[], FreeRoom>;
-
-inline Room allocate_room(std::size_t size) {
-    size = (size + huge_page - 1) / huge_page * huge_page;
-    Room room(static_cast<char*>(::operator new(size, std::align_val_t{huge_page})));
-#if defined(MADV_HUGEPAGE)
-    madvise(room.get(), size, MADV_HUGEPAGE);  // may be refused, and then costs time only
-#endif
-    return room;
-}
-
-// The files of values and column numbers, open for direct reads; rooms that are not in use are kept for the next product.
+// The files of values and column numbers, open for direct reads.
 class DirectFiles {
 public:
     // Takes the descriptors over.
@@ -60,26 +84,8 @@ public:
     int values() const { return values_; }
     int ids() const { return ids_; }
 
-    Room take(std::size_t size) {
-        const std::lock_guard<std::mutex> guard(mutex_);
-        if (size != room_size_) rooms_.clear();
-        room_size_ = size;
-        if (rooms_.empty()) return allocate_room(size);
-        Room room = std::move(rooms_.back());
-        rooms_.pop_back();
-        return room;
-    }
-
-    void give_back(Room room, std::size_t size) {
-        const std::lock_guard<std::mutex> guard(mutex_);
-        if (size == room_size_) rooms_.push_back(std::move(room));
-    }
-
 private:
     int values_, ids_;
-    std::mutex mutex_;
-    std::size_t room_size_ = 0;
-    std::vector<Room> rooms_;
 };
 
 struct Disk {
@@ -99,9 +105,10 @@ inline const char* read_directly([[maybe_unused]] int file, [[maybe_unused]] std
     for (std::int64_t done = 0; done < wanted;) {
         const auto got = pread(file, room + done, static_cast<std::size_t>(whole - done), begin + done);
         if (got <= 0) return nullptr;
-        done += got;
-        if (done < wanted) done = done / direct_block * direct_block;
-        if (done == 0) return nullptr;
+        if (done + got >= wanted) break;
+        // A read that was cut short goes on where a block begins; one without a whole block has met the file's end.
+        if (got < direct_block) return nullptr;
+        done += got / direct_block * direct_block;
     }
     return room + (from - begin);
 #else

@@ -43,6 +43,17 @@ inline void advise([[maybe_unused]] const void* from, [[maybe_unused]] const voi
 #endif
 }
 
+// Entries that the system is asked for at once: more than that would drive out what was asked for before.
+constexpr std::int64_t most_asked_for = 1 << 24;
+
+// Asks for the entries of a window, or lets them go.
+template <typename Matrix, typename Window>
+void advise_on(const Matrix& X, const Window& window, bool wanted) {
+    const std::int64_t to = wanted ? std::min(window.to, window.from + most_asked_for) : window.to;
+    advise(X.values + window.from, X.values + to, wanted);
+    advise(X.ids + window.from, X.ids + to, wanted);
+}
+
 // Units [first, last), whose entries of the matrix lie in [from, to).
 struct Window {
     std::int64_t first, last, from, to;
@@ -87,7 +98,7 @@ public:
 
     DirectReader(const Matrix& X, Cutter& cutter)
         : X_(X), cutter_(cutter), values_size_(room_for(sizeof(Value))), ids_size_(room_for(sizeof(Column))) {
-        for (auto& slot : slots_) slot.room = files().take(values_size_ + ids_size_);
+        for (auto& slot : slots_) slot.room = Room(values_size_ + ids_size_);
         thread_ = std::thread([this] { read_all(); });
     }
 
@@ -101,7 +112,6 @@ public:
         }
         changed_.notify_all();
         thread_.join();
-        for (auto& slot : slots_) files().give_back(std::move(slot.room), values_size_ + ids_size_);
     }
 
     // Calls work(view, first unit, last unit) for each window.
@@ -114,6 +124,7 @@ public:
             guard.unlock();
             const Slot& slot = slots_[static_cast<std::size_t>(number % ahead)];
             work(slot.view, slot.window.first, slot.window.last);
+            if (slot.is_mapped) advise_on(X_, slot.window, false);
             guard.lock();
             used_ = number + 1;
             guard.unlock();
@@ -129,14 +140,14 @@ private:
         Room room;
         Window window;
         Matrix view;
+        bool is_mapped;
     };
 
     DirectFiles& files() const { return *X_.disk->files; }
 
     // Room for a window that begins and ends anywhere in a block; whole huge pages, for the next array begins there.
     std::size_t room_for(std::size_t item) const {
-        const auto bytes = static_cast<std::size_t>(X_.disk->window) * item + 2 * direct_block;
-        return (bytes + huge_page - 1) / huge_page * huge_page;
+        return Room::whole_pages(static_cast<std::size_t>(X_.disk->window) * item + 2 * direct_block);
     }
 
     void read_all() {
@@ -162,10 +173,14 @@ private:
     void read(const Window& window, Slot& slot) const {
         slot.window = window;
         slot.view = X_;
-        const char* values = read_array(files().values(), sizeof(Value), window, slot.room.get(), values_size_);
-        if (!values) return;
-        const char* ids = read_array(files().ids(), sizeof(Column), window, slot.room.get() + values_size_, ids_size_);
-        if (!ids) return;
+        const char* values = read_array(files().values(), sizeof(Value), window, slot.room.data(), values_size_);
+        const char* ids = nullptr;
+        if (values) ids = read_array(files().ids(), sizeof(Column), window, slot.room.data() + values_size_, ids_size_);
+        slot.is_mapped = !ids;
+        if (slot.is_mapped) {
+            advise_on(X_, window, true);
+            return;
+        }
         slot.view.values = reinterpret_cast<const Value*>(values);
         slot.view.ids = reinterpret_cast<const Column*>(ids);
         slot.view.base = window.from;
@@ -194,17 +209,13 @@ private:
 // pages that the system takes back first are those that are needed last.
 template <typename Matrix, typename Cutter, typename Work>
 void walk_mapping(const Matrix& X, Cutter& cutter, Work&& work) {
-    const auto advise_on = [&](const Window& window, bool wanted) {
-        advise(X.values + window.from, X.values + window.to, wanted);
-        advise(X.ids + window.from, X.ids + window.to, wanted);
-    };
     std::optional<Window> window = cutter.next();
-    if (window) advise_on(*window, true);
+    if (window) advise_on(X, *window, true);
     while (window) {
         const std::optional<Window> next = cutter.next();
-        if (next) advise_on(*next, true);
+        if (next) advise_on(X, *next, true);
         work(X, window->first, window->last);
-        advise_on(*window, false);
+        advise_on(X, *window, false);
         window = next;
     }
 }

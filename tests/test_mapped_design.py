@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 
 from making_blocks import make_blocks
@@ -119,6 +120,53 @@ def test_what_direct_reads_cannot_have_comes_from_the_mapping(data, store):
     design = as_design(store.X, 2)
     design.disk = _core.Disk(_core.DirectFiles(folder, os.dup(folder)), 0, 5000)
     assert_array_equal(design.dot(np.ones(300)), as_design(data[0], 2).dot(np.ones(300)))
+
+
+@pytest.mark.usefixtures("no_room")
+@pytest.mark.parametrize("size", [0, 100, 4096, 50_000, 50_100, 300_007])
+def test_a_file_that_ends_too_early_is_left_to_the_mapping(data, store, tmp_path, size):
+    """Direct reads that meet its end give up, and do not begin again for ever."""
+    short = tmp_path / "short"
+    short.write_bytes(Path(store.path, "values.bin").read_bytes()[:size])
+    files = [os.open(path, os.O_RDONLY) for path in (short, Path(store.path, "columns.bin"))]
+    design = as_design(store.X, 2)
+    design.disk = _core.Disk(_core.DirectFiles(*files), 0, 20_000)
+    assert_array_equal(design.dot(np.ones(300)), as_design(data[0], 2).dot(np.ones(300)))
+
+
+def test_windows_are_as_wide_as_the_widest_chunk_where_there_is_room(data, store, monkeypatch):
+    """Levels that mix the rows of a query, of more entries than a window."""
+    X, y, _ = data
+    qid = np.arange(y.size) // 1000  # 30,000 entries each
+    blocks = label_graph(np.round(3 * y), encode_queries(qid), ties="exclude").blocks
+    v = np.random.default_rng(7).normal(size=(300, 5))
+    expected = as_design(X, 2).gram_product(blocks, relabel=False)(v)
+    for room in (10**6, 10**9):  # too little and enough for the buffers; X always counts as too large
+        monkeypatch.setattr(
+            mapped.MemoryBudget, "allows", lambda _, n_bytes, room=room: 5 * 10**6 < n_bytes < room
+        )
+        design = as_design(store.X, 2)
+        if not design.disk.is_direct:
+            pytest.skip("this file system has no O_DIRECT")
+        product = design.gram_product(blocks)
+        assert (product.disk.window > design.disk.window) == (room == 10**9)
+        assert_array_equal(product(v), expected)
+
+
+def test_parts_that_fit_in_memory_are_left_to_the_page_cache(store, monkeypatch):
+    monkeypatch.setattr(mapped.MemoryBudget, "allows", lambda _, n_bytes: n_bytes < 10**6)
+    design = as_design(store.X)
+    if not design.disk.is_direct:
+        pytest.skip("this file system has no O_DIRECT")
+    assert not design.rows(slice(1000, 2000)).disk.is_direct
+    assert design.rows(slice(0, 5990)).disk.is_direct
+
+
+def test_labels_go_to_other_processes(store):
+    """As joblib sends them: by the file that they are mapped from, if they are."""
+    y, query_start = Parallel(n_jobs=2)(delayed(np.array)(part) for part in (store.y, store.query_start))
+    assert_array_equal(y, store.y)
+    assert_array_equal(query_start, store.query_start)
 
 
 @pytest.mark.usefixtures("reading")

@@ -3,6 +3,7 @@
 import errno
 import io
 import itertools
+import os
 import subprocess
 import sys
 import threading
@@ -127,3 +128,53 @@ except InvalidInputError as error:
     assert "could not be written: File too large; nothing was changed. Hint: make room" in said
     assert_holds(open_store(tmp_path / "s"), make())
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["s", "text.txt"]
+
+
+def test_without_threads_rows_are_written_at_once(text, tmp_path, monkeypatch):
+    """Each of the first threads may be started, or none of them."""
+    really = threading.Thread.start
+    for allowed in range(3):
+        started = itertools.count()
+
+        def start(thread, allowed=allowed, started=started):
+            if next(started) >= allowed:
+                raise RuntimeError("can't start new thread")
+            really(thread)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(threading.Thread, "start", start)
+            write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000, n_threads=1)
+        np.testing.assert_array_equal(open_store(tmp_path / "s").y, np.arange(3000.0))
+
+
+def test_advice_that_is_refused_costs_nothing(text, tmp_path, monkeypatch):
+    def refuse(*arguments):
+        raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse, raising=False)
+    write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000)
+    np.testing.assert_array_equal(open_store(tmp_path / "s").y, np.arange(3000.0))
+
+
+def test_large_queries_are_written_before_the_next_is_parsed(tmp_path, monkeypatch):
+    """A query makes a block of its own, however large: no two of them are held at once."""
+    out = io.BytesIO()
+    dump_svmlight(np.random.default_rng(0).random((900, 9)), np.arange(900.0), out, qid=np.arange(900) // 300)
+    writers = []
+    really = StoreFile._write
+
+    def watch(self, content):
+        writers.append(threading.current_thread() is threading.main_thread())
+        really(self, content)
+
+    monkeypatch.setattr(StoreFile, "_write", watch)
+    write_store(tmp_path / "s", io.BytesIO(out.getvalue()), block_bytes=4000)
+    assert all(writers)
+    np.testing.assert_array_equal(open_store(tmp_path / "s").y, np.arange(900.0))
+
+
+def test_the_whole_first_block_tells_from_what_columns_count(tmp_path):
+    """Column 0 comes in the second half of it."""
+    lines = [b"1 1:0.5\n"] * 500 + [b"1 0:0.5\n"] * 500
+    write_store(tmp_path / "s", io.BytesIO(b"".join(lines)), block_bytes=8000, n_threads=1)
+    assert open_store(tmp_path / "s").header.first_column == 0

@@ -12,7 +12,7 @@ from rankwise import _core
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import MemoryBudget
 
-__all__ = ["MappedMatrix", "gather_rows"]
+__all__ = ["MappedMatrix", "gather_rows", "part_of"]
 
 # Non-zeros that a thread asks the system for while it works on as many: 4 M of them are 32 MiB in float32.
 READ_AHEAD = 1 << 22
@@ -105,6 +105,16 @@ def _reopen(path: str, identity: str) -> MappedMatrix:
             "let stores be while other processes work on them, and pass a matrix of the store as it is now.",
         )
     return matrix
+
+
+def part_of(disk: _core.Disk, first: int, n_bytes: int) -> _core.Disk:
+    """Return how products get at consecutive entries, which take so many bytes.
+
+    Whoever takes a part multiplies by it several times: one that fits in memory is left to the page cache.
+    """
+    if MemoryBudget().allows(n_bytes):
+        return _core.Disk(None, 0, READ_AHEAD)
+    return disk.part(first)
 
 
 def gather_rows(

@@ -69,8 +69,9 @@ class Store:
         self.X = MappedMatrix.over(
             matrix, shape, place, identity=header.checksum, is_finite=header.is_finite, files=files
         )
-        self.y: Floats = np.asarray(arrays["labels.bin"].view(np.float64))
-        self.query_start: Ints = np.asarray(arrays["query_start.bin"].view(np.int64))
+        # Copied: joblib would try to map them again in its workers, by a name that they do not have.
+        self.y: Floats = np.array(arrays["labels.bin"].view(np.float64))
+        self.query_start: Ints = np.array(arrays["query_start.bin"].view(np.int64))
 
     @cached_property
     def query_ids(self) -> npt.NDArray[Any] | None:

@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,14 +30,19 @@ class WritesBehind:
     """Writes that go on while the next rows are made, in the order in which they were asked for."""
 
     def __init__(self) -> None:
-        self._is_on = False
+        self._is_on, self._can_wait = False, True
         self._executor: ThreadPoolExecutor | None = None
         self._outstanding: deque[tuple[Future[None], int]] = deque()
 
-    def before_rows(self, *, may_wait: bool) -> None:
-        """Say whether the arrays that come now may be written later; whatever is too much is written first."""
+    def before_rows(self, n_bytes: int, *, may_wait: bool) -> None:
+        """Say whether the arrays that come now, of so many bytes, may be written later.
+
+        Too much of what came before is written first. A query that makes a large block of its own is written at once:
+        nothing of it is held while the next rows are parsed.
+        """
+        may_wait = may_wait and n_bytes <= 2 * MOST_BEHIND
         self.wait(MOST_BEHIND if may_wait else 0)
-        self._is_on = may_wait
+        self._is_on = may_wait and self._can_wait
 
     def do(self, write: Callable[[npt.NDArray[np.uint8]], None], content: npt.NDArray[np.uint8]) -> None:
         """Write, now or later."""
@@ -45,7 +51,14 @@ class WritesBehind:
             return
         if self._executor is None:
             self._executor = ThreadPoolExecutor(1)
-        self._outstanding.append((self._executor.submit(write, content), content.size))
+        try:
+            later = self._executor.submit(write, content)
+        except RuntimeError:  # no thread is to be had: there is no room for one, or Python is about to end
+            self.wait()
+            self._executor, self._can_wait, self._is_on = None, False, False
+            write(content)
+            return
+        self._outstanding.append((later, content.size))
 
     def wait(self, most_left: int = 0) -> None:
         """Wait until no more than so many bytes are left to be written, and raise what went wrong."""
@@ -115,4 +128,5 @@ class StoreFile:
         """
         if hasattr(os, "posix_fadvise"):
             first = max(0, self._written - _LET_GO)
-            os.posix_fadvise(self._file.fileno(), first, self._written - first, os.POSIX_FADV_DONTNEED)
+            with suppress(OSError):  # advice may be refused, and then costs time only
+                os.posix_fadvise(self._file.fileno(), first, self._written - first, os.POSIX_FADV_DONTNEED)

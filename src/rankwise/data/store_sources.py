@@ -16,7 +16,14 @@ from rankwise.data.numbered_columns import first_column_of
 from rankwise.data.query_text import encode_any_ids
 from rankwise.data.store import Store
 from rankwise.data.table_plan import TablePlan
-from rankwise.data.text_reader import LAST_COLUMN, Missing, TextBlock, TextReader, ZeroBased, text_blocks
+from rankwise.data.text_reader import (
+    LAST_COLUMN,
+    Missing,
+    TextBlock,
+    TextReader,
+    ZeroBased,
+    text_blocks,
+)
 from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 
@@ -109,15 +116,15 @@ def rows_of(
                 n_threads=n_threads,
             )
         )
-        # Rows are written while the next ones are parsed: half a block each.
-        reader.bytes_at_once = max(1, reader.bytes_at_once // 2)
-        return _text(reader, max(1, block_bytes // 2)), lambda: (reader.n_columns, reader.base)
+        # Rows are written while the next ones are parsed: half a block each, but for the first.
+        reader.parse_halves()
+        return _text(reader, block_bytes), lambda: (reader.n_columns, reader.base)
     blocks = _Blocks(source, n_features, missing)
     return iter(blocks), lambda: (blocks.width(), base)
 
 
 def _text(reader: TextReader, block_bytes: int) -> Iterator[Rows]:
-    for block in text_blocks(reader, block_bytes):
+    for block in text_blocks(reader, max(1, block_bytes // 2), first_bytes=block_bytes):
         yield _text_rows(block)
         del block  # before the next one is made
 

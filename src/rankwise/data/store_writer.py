@@ -171,7 +171,7 @@ class StoreWriter:
 
     def append(self, block: Rows) -> None:
         """Write rows, at once or while the next ones are made."""
-        self._behind.before_rows(may_wait=block.is_ours)
+        self._behind.before_rows(block.values.nbytes + block.columns.nbytes, may_wait=block.is_ours)
         if self._rows and block.labels.size and (block.run_texts is None) != (self._kind is None):
             raise InvalidInputError(
                 "Some blocks have query ids and others have none.", "pass qid with every block, or with none."
@@ -222,7 +222,7 @@ class StoreWriter:
 
     def finish(self, n_columns: int, first_column: int = 1) -> None:
         """Write the header."""
-        self._behind.before_rows(may_wait=False)
+        self._behind.before_rows(0, may_wait=False)
         if self._rows == 0:
             raise InvalidInputError("There are no rows to store.", "pass at least one row.")
         self._write("query_start.bin", np.array([self._rows if self._texts else 0], dtype=np.int64))

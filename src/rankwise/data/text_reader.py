@@ -123,6 +123,10 @@ class TextReader:
         self.looks_for_comments = False
         self.has_comments = False  # as far as was looked
 
+    def parse_halves(self) -> None:
+        """Parse half as much at a time."""
+        self.bytes_at_once = max(1, PARSED_AT_ONCE * self.n_threads // 2)
+
     def parse(self) -> Iterator[None]:
         """Parse block after block; between them, rows may be taken."""
         for source in self.sources:
@@ -190,14 +194,19 @@ class TextReader:
             )
 
 
-def text_blocks(reader: TextReader, block_bytes: int) -> Iterator[TextBlock]:
-    """Yield blocks of about so much text, consecutive rows of a query together."""
+def text_blocks(
+    reader: TextReader, block_bytes: int, *, first_bytes: int | None = None
+) -> Iterator[TextBlock]:
+    """Yield blocks of about so much text, consecutive rows of a query together.
+
+    The first block decides from what columns count, and may be larger.
+    """
     any_rows = False
-    taken_at = 0
+    taken_at, wanted = 0, first_bytes or block_bytes
     for _ in reader.parse():
         complete = reader.rows.last_run if reader.rows.has_qid else reader.rows.rows
-        if reader.n_bytes - taken_at >= block_bytes and complete > 0:
-            taken_at = reader.n_bytes
+        if reader.n_bytes - taken_at >= wanted and complete > 0:
+            taken_at, wanted = reader.n_bytes, block_bytes
             any_rows = True
             yield reader.take(complete)
     if reader.rows.rows > 0:

@@ -11,11 +11,11 @@ from scipy.sparse.linalg import LinearOperator
 
 from rankwise import _core
 from rankwise.blocks import Folds, QueryBlocks, as_table
-from rankwise.data.mapped import MappedMatrix, gather_rows
+from rankwise.data.mapped import MappedMatrix, gather_rows, part_of
 from rankwise.design import fused, gram
 from rankwise.design.operator import OperatorDesign
 from rankwise.design.protocol import Floats, RowIndex, accepted_dtype
-from rankwise.design.row_order import in_row_order
+from rankwise.design.row_order import in_row_order, is_scattered
 
 __all__ = ["CsrDesign"]
 
@@ -108,9 +108,12 @@ class CsrDesign:
         """Return ``diag(X' L X)``."""
         self.reads += 1
         out = np.empty(self.shape[1])
-        if self.disk:
+        disk = self.disk
+        if disk is not None:
             blocks, _ = in_row_order(blocks)
-        _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads(), self.disk)
+            if is_scattered(blocks.order, blocks.query_start):
+                disk = None  # every query would be a window of all rows
+        _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads(), disk)
         return out
 
     def squared_differences(
@@ -148,7 +151,9 @@ class CsrDesign:
         if isinstance(index, slice) and index.step in {None, 1}:
             first, last, _ = index.indices(self.shape[0])
             run = CsrDesign(self._run(first, max(first, last)), self.n_threads)
-            run.disk = None if self.disk is None else self.disk.part(int(self.arrays[2][first]))
+            if self.disk is not None:
+                n_bytes = run.arrays[0].nbytes + run.arrays[1].nbytes
+                run.disk = part_of(self.disk, int(self.arrays[2][first]), n_bytes)
             return run
         if self.disk is None:
             return CsrDesign(self.matrix()[index], self.n_threads)

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.blocks import Folds, QueryBlocks, as_table
-from rankwise.design.row_order import in_row_order, is_scattered
+from rankwise.design.row_order import in_row_order, is_scattered, row_spans
+from rankwise.memory import MemoryBudget
 
 if TYPE_CHECKING:
     from rankwise.design.csr import CsrDesign
@@ -23,6 +24,8 @@ Ids = npt.NDArray[np.int64]
 # Large queries take the weighted sums of their segments' rows: dense vectors that each product reads again.
 # They may cost a quarter of what the query itself costs.
 SUMS_SHARE = 0.25
+# Buffers for chunks that are larger than usual may take one part in so many of the memory there is.
+BUFFERS_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -47,6 +50,7 @@ class FusedProduct:
         self.blocks = blocks.compiled()
         self.folds = folds
         self.n_threads = n_threads
+        self.disk = _disk_for(design, blocks.order, chunks.start, n_threads)
         self.plan = _core.Plan(
             chunks.start,
             chunks.query,
@@ -65,7 +69,7 @@ class FusedProduct:
         out = np.empty_like(table)
         folds = None if self.folds is None else self.folds.compiled(held_out)
         _core.csr_fused(
-            *design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads, design.disk
+            *design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads, self.disk
         )
         return out.reshape(v.shape)
 
@@ -85,7 +89,7 @@ class FusedProduct:
                 int(last),
                 sums[at],
                 self.n_threads,
-                self.design.disk,
+                self.disk,
             )
         return sums.ravel()
 
@@ -104,6 +108,19 @@ def prepare(
     if chunks is None or (design.disk and is_scattered(blocks.order, chunks.start)):
         return None
     return FusedProduct(design, blocks, folds, chunks, n_threads)
+
+
+def _disk_for(design: CsrDesign, order: Ids, chunk_start: Ids, n_threads: int) -> _core.Disk | None:
+    """Return the design's disk, with windows that hold every chunk where there is room for such ones."""
+    disk = design.disk
+    if disk is None or not disk.is_direct or order.size == 0:
+        return disk
+    values, ids, start = design.arrays
+    first, last = row_spans(order, chunk_start)
+    widest = int(np.max(start[last] - start[first]))
+    buffers = 3 * n_threads * widest * (values.itemsize + ids.itemsize)
+    fits = widest > disk.window and MemoryBudget().allows(BUFFERS_SHARE * buffers)
+    return disk.with_window(widest) if fits else disk
 
 
 def chunk_size(columns: int) -> int:

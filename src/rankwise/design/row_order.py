@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rankwise.blocks import Folds, QueryBlocks
 
-__all__ = ["in_row_order", "is_scattered"]
+__all__ = ["in_row_order", "is_scattered", "row_spans"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -39,13 +39,18 @@ def in_row_order(blocks: QueryBlocks, folds: Folds | None = None) -> tuple[Query
     return moved, None if folds is None else Folds(folds.fold, folds.degree[segment], folds.scale[query])
 
 
+def row_spans(order: Ints, chunk_start: Ints) -> tuple[Ints, Ints]:
+    """Return the first row of the matrix that each chunk of grouped rows touches, and the one after the last."""
+    cuts = np.unique(chunk_start)[:-1]  # chunks without rows touch none
+    return np.minimum.reduceat(order, cuts), np.maximum.reduceat(order, cuts) + 1
+
+
 def is_scattered(order: Ints, chunk_start: Ints) -> bool:
     """Tell whether chunks of grouped rows span many more rows of the matrix than they have."""
     if order.size == 0:
         return False
-    lowest = np.minimum.reduceat(order, chunk_start[:-1])
-    highest = np.maximum.reduceat(order, chunk_start[:-1])
-    return int(np.sum(highest - lowest + 1)) > 2 * order.size
+    first, last = row_spans(order, chunk_start)
+    return int(np.sum(last - first)) > 2 * order.size
 
 
 def _starts(sizes: Ints) -> Ints:
