@@ -210,6 +210,21 @@ def test_fused_storage(monkeypatch, value, index, relabel):
     assert np.shares_memory(design.arrays[1], X.indices)
 
 
+@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize("k", [None, 1, 3])
+@pytest.mark.parametrize("relabel", [False, True])
+def test_very_many_columns_take_two_products(monkeypatch, coupling, k, relabel):
+    monkeypatch.setattr(fused, "MANY_COLUMNS", 5)
+    X = random_csr(60, 13)
+    blocks = problem("interleaved", coupling, weighted=True)
+    v, dense = block_of(13, k), X.toarray()
+    design = CsrDesign(X, 2)
+    product = design.gram_product(blocks, relabel=relabel)(v)
+    close(product, dense.T @ (laplacian_matrix(blocks) @ (dense @ v)), scale=10)
+    assert product.shape == v.shape
+    assert design.reads == (1 if k == 3 else 2)
+
+
 @pytest.mark.parametrize("columns", [70_000, 65_535, 65_536])
 def test_relabelling_many_columns(columns):
     X = random_csr(50, columns, density=20 / columns)
