@@ -25,7 +25,7 @@ Ids = npt.NDArray[np.int64]
 # They may cost a quarter of what the query itself costs.
 SUMS_SHARE = 0.25
 # From so many columns on, the coefficients and the gradient of a chunk throw each other out even of the cache that
-# cores share. At a million, for one vector, two products took 64 and 36 ms on one and two threads where a fused one took
+# cores share. At a million, for one vector, two products took 64 and 36 ms on one and two threads and a fused one
 # 89 and 51; for five vectors fusing still won by 5 %. A matrix on disk is read once in any case.
 MANY_COLUMNS = 1 << 19
 # Buffers for chunks that are larger than usual may take one part in so many of the memory there is.
