@@ -13,6 +13,7 @@
 namespace rankwise {
 
 constexpr std::align_val_t cache_line{64};
+constexpr std::size_t huge_page = std::size_t{1} << 21;
 
 struct FreeBuffer {
     void operator()(double* data) const { ::operator delete(data, cache_line); }
@@ -23,7 +24,6 @@ using Buffer = std::unique_ptr<double[], FreeBuffer>;
 // Large arrays are read and written all over: in huge pages that takes fewer faults and fewer walks through page tables.
 inline void ask_for_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std::size_t bytes) {
 #if defined(__linux__)
-    constexpr std::uintptr_t huge_page = std::uintptr_t{1} << 21;
     const auto from = reinterpret_cast<std::uintptr_t>(data);
     const auto first = (from + huge_page - 1) / huge_page * huge_page, last = (from + bytes) / huge_page * huge_page;
     // Advice may be refused, and then costs time only.

@@ -13,6 +13,8 @@
 #include <new>
 #include <utility>
 
+#include "buffer.hpp"
+
 #if defined(__unix__) || defined(__APPLE__)
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -21,7 +23,6 @@
 
 namespace rankwise {
 
-constexpr std::size_t huge_page = std::size_t{1} << 21;
 // Direct reads begin and end at multiples of this, in the file as in memory.
 constexpr std::int64_t direct_block = 4096;
 
@@ -36,9 +37,7 @@ public:
         if (mapped_ == MAP_FAILED) throw std::bad_alloc();
         const auto address = reinterpret_cast<std::uintptr_t>(mapped_);
         data_ = reinterpret_cast<char*>((address + huge_page - 1) / huge_page * huge_page);
-#if defined(MADV_HUGEPAGE)
-        madvise(data_, size_, MADV_HUGEPAGE);  // may be refused, and then costs time only
-#endif
+        ask_for_huge_pages(data_, size_);
 #else
         throw std::bad_alloc();
 #endif

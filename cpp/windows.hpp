@@ -43,22 +43,22 @@ inline void advise([[maybe_unused]] const void* from, [[maybe_unused]] const voi
 #endif
 }
 
-// Entries that the system is asked for at once: more than that would drive out what was asked for before.
-constexpr std::int64_t most_asked_for = 1 << 24;
-
-// Asks for the entries of a window, or lets them go.
-template <typename Matrix, typename Window>
-void advise_on(const Matrix& X, const Window& window, bool wanted) {
-    const std::int64_t to = wanted ? std::min(window.to, window.from + most_asked_for) : window.to;
-    advise(X.values + window.from, X.values + to, wanted);
-    advise(X.ids + window.from, X.ids + to, wanted);
-}
-
 // Units [first, last), whose entries of the matrix lie in [from, to).
 struct Window {
     std::int64_t first, last, from, to;
     RowRange rows;
 };
+
+// Entries that the system is asked for at once: more than that would drive out what was asked for before.
+constexpr std::int64_t most_asked_for = 1 << 24;
+
+// Asks for the entries of a window, or lets them go.
+template <typename Matrix>
+void advise_on(const Matrix& X, const Window& window, bool wanted) {
+    const std::int64_t to = wanted ? std::min(window.to, window.from + most_asked_for) : window.to;
+    advise(X.values + window.from, X.values + to, wanted);
+    advise(X.ids + window.from, X.ids + to, wanted);
+}
 
 // Cuts units into windows, one after the other.
 template <typename Matrix, typename RowsOf>
