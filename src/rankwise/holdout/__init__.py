@@ -1,7 +1,7 @@
 """What a model would have predicted for rows it had not seen: exact, for every alpha, from one decomposition.
 
-MATH section 4. In the coordinates of a factor ``L = F'F`` RankRLS is ridge regression of ``t`` (``F't = r``) on
-``Z = FX``, or with the kernel ``FKF'``. Its residual is ``e = M t`` with
+See docs/mathematics.md, section 4. In the coordinates of a factor ``L = F'F`` RankRLS is ridge regression of ``t``
+(``F't = r``) on ``Z = FX``, or with the kernel ``FKF'``. Its residual is ``e = M t`` with
 
     M = I - Z (Z'Z + αI)^-1 Z'  =  α (FKF' + αI)^-1
 

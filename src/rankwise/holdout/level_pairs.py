@@ -7,7 +7,8 @@ depends on how many rows the other levels have. Without a row of level a and one
 
 where P depends on (a, b) alone. So one decomposition an unordered pair of levels gives ``A = (α K^-1 + P)^-1``, and
 what else tells a pair of rows from another has rank levels + 3: a system of that size a pair (see
-`cpp/held_out_pairs.hpp`). MATH section 4. Rows weigh 1 each; the weight of pairs is that of the rows that are left.
+`cpp/held_out_pairs.hpp`; docs/mathematics.md, section 4). Rows weigh 1 each; the weight of pairs is that of the
+rows that are left.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """A factor ``F`` of the Laplacian of labels, ``L = F'F``, applied in O(rows): what kernels and hold-out formulas need.
 
-MATH section 1. With row weights ``w``, a level k of weight ``n_k`` spans the unit vector ``u_k = √w / √n_k``.
+See docs/mathematics.md, section 1.2. With row weights ``w``, a level k of weight ``n_k`` spans the unit vector
+``u_k = √w / √n_k``.
 In the coordinates ``√w f`` the Laplacian of a query leaves two spaces alone: what sums to zero along each ``u_k``,
 where it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix of levels × levels,
 

@@ -1,6 +1,6 @@
 """Kernel RankRLS by dual coefficients: the same solvers, on another quadratic.
 
-With ``f = Ka`` and ``L = F'F``, every minimum has the form ``a = F'b`` where (MATH section 2)
+With ``f = Ka`` and ``L = F'F``, every minimum has the form ``a = F'b`` where (docs/mathematics.md, section 2)
 
     (F K F' + αI) b = t          F't = r
 

@@ -2,7 +2,7 @@
 
 ``K_t = span{b, Hb, ..., H^(t-1) b}`` does not depend on alpha. With an orthonormal basis ``V`` of it and
 ``T = V'HV`` tridiagonal, the t-th iterate of conjugate gradients for ``(H + αI) w = b`` is
-``V (T + αI)^-1 ‖b‖ e_1``: a t × t solve for every alpha (MATH section 3).
+``V (T + αI)^-1 ‖b‖ e_1``: a t × t solve for every alpha (docs/mathematics.md, section 3).
 
 Several right-hand sides have several spaces. They are built in lockstep, one *lane* each, so that one block
 product serves all of them.

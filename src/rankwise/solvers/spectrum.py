@@ -1,6 +1,6 @@
 """The extreme eigenvalues of ``H + αI``, by which gradient descent with momentum sets its pace.
 
-Three estimators (MATH section 5):
+Three estimators (docs/mathematics.md, section 5):
 
 - `power_spectrum`, the paper's Algorithm 1 as it must have been meant. Departs from it as printed in iterating with
   ``X'LX`` instead of ``X'X`` and in running for twenty steps instead of none. Its largest eigenvalue comes from below,

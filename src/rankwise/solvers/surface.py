@@ -2,8 +2,8 @@
 
 Conjugate gradients for every alpha run side by side on the coefficients of one Lanczos process. With
 ``T + αI = LDL'`` updated step by step, one product ``X_val v_k`` moves the validation scores of every alpha, and
-the residual norm of each alpha comes for free (MATH section 3). No coefficient vector is formed before the
-end; then one is, for the cell of the table that was chosen.
+the residual norm of each alpha comes for free (docs/mathematics.md, section 3). No coefficient vector is
+formed before the end; then one is, for the cell of the table that was chosen.
 
 Tikhonov regularisation (each alpha converged), early stopping (alpha = 0) and the hybrid of the large-scale
 RankRLS paper are three ways to read the table.
