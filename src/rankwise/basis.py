@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.linalg
 from sklearn.cluster import MiniBatchKMeans
 
+from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel
 
 __all__ = ["BASIS_METHODS", "kmeans_rows", "leverage_rows", "random_rows"]
@@ -29,6 +30,8 @@ def random_rows(n_rows: int, size: int, seed: int) -> Rows:
 def kmeans_rows(X: Any, size: int, seed: int) -> Rows:
     """Choose the row nearest to each centre of k-means; where a row is nearest to two, another is drawn."""
     batch = max(1024, 3 * size)
+    shift = find_shift(X[sampled_rows(*X.shape)])
+    X = X if shift is None else shift.taken_off(X)
     clusters = MiniBatchKMeans(size, random_state=seed, n_init=1, batch_size=batch, reassignment_ratio=0.0)
     nearest = np.unique(np.argmin(clusters.fit_transform(X), axis=0))
     others = np.setdiff1d(np.arange(X.shape[0]), nearest)

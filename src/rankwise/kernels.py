@@ -20,7 +20,8 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
 from rankwise.blocks import Folds, QueryBlocks, laplacian
-from rankwise.design import CsrDesign, DenseDesign, Design, GramProduct, gram
+from rankwise.design import Design, GramProduct, gram
+from rankwise.design.offsets import Shift, find_shift, sampled_rows
 from rankwise.design.protocol import Floats, RowIndex
 
 __all__ = [
@@ -37,6 +38,9 @@ __all__ = [
 KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
 # Kernels that are positive semidefinite whatever the data; the others are looked at.
 POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
+
+# Kernels that expand products of columns, and that a shift changes by nothing that pairs see.
+_SHIFTED = ("linear", "rbf")
 
 # Gets how many rows of a kernel have been made.
 Report = Callable[[int], None]
@@ -78,11 +82,25 @@ class Kernel:
     def between(self, X: Any, Y: Any) -> Floats:
         """Return the kernel values of the rows of X and of Y as one new array."""
         X, Y = (rows.astype(np.float64, copy=False) for rows in (X, Y))
+        shift = self._shift(Y)
+        if shift is not None:
+            X, Y = shift.taken_off(X), shift.taken_off(Y)
         if isinstance(self.name, str):
             values = pairwise_kernels(X, Y, metric=self.name, **self.parameters)
         else:
             values = self.name(X, Y, **self.parameters)
         return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
+
+    def _shift(self, Y: Any) -> Shift | None:
+        """Return what is subtracted from rows on either side, judged by those that a model keeps.
+
+        No distance changes by that, and of inner products only what all rows on a side share, which pairs do not see
+        (`rankwise.design.offsets`). The other kernels are what they are: a shift makes another model of them.
+        """
+        if self.name not in _SHIFTED or Y.shape[0] == 0:
+            return None
+        # Of a single basis row, inner products would leave nothing.
+        return find_shift(Y[sampled_rows(*Y.shape)], even_if_alike=self.name == "rbf")
 
     def blocks(self, X: Any, Y: Any) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows of ``K(X, Y)`` in blocks."""
@@ -168,6 +186,8 @@ class KernelDesign:
     """
 
     kind = "kernel"
+    shift = None
+    is_on_disk = False
 
     def __init__(
         self,
@@ -250,6 +270,10 @@ class KernelDesign:
     def rows(self, index: RowIndex) -> KernelDesign:
         """Return the design of a subset of rows."""
         return KernelDesign(self._kernel, self._X[index], self._basis, self.projection, self.n_threads)
+
+    def matrix(self) -> Floats:
+        """Return Z."""
+        return self.features(slice(None))
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
         ahead = _ReadAhead(self, blocks)
@@ -334,11 +358,8 @@ class _ReadAhead:
 
 def matrix_rows(design: Design) -> Any:
     """Return the matrix behind a design as something whose rows can be sliced."""
-    if isinstance(design, CsrDesign):
-        matrix = sp.csr_matrix(design.arrays, shape=design.shape)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()  # scikit-learn's norms would square the parts of a split entry
-        return matrix
-    assert isinstance(design, DenseDesign)
-    return design.X
+    matrix = design.matrix()
+    if sp.issparse(matrix) and not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()  # scikit-learn's norms would square the parts of a split entry
+    return matrix

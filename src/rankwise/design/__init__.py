@@ -1,6 +1,7 @@
 """Access to X: dense, sparse by rows, or a linear operator. Storage is invisible above this room.
 
-Every sum is kept in float64, and a float32 matrix is never copied to float64 as a whole.
+Every sum is kept in float64, and a float32 matrix is never copied to float64 as a whole. Where only differences between
+rows matter, columns far from zero are shifted (`rankwise.design.offsets`).
 """
 
 from __future__ import annotations
@@ -13,8 +14,11 @@ from scipy.sparse.linalg import LinearOperator
 
 from rankwise.design.csr import CsrDesign
 from rankwise.design.dense import DenseDesign
+from rankwise.design.offsets import Shift, find_shift, sampled_rows
 from rankwise.design.operator import OperatorDesign
 from rankwise.design.protocol import Design, GramProduct
+from rankwise.design.shifted import ShiftedDesign
+from rankwise.memory import MemoryBudget
 from rankwise.threads import default_threads
 
 __all__ = [
@@ -23,14 +27,21 @@ __all__ = [
     "Design",
     "GramProduct",
     "OperatorDesign",
+    "Shift",
+    "ShiftedDesign",
     "as_design",
+    "comparing_design",
     "default_threads",
+    "shifted_design",
 ]
+
+# A shifted copy may take one part in so many of the memory there is.
+_COPY_SHARE = 4
 
 
 def as_design(X: Any, n_threads: int | None = None) -> Design:
     """Return the design of an array, a SciPy sparse matrix, a LinearOperator, or a design itself."""
-    if isinstance(X, (DenseDesign, CsrDesign, OperatorDesign)):
+    if isinstance(X, (DenseDesign, CsrDesign, OperatorDesign, ShiftedDesign)):
         return X
     threads = default_threads() if n_threads is None else n_threads
     if sp.issparse(X):
@@ -38,3 +49,31 @@ def as_design(X: Any, n_threads: int | None = None) -> Design:
     if isinstance(X, LinearOperator):
         return OperatorDesign(X, threads)
     return DenseDesign(np.asarray(X), threads)
+
+
+def comparing_design(X: Any, n_threads: int | None = None) -> Design:
+    """Return the design of X for whatever only compares its rows: columns far from zero are shifted."""
+    design = as_design(X, n_threads)
+    # A few rows of an operator would take a product for each of them.
+    if design.kind == "operator" or design.shape[0] == 0:
+        return design
+    return shifted_design(design, find_shift(design.gathered(sampled_rows(*design.shape)).matrix()))
+
+
+def shifted_design(X: Any, shift: Shift | None, n_threads: int | None = None) -> Design:
+    """Return the design of X with constants subtracted from columns: those of other rows that it stands beside."""
+    design = as_design(X, n_threads)
+    if shift is None or design.kind == "operator":
+        return design
+    if not _may_be_copied(design):
+        return ShiftedDesign.of(design, shift)
+    kind = DenseDesign if design.kind == "dense" else CsrDesign
+    return kind(shift.taken_off(design.matrix()), design.n_threads, shift)
+
+
+def _may_be_copied(design: Design) -> bool:
+    """Tell whether a copy with other values is in order: products with it are as fast as with X itself."""
+    if design.dtype != np.float64 or design.is_on_disk:
+        return False
+    per_value = 8 if design.kind == "dense" else 16
+    return MemoryBudget().allows(_COPY_SHARE * per_value * design.nnz)

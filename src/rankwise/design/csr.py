@@ -13,6 +13,7 @@ from rankwise import _core
 from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.data.mapped import MappedMatrix, gather_rows, part_of
 from rankwise.design import fused, gram
+from rankwise.design.offsets import Shift
 from rankwise.design.operator import OperatorDesign
 from rankwise.design.protocol import Floats, RowIndex, accepted_dtype
 from rankwise.design.row_order import in_row_order, is_scattered
@@ -39,7 +40,7 @@ class CsrDesign:
 
     kind = "csr"
 
-    def __init__(self, X: Any, n_threads: int = 1) -> None:
+    def __init__(self, X: Any, n_threads: int = 1, shift: Shift | None = None) -> None:
         self.n_threads = n_threads
         self.shape: tuple[int, int] = X.shape
         values = X.data.astype(accepted_dtype(X.data.dtype), copy=False)
@@ -52,8 +53,14 @@ class CsrDesign:
         self.dtype: np.dtype[Any] = values.dtype
         self.nnz = int(start[-1])
         self.reads = 0
+        self.shift = shift
         # How products get at a matrix on disk; None in memory.
         self.disk = X.disk(n_threads) if isinstance(X, MappedMatrix) else None
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the values are read from a store whenever they are needed."""
+        return self.disk is not None
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""

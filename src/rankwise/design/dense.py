@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design import gram
+from rankwise.design.offsets import Shift
 from rankwise.design.protocol import Floats, GramProduct, RowIndex, accepted_dtype
 
 __all__ = ["DenseDesign"]
@@ -22,14 +23,16 @@ class DenseDesign:
     """A numpy array as a design."""
 
     kind = "dense"
+    is_on_disk = False
 
-    def __init__(self, X: npt.NDArray[Any], n_threads: int = 1) -> None:
+    def __init__(self, X: npt.NDArray[Any], n_threads: int = 1, shift: Shift | None = None) -> None:
         self.X = X.astype(accepted_dtype(X.dtype), copy=False)
         self.n_threads = n_threads
         self.shape: tuple[int, int] = (X.shape[0], X.shape[1])
         self.dtype: np.dtype[Any] = self.X.dtype
         self.nnz = X.shape[0] * X.shape[1]
         self.reads = 0
+        self.shift = shift
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
@@ -95,6 +98,10 @@ class DenseDesign:
     def rows(self, index: RowIndex) -> DenseDesign:
         """Return the design of a subset of rows."""
         return DenseDesign(self.X[index], self.n_threads)
+
+    def matrix(self) -> npt.NDArray[Any]:
+        """Return the array; nothing is copied."""
+        return self.X
 
     def _row_blocks(self, n_rows: int | None = None) -> Iterator[slice]:
         step = max(1, BLOCK_SIZE // max(1, self.shape[1]))

@@ -20,6 +20,8 @@ class OperatorDesign:
 
     kind = "operator"
     nnz = 0
+    shift = None
+    is_on_disk = False
     n_threads = 1  # what the operator does with threads is its own affair
 
     def __init__(self, operator: Any, n_threads: int = 1) -> None:
@@ -70,6 +72,10 @@ class OperatorDesign:
     def squared_norms(self, weights: Floats | None = None) -> Floats | None:
         """Return None: they would take a product for each column."""
         return None
+
+    def matrix(self) -> Floats:
+        """Return the matrix, made by a product for each column."""
+        return self.dot(np.eye(self.shape[1]))
 
     def gathered(self, rows: npt.NDArray[np.int64]) -> OperatorDesign:
         return self.rows(rows)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.blocks import Folds, QueryBlocks
+from rankwise.design.offsets import Shift
 
 __all__ = ["Design", "Floats", "GramProduct", "RowIndex", "accepted_dtype"]
 
@@ -46,6 +47,14 @@ class Design(Protocol):
     n_threads: int
     reads: int
 
+    @property
+    def shift(self) -> Shift | None:
+        """What was subtracted from its columns; nothing that compares rows sees it."""
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the values are read from a store whenever they are needed."""
+
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
 
@@ -80,6 +89,9 @@ class Design(Protocol):
 
     def gathered(self, rows: npt.NDArray[np.int64]) -> Design:
         """Return the design of so few rows that they fit in memory, where that can be."""
+
+    def matrix(self) -> Any:
+        """Return X as an array or a SciPy matrix; an operator's takes a product for each column."""
 
 
 def accepted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -17,6 +17,7 @@ import rankwise
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_magnitude, check_qid, check_weights
+from rankwise.design import Design, comparing_design
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance
 from rankwise.pairs.graph import Floats
@@ -114,6 +115,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         # Files know every estimator, so they stand in a room above; the facade is the door to it.
         rankwise.save(self, file, notes=notes)
+
+    def _design(self, X: Any) -> Design:
+        """Return the design of checked rows to train on."""
+        return comparing_design(X, self.n_threads)
 
     def _check_fit_input(
         self, X: Any, y: Any, qid: Any, sample_weight: Any

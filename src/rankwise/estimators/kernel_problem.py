@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_rows
 from rankwise.data.validation import check_choice
 from rankwise.design import DenseDesign, Design
+from rankwise.design.offsets import spreads
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import FeatureMap, Kernel, KernelDesign, Report, matrix_rows, no_report
 from rankwise.memory import MemoryBudget
@@ -159,20 +159,18 @@ class KernelProblem:
 
 
 def resolve_gamma(gamma: Any, X: Any, row_weight: Floats | None) -> float:
-    """Return gamma as a number: "scale" is 1 / (columns · variance of X), "auto" 1 / columns.
+    """Return gamma as a number: "scale" is 1 / (the sum of the columns' variances), "auto" 1 / columns.
 
-    The variance is over the entries of all rows, each as often as the row weighs.
+    Rows count as often as they weigh. Where columns have a common mean, "scale" is that of scikit-learn, which also
+    counts how far the columns are from each other: distances do not see that.
     """
     if isinstance(gamma, str):
         check_choice("gamma", gamma, ("scale", "auto"))
         if gamma == "auto":
             return 1.0 / int(X.shape[1])
         weight = np.ones(X.shape[0]) if row_weight is None else row_weight
-        share = weight / (weight.sum() * X.shape[1])
-        squared = X.multiply(X) if sp.issparse(X) else np.square(X, dtype=np.float64)
-        mean = float(share @ np.asarray(X.sum(axis=1)).ravel())
-        variance = float(share @ np.asarray(squared.sum(axis=1)).ravel()) - mean**2
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        total = float(spreads(X, weight / weight.sum()).sum())
+        return 1.0 / total if total > 0 else 1.0
     if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
         raise InvalidInputError(
             f"gamma={gamma!r} is not a positive number.", "use 'scale', 'auto' or a number above 0."

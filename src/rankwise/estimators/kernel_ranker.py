@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_choice, check_count, check_number
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design, OperatorDesign, as_design
 from rankwise.estimators.kernel_problem import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
@@ -51,6 +51,10 @@ class KernelRanker(LinearRanker):
                 return np.asarray(X @ whole, dtype=np.float64)
             return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
         return KernelDesign(self.kernel_, X, self.X_fit_).dot(dual)
+
+    def _design(self, X: Any) -> Design:
+        """Return the rows as they are: which kernels may shift them, the kernels know."""
+        return as_design(X, self.n_threads)
 
     def _problem(self, design: Design, row_weight: Floats | None, gamma: Any) -> KernelProblem:
         """Resolve the kernel and the reduced set, and set the attributes that describe them."""

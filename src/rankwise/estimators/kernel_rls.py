@@ -45,7 +45,7 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
         then the kernel matrix, or a LinearOperator that multiplies by it), or a function of two matrices that
         returns the kernel values between their rows.
     gamma : {"scale", "auto"} or float, default="scale"
-        "scale" is 1 / (columns · variance of X), "auto" is 1 / columns.
+        "scale" is 1 / (the sum of the columns' variances), "auto" is 1 / columns.
     degree, coef0 : default=3, 1
         Of the polynomial kernel.
     kernel_params : dict, default=None

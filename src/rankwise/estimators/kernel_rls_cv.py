@@ -220,7 +220,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
             raise InvalidInputError(
                 "solver='cg' on a reduced set is for labelled rows.", "use solver='eigen' with fit_pairs."
             )
-        given = None if eval_set is None else self._pair_eval_set(eval_set, metric)
+        given = None if eval_set is None else self._pair_eval_set(data, eval_set, metric)
         choose, self.cv_ = search.of_pairs(data, groups, given)
         self._choose_gamma(data.design, None, gammas, choose, metric, several=False)
         self._forget("nested_score_")

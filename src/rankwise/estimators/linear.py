@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.data.validation import check_importance
-from rankwise.design import Design, as_design
+from rankwise.design import Design, as_design, shifted_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.selection import judge_rows, read_eval_set
 from rankwise.estimators.training import TrainingData
@@ -53,7 +53,7 @@ class LinearRanker(Ranker):
         X, y, queries, row_weight = self._check_fit_input(X, y, qid, sample_weight)
         importance = check_importance(query_importance, queries)
         data = TrainingData(
-            as_design(X, self.n_threads),
+            self._design(X),
             y,
             queries,
             row_weight,
@@ -80,4 +80,4 @@ class LinearRanker(Ranker):
         )
         labels = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
         judges = [judge_rows(metric, column, queries, self.n_threads, "eval_set") for column in labels]
-        return as_design(X, self.n_threads), judges
+        return shifted_design(X, data.design.shift, self.n_threads), judges

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.estimators.hold_out_plan import EXACT_CV, Plan, is_ridge
 from rankwise.estimators.juries import scaled_objective
 from rankwise.estimators.kernel_problem import KernelProblem
@@ -196,8 +196,6 @@ def _matrix(design: Design) -> Any:
             f"{_bytes(design.shape) / 2**30:.2f} GiB.",
             "use cv=5, which only multiplies by X.",
         )
-    if isinstance(design, OperatorDesign):
-        return design.dot(np.eye(design.shape[1]))
     return matrix_rows(design)
 
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.base import clone
 
 from rankwise.data.validation import check_count
-from rankwise.design import CsrDesign, Design, OperatorDesign
+from rankwise.design import Design, OperatorDesign
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import matrix_rows
@@ -40,8 +40,8 @@ def check_can_nest(nested: Any, design: Design, eval_set: Any) -> None:
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
             "use nested=False and score the model on rows of its own.",
         )
-    if nested and isinstance(design, CsrDesign) and design.disk:
-        needed = sum(array.nbytes for array in design.arrays)
+    if nested and design.is_on_disk:
+        needed = design.nnz * (design.dtype.itemsize + 4)
         if not MemoryBudget().allows(needed):
             raise MemoryLimitError(
                 f"nested trains on copies of most of X, which take up to {needed / 2**30:.1f} GiB of memory.",

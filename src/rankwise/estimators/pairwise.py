@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from rankwise.data.preferences import Preferences, check_pairs
-from rankwise.design import Design, as_design
+from rankwise.design import Design, shifted_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.selection import judge_preferences, read_pair_eval_set
 from rankwise.estimators.training import PairData
@@ -66,7 +66,7 @@ class PreferenceRanker(Ranker):
 
     def _pair_data(self, X: Any, pairs: Any, magnitude: Any, weight: Any) -> PairData:
         """Pass everything through the door, and set the attributes that describe it."""
-        design = as_design(self._check_matrix(X, reset=True), self.n_threads)
+        design = self._design(self._check_matrix(X, reset=True))
         preferences = check_pairs(pairs, design.shape[0], magnitude, weight)
         self._warn_about_small_magnitudes(preferences)
         graph = self._preference_graph(preferences, design)
@@ -78,9 +78,12 @@ class PreferenceRanker(Ranker):
         self.fitted_with_qid_ = False
         return PairData(design, preferences, graph)
 
-    def _pair_eval_set(self, eval_set: Any, metric: Metric) -> tuple[Design, list[PreferenceJudge]]:
+    def _pair_eval_set(
+        self, data: PairData, eval_set: Any, metric: Metric
+    ) -> tuple[Design, list[PreferenceJudge]]:
         X, pairs = read_pair_eval_set(eval_set, lambda X: self._check_matrix(X, reset=False))
-        return as_design(X, self.n_threads), [judge_preferences(metric, pairs, "eval_set")]
+        design = shifted_design(X, data.design.shift, self.n_threads)
+        return design, [judge_preferences(metric, pairs, "eval_set")]
 
     def _preference_graph(self, preferences: Preferences, design: Design) -> PreferenceGraph:
         graph = preference_graph(

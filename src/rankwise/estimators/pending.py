@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.data.queries import Queries, one_query
-from rankwise.design import CsrDesign, DenseDesign, Design, as_design
+from rankwise.design import Design, as_design
 from rankwise.estimators.lanes import Lane
 from rankwise.pairs.graph import Floats
 
@@ -55,7 +55,7 @@ class Batch:
     def copied(self) -> Batch:
         """Return a batch that holds its own arrays: callers refill theirs."""
         design = self.design
-        own = as_design(_matrix(design).copy(), design.n_threads)
+        own = as_design(design.matrix().copy(), design.n_threads)
         weight = None if self.row_weight is None else self.row_weight.copy()
         return Batch(own, tuple(labels.copy() for labels in self.labels), self.queries, weight)
 
@@ -64,7 +64,7 @@ def _joined(batches: Sequence[Batch], *, with_qid: bool) -> Batch:
     """Return several batches as one; their queries are different ones."""
     if len(batches) == 1:
         return batches[0]
-    matrices = [_matrix(batch.design) for batch in batches]
+    matrices = [batch.design.matrix() for batch in batches]
     if any(sp.issparse(matrix) for matrix in matrices):
         X = sp.vstack([sp.csr_matrix(matrix) for matrix in matrices], format="csr")
     else:
@@ -82,14 +82,6 @@ def _joined(batches: Sequence[Batch], *, with_qid: bool) -> Batch:
         ])  # fmt: skip
     labels = tuple(np.concatenate(parts) for parts in zip(*(b.labels for b in batches), strict=True))
     return Batch(as_design(X, batches[0].design.n_threads), labels, queries, weight)
-
-
-def _matrix(design: Design) -> np.ndarray | sp.csr_matrix:
-    """Return the rows of a design; operators are refused where a stream opens."""
-    if isinstance(design, CsrDesign):
-        return design.matrix()
-    assert isinstance(design, DenseDesign)
-    return design.X
 
 
 @dataclass(frozen=True)

@@ -244,7 +244,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         self._check_parameters()
         data = self._pair_data(X, pairs, magnitude, weight)
         metric = get_metric(self.scoring)
-        panel = None if eval_set is None else self._pair_eval_set(eval_set, metric)
+        panel = None if eval_set is None else self._pair_eval_set(data, eval_set, metric)
         self._set(self._stopped_early(data, metric, panel))
         return self
 

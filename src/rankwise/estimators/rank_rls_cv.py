@@ -257,7 +257,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
             raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
         jury: Jury
         if eval_set is not None:
-            rows, judges = self._pair_eval_set(eval_set, metric)
+            rows, judges = self._pair_eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {judges[0].winner.size} pairs"
             jury = EvaluationJury(data, rows, judges)
         elif isinstance(self.cv, str) and self.cv in EXACT_CV:

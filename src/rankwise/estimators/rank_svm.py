@@ -201,7 +201,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
         metric = get_metric(self.scoring)
         judge: Judge
         if eval_set is not None:
-            design, (judge,) = self._pair_eval_set(eval_set, metric)
+            design, (judge,) = self._pair_eval_set(data, eval_set, metric)
             margins = self._listed_margins(data.graph)
         else:
             left_out = held_out_pairs(data, self.validation_fraction, self.random_state)

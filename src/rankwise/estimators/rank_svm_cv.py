@@ -177,7 +177,7 @@ class RankSVMCV(MarginRanker):
         prepare_columns(data.design)
         whole = self._listed_margins(data.graph)
         if eval_set is not None:
-            judging, judges = self._pair_eval_set(eval_set, metric)
+            judging, judges = self._pair_eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {judges[0].winner.size} pairs"
             splits = [Split(whole, judging, judges[0])]
         else:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid, check_weights
-from rankwise.design import Design, as_design
+from rankwise.design import Design, Shift, shifted_design
 from rankwise.estimators.lanes import (
     ExactQueries,
     ExactRanking,
@@ -51,6 +51,8 @@ class Stream:
         Empty for one output.
     splits : bool
         Whether every output has a memory of its own.
+    shift : Shift or None
+        What was subtracted from the columns in the first call.
     """
 
     options: PairOptions
@@ -63,6 +65,7 @@ class Stream:
     n_ignored: npt.NDArray[np.int64]
     n_rows: int = 0
     seen: SeenQueries = field(default_factory=SeenQueries)
+    shift: Shift | None = None
 
     @classmethod
     def opened(
@@ -73,6 +76,7 @@ class Stream:
         with_qid: bool,
         n_features: int,
         label_shape: tuple[int, ...],
+        shift: Shift | None = None,
     ) -> Stream:
         """Return the stream before its first row."""
         own_graphs = laplacian_depends_on_labels(options.ties, options.cost, options.query_weight)
@@ -82,7 +86,7 @@ class Stream:
         lanes = tuple(_lane(options, n_features, shape, exact=exact, with_qid=with_qid) for shape in shapes)
         nothing = np.zeros(label_shape[0] if label_shape else 1, dtype=np.int64)
         memory = Lanes(lanes) if exact else SettlingLanes(lanes, lanes)
-        return cls(options, exact, with_qid, label_shape, splits, memory, nothing, nothing)
+        return cls(options, exact, with_qid, label_shape, splits, memory, nothing, nothing, shift=shift)
 
     @property
     def n_queries(self) -> int:
@@ -223,7 +227,11 @@ class StreamingRanker(LinearRankRLS):
         X, y = self._check_matrix(X, y, reset=stream is None, min_rows=1)
         queries = check_qid(qid, X.shape[0])
         row_weight = check_weights(sample_weight, X.shape[0], may_all_be_zero=True)  # others may come
-        design = as_design(X, self.n_threads)
+        # One ranking goes on from the means of its rows so far, so all of it is shifted alike.
+        if stream is None or stream.with_qid:
+            design = self._design(X)
+        else:
+            design = shifted_design(X, stream.shift, self.n_threads)
         options = PairOptions(self.ties, self.cost, self.query_weight)
         if stream is None:
             stream = self._open_stream(design, y.shape[1:], options, with_qid=qid is not None)
@@ -254,7 +262,12 @@ class StreamingRanker(LinearRankRLS):
                 "use scaling=0 with partial_fit, or fit.",
             )
         return Stream.opened(
-            options, exact=exact, with_qid=with_qid, n_features=n_features, label_shape=label_shape
+            options,
+            exact=exact,
+            with_qid=with_qid,
+            n_features=n_features,
+            label_shape=label_shape,
+            shift=design.shift,
         )
 
     def _describe(self, stream: Stream) -> None:

@@ -1,0 +1,178 @@
+"""A design some of whose columns are kept a second time, with a constant subtracted: nothing else is copied.
+
+For matrices on disk, in float32, or too large to be copied. With o the shifted columns, ``C`` these columns as an
+array and ``v₀`` equal to v but zero in o, ``X v₀ + C v_o`` is the product with all of them, and what X itself says
+about o, whose digits are lost, is never used.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.blocks import Folds, QueryBlocks, laplacian
+from rankwise.design.offsets import Shift
+from rankwise.design.protocol import Design, Floats, GramProduct, RowIndex
+from rankwise.exceptions import MemoryLimitError
+from rankwise.memory import MemoryBudget
+
+__all__ = ["ShiftedDesign"]
+
+
+class ShiftedDesign:
+    """A design with constants subtracted from some of its columns.
+
+    Parameters
+    ----------
+    base : Design
+    shift : Shift
+    block : (rows, k) float64
+        The shifted columns.
+    """
+
+    def __init__(self, base: Design, shift: Shift, block: Floats) -> None:
+        self.base, self.shift, self._block = base, shift, block
+        self.shape, self.dtype, self.nnz = base.shape, base.dtype, base.nnz
+        self.kind, self.n_threads, self.is_on_disk = base.kind, base.n_threads, base.is_on_disk
+
+    @classmethod
+    def of(cls, base: Design, shift: Shift) -> ShiftedDesign:
+        """Read the columns once."""
+        k = shift.columns.size
+        n_bytes = 8 * base.shape[0] * k
+        if not MemoryBudget().allows(2 * n_bytes):
+            named = ", ".join(map(str, shift.columns[:5].tolist())) + (", ..." if k > 5 else "")
+            raise MemoryLimitError(
+                f"{k} columns of X ({named}) are so far from zero for how much they vary that products with them lose "
+                f"their digits, and a copy of these columns takes {n_bytes / 2**30:.1f} GiB.",
+                "subtract a constant from each of them, such as its mean; no ranking changes by that.",
+            )
+        chosen = np.zeros((base.shape[1], k))
+        chosen[shift.columns, np.arange(k)] = 1.0
+        block = base.dot(chosen)
+        block -= shift.values
+        return cls(base, shift, block)
+
+    @property
+    def reads(self) -> int:
+        """How many times X was read completely so far."""
+        return self.base.reads
+
+    @reads.setter
+    def reads(self, value: int) -> None:
+        self.base.reads = value
+
+    def dot(self, v: Floats) -> Floats:
+        """Return ``X v``."""
+        scores = self.base.dot(self.without(v))
+        scores += self._block @ v[self.shift.columns]
+        return scores
+
+    def tdot(self, u: Floats) -> Floats:
+        """Return ``X' u``."""
+        out = self.base.tdot(u)
+        out[self.shift.columns] = self._block.T @ u
+        return out
+
+    def without(self, v: Floats) -> Floats:
+        """Return v with zeros in the place of the shifted columns."""
+        kept = v.copy()
+        kept[self.shift.columns] = 0.0
+        return kept
+
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
+        """Return the fused product of the base, with what the shifted columns add to it."""
+        fused = self.base.gram_product(blocks, folds)
+        return None if fused is None else _FusedProduct(self, fused, blocks, folds)
+
+    def gram_columns(self, blocks: QueryBlocks, folds: Folds | None = None) -> Floats:
+        """Return ``X' L X`` in the shifted columns, (n, k, 1); with folds (n, k, folds)."""
+        n_folds = 1 if folds is None else folds.degree.shape[1]
+        out = np.empty((self.shape[1], self.shift.columns.size, n_folds))
+        for at, column in enumerate(self._block.T):
+            image = np.repeat(column[:, None], n_folds, axis=1)
+            out[:, at] = self.tdot(laplacian(blocks, image, n_threads=self.n_threads, folds=folds))
+        return out
+
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
+        """Return ``X' L X``, (n, n)."""
+        G = self.base.gram_matrix(blocks)
+        if G is not None:
+            columns = self.gram_columns(blocks)[:, :, 0]
+            G[self.shift.columns] = columns.T
+            G[:, self.shift.columns] = columns
+        return G
+
+    def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
+        """Return ``diag(X' L X)``."""
+        diagonal = self.base.gram_diagonal(blocks)
+        if diagonal is not None:
+            image = laplacian(blocks, self._block, n_threads=self.n_threads)
+            diagonal[self.shift.columns] = np.einsum("ij,ij->j", self._block, image)
+        return diagonal
+
+    def squared_differences(
+        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
+    ) -> Floats | None:
+        """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column: differences do not see a shift."""
+        return self.base.squared_differences(one, other, weight)
+
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the rows."""
+        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
+
+    def squared_norms(self, weights: Floats | None = None) -> Floats | None:
+        """Return the weighted sum of the squared rows."""
+        norms = self.base.squared_norms(weights)
+        if norms is not None:
+            squares = np.square(self._block)
+            norms[self.shift.columns] = squares.sum(axis=0) if weights is None else weights @ squares
+        return norms
+
+    def rows(self, index: RowIndex) -> ShiftedDesign:
+        """Return the design of a subset of rows."""
+        return ShiftedDesign(self.base.rows(index), self.shift, self._block[index])
+
+    def gathered(self, rows: npt.NDArray[np.int64]) -> ShiftedDesign:
+        """Return the design of so few rows that they fit in memory."""
+        return ShiftedDesign(self.base.gathered(rows), self.shift, self._block[rows])
+
+    def matrix(self) -> Any:
+        """Return the matrix as an array or a SciPy matrix; it is copied."""
+        return self.shift.taken_off(self.base.matrix())
+
+    def add_held_out(self, v: Floats, fold: npt.NDArray[np.int32], held_out: Floats) -> None:
+        """Add what the shifted columns contribute to the scores that folds do not see."""
+        rows = np.flatnonzero(fold >= 0)
+        coef = v[self.shift.columns][:, fold[rows]]
+        held_out[rows] += np.einsum("ij,ji->i", self._block[rows], coef)
+
+
+class _FusedProduct:
+    """``V -> X' L X V`` from the product of the base and the columns ``X' L X`` of the shifted ones.
+
+    The base sees zeros in their place; the two off-diagonal parts of ``X' L X`` are each other's transpose.
+    """
+
+    def __init__(
+        self, design: ShiftedDesign, fused: GramProduct, blocks: QueryBlocks, folds: Folds | None
+    ) -> None:
+        self._design, self._fused, self._folds = design, fused, folds
+        self._columns = design.gram_columns(blocks, folds)
+
+    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
+        """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
+        design, place = self._design, self._design.shift.columns
+        out = self._fused(design.without(v), held_out)
+        if self._folds is None:
+            columns = self._columns[:, :, 0]
+            out += columns @ v[place]
+            out[place] = columns.T @ v
+            return out
+        out += np.einsum("nkf,kf->nf", self._columns, v[place])
+        out[place] = np.einsum("nkf,nf->kf", self._columns, v)
+        if held_out is not None:
+            design.add_held_out(v, self._folds.fold, held_out)
+        return out
