@@ -6,7 +6,6 @@ its own. Every other solver that iterates tells a monitor about each of its iter
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -150,9 +149,9 @@ def _jury(model: Any, data: TrainingData | PairData, metric: Metric, panel: Pane
     share, seed = model.validation_fraction, model.random_state
     if isinstance(data, PairData):
         return PairFoldJury(data, held_out_pairs(data, share, seed), metric, "folds")
-    held = hold_out(data.design, data.columns[0], data.queries, share, seed)
+    held = hold_out(data.design, data.y, data.queries, share, seed, data.dealing_weight)
     fold = np.where(held, 0, -1).astype(np.int32)
-    return RowFoldJury(data, fold, metric, "folds", sys.maxsize, seed, model.n_threads)
+    return RowFoldJury(data, fold, np.flatnonzero(held), metric, "folds", model.n_threads)
 
 
 def _watch(
@@ -192,10 +191,11 @@ def _watch(
 
 def _without_rows(model: Any, data: TrainingData, metric: Metric) -> tuple[Sequence[PairGraph], Panel]:
     """Hold a share of the queries (of the rows, where there is one ranking) out."""
-    held = hold_out(data.design, data.columns[0], data.queries, model.validation_fraction, model.random_state)
+    share, seed = model.validation_fraction, model.random_state
+    held = hold_out(data.design, data.y, data.queries, share, seed, data.dealing_weight)
     weight = np.ones(held.size) if data.row_weight is None else data.row_weight
     left = weight * ~held
-    rows = np.flatnonzero(held & (weight > 0))
+    rows = np.flatnonzero(held)
     graphs, judges = [], []
     for output, column in enumerate(data.columns):
         if data.levels[output].reweighted(left).n_pairs == 0:

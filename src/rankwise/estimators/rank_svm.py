@@ -256,10 +256,9 @@ class RankSVM(MarginRanker, PairwiseRanker):
         if eval_set is not None:
             design, judges = self._eval_set(data, eval_set, metric)
             return data.row_weight, [HeldOut(design, judge, self.patience) for judge in judges]
-        is_held = hold_out(
-            data.design, data.columns[0], data.queries, self.validation_fraction, self.random_state
-        )
-        rows = np.flatnonzero(is_held if data.row_weight is None else is_held & (data.row_weight > 0))
+        share, seed = self.validation_fraction, self.random_state
+        is_held = hold_out(data.design, data.y, data.queries, share, seed, data.dealing_weight)
+        rows = np.flatnonzero(is_held)
         design, queries = data.design.rows(rows), data.queries.subset(rows)
         weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
         judges = [

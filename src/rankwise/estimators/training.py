@@ -99,6 +99,14 @@ class TrainingData:
                 )
 
     @property
+    def dealing_weight(self) -> Floats | None:
+        """What each row weighs when folds are dealt: rows and queries that weigh nothing are not there."""
+        if self.importance is None:
+            return self.row_weight
+        own = self.importance[self.queries.codes]
+        return own if self.row_weight is None else own * self.row_weight
+
+    @property
     def several_outputs(self) -> bool:
         """Whether y has columns."""
         return self.y.ndim == 2
