@@ -2,15 +2,15 @@
 
 import numpy as np
 import pytest
-from command_line import call_json
 
-import rankwise.cli.choosing as choosing
+from command_line import call_json
+from rankwise.cli import choosing
 from rankwise.data import dump_svmlight
-from rankwise.estimators import folds
+from rankwise.resampling import Dealer
 
 
 def write(path, n_queries=60, seed=0):
-    """Queries of ten rows, whose labels tell few of them apart; standardising changes nothing but the columns' offsets."""
+    """Queries of ten rows, whose labels tell few of them apart; standardising only takes offsets away."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(10 * n_queries, 4))
     y = (X[:, 0] + rng.normal(size=len(X)) > 0.5).astype(float)
@@ -33,15 +33,15 @@ def test_every_candidate_has_the_same_folds_and_is_judged_by_the_same_rows(capsy
     seen = []
 
     def watch(deal):
-        def watched(*arguments):
-            found = deal(*arguments)
+        def watched(dealer, *arguments):
+            found = deal(dealer, *arguments)
             seen.append((deal.__name__, found.tobytes()))
             return found
 
         return watched
 
-    monkeypatch.setattr(folds, "deal_folds", watch(folds.deal_folds))
-    monkeypatch.setattr(folds, "sample_rows", watch(folds.sample_rows))
+    monkeypatch.setattr(Dealer, "folds", watch(Dealer.folds))
+    monkeypatch.setattr(Dealer, "sample", watch(Dealer.sample))
     found = call_json(capsys, "select", write(tmp_path / "train.txt"), "--metric", "pairwise_error")
     scalings = {one["scaling"] for one in found["tried"]}
     assert {"none", "standard", "query-minmax", "query-standard"} == scalings

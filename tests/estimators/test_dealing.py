@@ -10,7 +10,7 @@ from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.preprocessing import QueryScaler
-from rankwise.resampling import deal_folds, deal_pairs, hold_out, sample_rows, tell_apart_by
+from rankwise.resampling import Dealer, deal_pairs, tell_apart_by
 
 ALPHAS = [0.1, 1.0, 10.0]
 
@@ -28,14 +28,8 @@ def rows(seed, n_queries, levels=2, outputs=1, n_rows=60):
 
 
 def deals(X, y, qid, weight=None):
-    design, queries = as_design(X), check_qid(qid, len(y))
-    return np.column_stack(
-        [
-            deal_folds(design, y, queries, 3, 0, weight),
-            hold_out(design, y, queries, 0.3, 1, weight),
-            sample_rows(design, y, queries, 20, 2, weight),
-        ]
-    )
+    dealer = Dealer(as_design(X), y, check_qid(qid, len(y)), weight)
+    return np.column_stack([dealer.folds(3, 0), dealer.share(0.3, 1), dealer.sample(20, 2)])
 
 
 @settings(max_examples=12, deadline=None)
@@ -162,7 +156,7 @@ def test_a_sample_that_judges_is_said(n_queries):
     whole, part = RankRLSCV(ALPHAS).fit(X, y, qid), RankRLSCV(ALPHAS, judge_rows=20).fit(X, y, qid)
     unit = "rows" if qid is None else "queries"
     assert whole.cv_ == f"5 folds of {unit}"
-    taken = int(sample_rows(as_design(X), y, check_qid(qid, 60), 20, 1).sum())
+    taken = int(Dealer(as_design(X), y, check_qid(qid, 60)).sample(20, 1).sum())
     assert part.cv_ == f"5 folds of {unit}, judged by {taken} of 60 rows"
     assert RankSVMCV(ALPHAS, judge_rows=20).fit(X, y, qid).cv_ == part.cv_
     pairs = np.random.default_rng(0).permuted(np.tile(np.arange(60), (80, 1)), axis=1)[:, :2]

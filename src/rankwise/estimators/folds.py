@@ -12,14 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.resampling import (
-    LeftOutPairs,
-    count_units,
-    deal_folds,
-    deal_pairs,
-    sample_rows,
-    share_as_folds,
-)
+from rankwise.resampling import LeftOutPairs, deal_pairs, share_as_folds
 
 __all__ = [
     "as_splitter",
@@ -53,11 +46,8 @@ def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[n
     cv = as_splitter(cv)
     if _is_splitter(cv):
         return _rows_of_splitter(cv, data), f"the test sets of {cv}"
-    weight = data.dealing_weight
-    n_units, unit = count_units(data.queries, weight)
-    n_folds = _count(cv, n_units, unit)
-    fold = deal_folds(data.design, data.y, data.queries, n_folds, seed, weight)
-    return fold, f"{n_folds} folds of {unit}"
+    n_folds = _count(cv, data.dealer.n_units, data.dealer.unit)
+    return data.dealer.folds(n_folds, seed), f"{n_folds} folds of {data.dealer.unit}"
 
 
 def judging_rows(
@@ -69,7 +59,7 @@ def judging_rows(
     n_held = int(held.sum())
     if limit is None or n_held <= limit:
         return np.flatnonzero(held), ""
-    held &= sample_rows(data.design, data.y, data.queries, limit, seed + 1, weight)
+    held &= data.dealer.sample(limit, seed + 1)
     return np.flatnonzero(held), f", judged by {int(held.sum())} of {n_held} rows"
 
 

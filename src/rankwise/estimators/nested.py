@@ -17,7 +17,6 @@ from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import matrix_rows
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
-from rankwise.resampling import count_units, deal_folds
 
 __all__ = ["check_can_nest", "check_nested", "nested_score", "row_taker"]
 
@@ -71,10 +70,9 @@ def nested_score(
     take : callable
         Gives X of some rows to a model that is fitted on others: ``take(rows, training rows)``.
     """
-    queries, weight = data.queries, data.dealing_weight
-    n_units, unit = count_units(queries, weight)
-    n_outer = min(n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
-    fold = deal_folds(data.design, data.y, queries, n_outer, estimator.random_state + 1, weight)
+    queries, unit = data.queries, data.dealer.unit
+    n_outer = min(data.dealer.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
+    fold = data.dealer.folds(n_outer, estimator.random_state + 1)
     inner = clone(estimator).set_params(nested=False)
     scores = np.empty(data.y.shape)
     per_row = None if data.importance is None else data.importance[queries.codes]

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +30,7 @@ from rankwise.design import Design
 from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import label_graph
 
-__all__ = [
-    "count_units",
-    "deal_folds",
-    "deal_pairs",
-    "hold_out",
-    "sample_rows",
-    "share_as_folds",
-    "tell_apart_by",
-]
+__all__ = ["Dealer", "deal_folds", "deal_pairs", "share_as_folds", "tell_apart_by"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -58,73 +50,132 @@ def tell_apart_by(rows: Design) -> Iterator[None]:
         _instead.reset(token)
 
 
-def count_units(queries: Queries, weight: Floats | None = None) -> tuple[int, str]:
-    """Return how many queries can be dealt, or rows where there is one query only; and what they are called."""
-    present = slice(None) if weight is None else weight > 0
-    codes = queries.codes[present]
-    n_queries = int(np.count_nonzero(np.bincount(codes, minlength=len(queries))))
-    return (n_queries, "queries") if n_queries > 1 else (codes.size, "rows")
+class Dealer:
+    """Deals whole queries, or the rows where there is one query only; rows that weigh nothing are not there.
+
+    Parameters
+    ----------
+    design : Design
+    labels : (rows,) or (rows, outputs) float64
+    queries : Queries
+    weight : (rows,) float64, optional
+
+    Attributes
+    ----------
+    n_units : int
+        How many queries, or rows of one ranking, there are to deal.
+    unit : str
+        "queries" or "rows".
+    """
+
+    def __init__(
+        self, design: Design, labels: Floats, queries: Queries, weight: Floats | None = None
+    ) -> None:
+        self._design, self._all = design, queries
+        columns = labels.reshape(queries.n_rows, -1)
+        self._weight = np.ones(queries.n_rows) if weight is None else weight
+        self._rows = np.flatnonzero(self._weight > 0)  # everything below is theirs alone
+        self._labels, self._queries = columns, queries
+        if self._rows.size < queries.n_rows:
+            self._labels, self._queries = columns[self._rows], queries.subset(self._rows)
+            self._weight = self._weight[self._rows]
+        is_one = len(self._queries) == 1
+        self.n_units, self.unit = (self._rows.size, "rows") if is_one else (len(self._queries), "queries")
+
+    def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
+        """Deal to folds. Queries that weigh nothing, and in one ranking such rows, get fold -1."""
+        rng = np.random.default_rng(seed)
+        if self.unit == "rows":
+            dealt = np.full(self._all.n_rows, -1, dtype=np.int32)
+            dealt[self._rows] = _deal(self._rows_in_order, n_folds, rng)
+            return dealt
+        # All rows of a query, those that weigh nothing too: it is held out as a whole.
+        of_query = np.full(len(self._all), -1, dtype=np.int32)
+        own = _deal(self._queries_in_order, n_folds, rng)
+        of_query[self._all.codes[self._rows]] = own[self._queries.codes]
+        return of_query[self._all.codes]
+
+    def share(self, share: float, seed: int) -> npt.NDArray[np.bool_]:
+        """Choose a share, as `folds` deals it."""
+        held = np.zeros(self._all.n_rows, dtype=np.bool_)
+        held[self._rows] = self.folds(share_as_folds(share, self.n_units), seed)[self._rows] == 0
+        return held
+
+    def sample(self, at_most: int, seed: int) -> npt.NDArray[np.bool_]:
+        """Choose about so many rows: whole queries drawn at random, and of a huge one an even sample of its labels."""
+        rng = np.random.default_rng(seed)
+        sizes, codes = self._queries.sizes, self._queries.codes
+        cap = at_most if self.unit == "rows" else max(2, at_most // 10)  # no query is to be the whole sample
+        drawn = self._queries_in_order[rng.permutation(sizes.size)]
+        rows_so_far = np.cumsum(np.minimum(sizes[drawn], cap))
+        drawn = drawn[: max(1, int(np.searchsorted(rows_so_far, at_most, side="right")))]
+        is_whole = np.zeros(sizes.size, dtype=np.bool_)
+        is_whole[drawn[sizes[drawn] <= cap]] = True
+        chosen = np.zeros(self._all.n_rows, dtype=np.bool_)
+        chosen[self._rows] = is_whole[codes]
+        for query in drawn[sizes[drawn] > cap]:
+            members = self._rows_in_order[codes[self._rows_in_order] == query]
+            even = np.linspace(0, members.size - 1, cap).round().astype(np.int64)
+            chosen[self._rows[members[even]]] = True
+        return chosen
+
+    @cached_property
+    def _rows_in_order(self) -> Ints:
+        """The rows by their labels, whatever their query."""
+        middle = np.zeros(self._rows.size)
+        for column in self._labels.T:
+            _, level, counts = np.unique(column, return_inverse=True, return_counts=True)
+            twice_the_rank = 2 * np.cumsum(counts) - counts  # in the middle of its level: whole numbers
+            middle += twice_the_rank[level.reshape(-1)]
+        # Rows count alike here; weights tell only those apart that hold the same.
+        alike = np.ones(self._rows.size)
+        profile = self._profile(alike)
+        return _in_order([middle, profile], lambda: [self._content(profile, alike), self._weight])
+
+    @cached_property
+    def _queries_in_order(self) -> Ints:
+        """The queries by their size, largest first, and by their labels."""
+        weight = self._weight
+        profile = self._profile(weight)
+
+        def content() -> list[Floats]:
+            seen = self._content(profile, weight)
+            inside = self._centred(seen, weight)
+            return [self._total(weight * key) for key in (inside**2, inside * profile, seen)]
+
+        return _in_order([-self._total(weight), self._total(weight * profile)], content)
+
+    def _profile(self, weight: Floats) -> Floats:
+        """Return ``Σ exp(label - the query's mean)``, over outputs, each in units of its own."""
+        profile = np.zeros(self._rows.size)
+        for column in self._labels.T:
+            unit = max(float(np.abs(column).max()), np.finfo(np.float64).tiny)
+            centred = self._centred(column / unit, weight)
+            largest = float(np.abs(centred).max())
+            profile += np.exp(centred / largest) if largest > 0 else 1.0
+        return profile
+
+    def _content(self, profile: Floats, weight: Floats) -> Floats:
+        """Return what X holds, a number a row."""
+        n_rows = self._all.n_rows
+        codes, weights, pull = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows), np.zeros(n_rows)
+        codes[self._rows], weights[self._rows] = self._queries.codes, weight
+        pull[self._rows] = weight * self._centred(profile, weight)
+        return _content(self._design, codes, weights, pull)[self._rows]
+
+    def _total(self, per_row: Floats) -> Floats:
+        return _sums(self._queries.codes, per_row, len(self._queries))
+
+    def _centred(self, per_row: Floats, weight: Floats) -> Floats:
+        mean = self._total(weight * per_row) / self._total(weight)
+        return np.asarray(per_row - mean[self._queries.codes])
 
 
 def deal_folds(
     design: Design, labels: Floats, queries: Queries, n_folds: int, seed: int, weight: Floats | None = None
 ) -> npt.NDArray[np.int32]:
-    """Deal whole queries to folds, or the rows where there is one query only.
-
-    Parameters
-    ----------
-    labels : (rows,) or (rows, outputs) float64
-    weight : (rows,) float64, optional
-        Queries that weigh nothing, and in one ranking such rows, get fold -1.
-    """
-    rng = np.random.default_rng(seed)
-    present = _Present.of(design, labels, queries, weight)
-    dealt = np.full(queries.n_rows, -1, dtype=np.int32)
-    if len(present.queries) == 1:
-        dealt[present.rows] = _deal(present.rows_in_order(), n_folds, rng)
-    else:
-        # All rows of a query, those that weigh nothing too: it is held out as a whole.
-        of_query = np.full(len(queries), -1, dtype=np.int32)
-        own = _deal(present.queries_in_order(), n_folds, rng)
-        of_query[queries.codes[present.rows]] = own[present.queries.codes]
-        dealt = of_query[queries.codes]
-    return dealt
-
-
-def hold_out(
-    design: Design, labels: Floats, queries: Queries, share: float, seed: int, weight: Floats | None = None
-) -> npt.NDArray[np.bool_]:
-    """Choose a share of the queries, or of the rows where there is one query only, as `deal_folds` does."""
-    n_folds = share_as_folds(share, count_units(queries, weight)[0])
-    held = np.equal(deal_folds(design, labels, queries, n_folds, seed, weight), 0)
-    return held if weight is None else held & (weight > 0)
-
-
-def sample_rows(
-    design: Design, labels: Floats, queries: Queries, at_most: int, seed: int, weight: Floats | None = None
-) -> npt.NDArray[np.bool_]:
-    """Choose about so many rows: whole queries drawn at random, and of a huge one an even sample of its labels.
-
-    As with folds, it does not matter in which order the rows stand, and rows that weigh nothing are not there.
-    """
-    rng = np.random.default_rng(seed)
-    present = _Present.of(design, labels, queries, weight)
-    own = present.queries
-    cap = at_most if len(own) == 1 else max(2, at_most // 10)  # no query is to be the whole sample
-    drawn = present.queries_in_order()[rng.permutation(len(own))]
-    rows_so_far = np.cumsum(np.minimum(own.sizes[drawn], cap))
-    drawn = drawn[: max(1, int(np.searchsorted(rows_so_far, at_most, side="right")))]
-    is_whole = np.zeros(len(own), dtype=np.bool_)
-    is_whole[drawn[own.sizes[drawn] <= cap]] = True
-    chosen = np.zeros(queries.n_rows, dtype=np.bool_)
-    chosen[present.rows] = is_whole[own.codes]
-    huge = drawn[own.sizes[drawn] > cap]
-    in_order = present.rows_in_order() if huge.size else np.empty(0, dtype=np.int64)
-    for query in huge:
-        members = in_order[own.codes[in_order] == query]
-        even = np.linspace(0, members.size - 1, cap).round().astype(np.int64)
-        chosen[present.rows[members[even]]] = True
-    return chosen
+    """Deal rows to folds once; see `Dealer.folds`."""
+    return Dealer(design, labels, queries, weight).folds(n_folds, seed)
 
 
 def deal_pairs(
@@ -137,7 +188,7 @@ def deal_pairs(
     weight: Floats | None = None,
     magnitude: Floats | None = None,
 ) -> npt.NDArray[np.int32]:
-    """Deal pairs to folds, those of one unit together, as `deal_folds` deals the rows of a query.
+    """Deal pairs to folds, those of one unit together, as `Dealer` deals the rows of a query.
 
     Units are sorted by weight and magnitude, then by the content of the rows they compare, which depends neither on the
     order of the pairs nor on that of the rows. Units that weigh nothing come last, where they change nothing.
@@ -163,82 +214,6 @@ def deal_pairs(
 def share_as_folds(share: float, n_units: int) -> int:
     """Return how many folds make one of them the wanted share, if there are that many units."""
     return min(max(2, round(1 / share)), max(n_units, 2))
-
-
-@dataclass(frozen=True)
-class _Present:
-    """The rows that weigh something.
-
-    Attributes
-    ----------
-    rows : (present,) int64
-        Where they stand among all; everything else is theirs alone.
-    labels : (present, outputs) float64
-    weight : (present,) float64
-    """
-
-    design: Design
-    rows: Ints
-    labels: Floats
-    queries: Queries
-    weight: Floats
-
-    @classmethod
-    def of(cls, design: Design, labels: Floats, queries: Queries, weight: Floats | None) -> _Present:
-        columns = labels.reshape(queries.n_rows, -1)
-        rows = np.arange(queries.n_rows) if weight is None else np.flatnonzero(weight > 0)
-        if rows.size == queries.n_rows:
-            return cls(design, rows, columns, queries, np.ones(rows.size) if weight is None else weight)
-        assert weight is not None
-        return cls(design, rows, columns[rows], queries.subset(rows), weight[rows])
-
-    def rows_in_order(self) -> Ints:
-        """Sort the rows by their labels, whatever their query."""
-        middle = np.zeros(self.rows.size)
-        for column in self.labels.T:
-            _, level, counts = np.unique(column, return_inverse=True, return_counts=True)
-            middle += (2 * np.cumsum(counts) - counts)[
-                level.reshape(-1)
-            ]  # twice the middle rank: whole numbers
-        # Rows count alike here; weights tell only those apart that hold the same.
-        alike = replace(self, weight=np.ones(self.rows.size))
-        profile = alike.profile()
-        return _in_order([middle, profile], lambda: [alike.content(profile), self.weight])
-
-    def queries_in_order(self) -> Ints:
-        """Sort the queries by their size, largest first, and by their labels."""
-        profile = self.profile()
-
-        def content() -> list[Floats]:
-            seen = self.content(profile)
-            inside = self._centred(seen)
-            return [self._total(inside**2), self._total(inside * profile), self._total(seen)]
-
-        return _in_order([-self._total(np.ones(self.rows.size)), self._total(profile)], content)
-
-    def profile(self) -> Floats:
-        """Return ``Σ exp(label - the query's mean)``, over outputs, each in units of its own."""
-        profile = np.zeros(self.rows.size)
-        for column in self.labels.T:
-            centred = self._centred(column / max(float(np.abs(column).max()), np.finfo(np.float64).tiny))
-            largest = float(np.abs(centred).max())
-            profile += np.exp(centred / largest) if largest > 0 else 1.0
-        return profile
-
-    def content(self, profile: Floats) -> Floats:
-        """Return what X holds, a number a row."""
-        n_rows = self.design.shape[0]
-        codes, weight, pull = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows), np.zeros(n_rows)
-        codes[self.rows], weight[self.rows] = self.queries.codes, self.weight
-        pull[self.rows] = self.weight * self._centred(profile)
-        return _content(self.design, codes, weight, pull)[self.rows]
-
-    def _total(self, per_row: Floats) -> Floats:
-        return _sums(self.queries.codes, self.weight * per_row, len(self.queries))
-
-    def _centred(self, per_row: Floats) -> Floats:
-        mean = self._total(per_row) / self._total(np.ones(per_row.size))
-        return np.asarray(per_row - mean[self.queries.codes])
 
 
 def _content(design: Design, codes: Ints, weight: Floats, pull: Floats) -> Floats:
