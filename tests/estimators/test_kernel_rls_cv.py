@@ -129,10 +129,10 @@ def test_gamma_is_searched_around_the_decomposition():
 
 def test_nested_is_not_flattered():
     rng = np.random.default_rng(0)
-    X, qid = rng.normal(size=(90, 3)), np.arange(90) // 6
+    X, qid = rng.normal(size=(180, 3)), np.arange(180) // 6
     nested, chosen = [], []
     for seed in range(5):
-        y = np.random.default_rng(seed).normal(size=90)  # nothing to learn: the truth is 0.5
+        y = np.random.default_rng(seed).normal(size=180)  # nothing to learn: the truth is 0.5
         model = KernelRankRLSCV(nested=3, gamma=[0.1, 1.0, 10.0]).fit(X, y, qid)
         nested.append(model.nested_score_)
         chosen.append(model.best_score_)

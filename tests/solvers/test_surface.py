@@ -11,13 +11,12 @@ from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
 from rankwise.resampling import (
+    Dealer,
     EvaluationRows,
     FoldRows,
     MetricJudge,
     NoRows,
     deal_folds,
-    hold_out,
-    sample_rows,
 )
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.lanczos import Lanczos
@@ -211,7 +210,7 @@ def test_folds_depend_on_content_alone(queries):
     np.testing.assert_array_equal(again, fold[order])
     for q in range(len(encoded) if queries > 1 else 0):
         assert len(set(fold[encoded.codes == q])) == 1
-    held = hold_out(as_design(problem.X), problem.y, encoded, 0.2, seed=1)
+    held = Dealer(as_design(problem.X), problem.y, encoded).share(0.2, seed=1)
     assert 0 < held.sum() < 120
 
 
@@ -221,12 +220,12 @@ def test_a_sample_of_rows_has_the_wanted_size_whatever_the_queries_are():
     huge_and_tiny = np.where(np.arange(5000) < 4000, 0, np.arange(5000) // 5)
     for qid in (None, huge_and_tiny, np.arange(5000) // 10):
         queries = check_qid(qid, 5000)
-        chosen = sample_rows(as_design(X), y, queries, 500, seed=1)
+        chosen = Dealer(as_design(X), y, queries).sample(500, seed=1)
         assert 400 <= chosen.sum() <= 500
         for code in np.unique(queries.codes[chosen]):
             taken = chosen[queries.codes == code]
             assert taken.all() or taken.sum() == (500 if qid is None else 50)
         order = rng.permutation(5000)
         renamed = None if qid is None else [f"q{(31 * q) % 9973}" for q in qid[order]]
-        again = sample_rows(as_design(X[order]), y[order], check_qid(renamed, 5000), 500, seed=1)
+        again = Dealer(as_design(X[order]), y[order], check_qid(renamed, 5000)).sample(500, seed=1)
         np.testing.assert_array_equal(again, chosen[order])

@@ -1,8 +1,8 @@
 """Choosing everything: a scaling, a method and its regularisation, judged by held-out queries.
 
 First the scalings are compared by RankRLS, which searches all its alphas and iterations in one run; then RankSVM tries
-the best scaling, with squared hinge and, if that helps, with hinge; on preferences also with the logistic loss. Of
-equally good candidates the simpler one stays.
+the best scaling, with squared hinge and, if that helps, with hinge; on preferences also with the logistic loss. All are
+judged on the same folds and by the same held-out rows. Of equally good candidates the simpler one stays.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 from rankwise.cli.inputs import Rows
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
+from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
 from rankwise.preprocessing import QueryScaler
 from rankwise.progress import ProgressLine
+from rankwise.resampling import tell_apart_by
 
 __all__ = ["CONTRADICTED", "Candidate", "Choice", "choose"]
 
@@ -38,6 +40,7 @@ _AGREED = "share of the listed preferences that the scores agree with; tied scor
 _MUCH = 10_000_000
 _PAIR_COSTS = 10  # non-zeros that take as long as a pair that is listed
 _KERNEL_BASIS = 500
+_JUDGING = 20_000  # held-out rows that judge at most, the same for every candidate
 
 _SCALINGS = {
     "none": "columns as they are",
@@ -118,7 +121,8 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
             f"{train.source} has one query, and folds of whole queries take two.",
             "add --valid FILE with rows that judge, or train on more.",
         )
-    with _interruptible() as interrupted, ProgressLine("choosing") as progress:
+    same_folds = tell_apart_by(as_design(train.X, options.threads))
+    with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
         tried: list[Candidate] = []
         first = _METHODS_OF_SCALING[options.method]
         scalings, margins = _scalings(train, options), _margins(train, options)
@@ -253,11 +257,11 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     if method == "rls":
         if options.alpha and len(options.alpha) == 1:
             shared["method"] = "tikhonov"  # an alpha that was given means the converged model
-        return RankRLSCV(**shared)
+        return RankRLSCV(judge_rows=_JUDGING, **shared)
     if method == "kernel":
         basis = _KERNEL_BASIS if train.X.shape[0] > _KERNEL_BASIS else None
         return KernelRankRLSCV("rbf", basis=basis, **shared)
-    return RankSVMCV(loss=_LOSSES[method], **shared)
+    return RankSVMCV(loss=_LOSSES[method], judge_rows=_JUDGING, **shared)
 
 
 _LOSSES = {"svm": "hinge", "svm-squared": "squared_hinge", "logistic": "logistic"}

@@ -18,11 +18,12 @@ __all__ = ["AlphaChoice", "Split", "choose_alpha"]
 
 @dataclass(frozen=True)
 class Split:
-    """What is trained on and what judges, for one output."""
+    """What is trained on and what judges, for one output; `share` is how much it says beside other splits."""
 
     pairs: MarginPairs
     judging: Design
     judge: Judge
+    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def choose_alpha(
         if is_interrupted:
             break
         n_judged += 1
-    errors = np.mean([own for own, _ in paths], axis=0)
+    shares = [split.share for split in splits[: len(paths)]]
+    errors = np.average([own for own, _ in paths], axis=0, weights=shares)
     best = int(grid.size - 1 - np.nanargmin(errors[::-1]))
     found = [solutions[grid.size - 1 - best] for _, solutions in paths]
     if is_interrupted:

@@ -6,7 +6,6 @@ its own. Every other solver that iterates tells a monitor about each of its iter
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -33,7 +32,7 @@ from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.progress import ProgressLine
-from rankwise.resampling import Judge, PreferenceJudge, hold_out
+from rankwise.resampling import Judge, PreferenceJudge
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.solution import Status
 
@@ -150,9 +149,9 @@ def _jury(model: Any, data: TrainingData | PairData, metric: Metric, panel: Pane
     share, seed = model.validation_fraction, model.random_state
     if isinstance(data, PairData):
         return PairFoldJury(data, held_out_pairs(data, share, seed), metric, "folds")
-    held = hold_out(data.design, data.columns[0], data.queries, share, seed)
+    held = data.dealer.share(share, seed)
     fold = np.where(held, 0, -1).astype(np.int32)
-    return RowFoldJury(data, fold, metric, "folds", sys.maxsize, seed, model.n_threads)
+    return RowFoldJury(data, fold, np.flatnonzero(held), metric, "folds", model.n_threads)
 
 
 def _watch(
@@ -192,10 +191,10 @@ def _watch(
 
 def _without_rows(model: Any, data: TrainingData, metric: Metric) -> tuple[Sequence[PairGraph], Panel]:
     """Hold a share of the queries (of the rows, where there is one ranking) out."""
-    held = hold_out(data.design, data.columns[0], data.queries, model.validation_fraction, model.random_state)
+    held = data.dealer.share(model.validation_fraction, model.random_state)
     weight = np.ones(held.size) if data.row_weight is None else data.row_weight
     left = weight * ~held
-    rows = np.flatnonzero(held & (weight > 0))
+    rows = np.flatnonzero(held)
     graphs, judges = [], []
     for output, column in enumerate(data.columns):
         if data.levels[output].reweighted(left).n_pairs == 0:

@@ -12,15 +12,17 @@ from scipy.sparse.csgraph import connected_components
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.resampling import LeftOutPairs, deal_folds, deal_pairs, share_as_folds
+from rankwise.resampling import LeftOutPairs, deal_pairs, share_as_folds
 
 __all__ = [
     "as_splitter",
     "check_cv",
     "folds_of_pairs",
     "folds_of_rows",
+    "folds_that_judge",
     "groups_of_pairs",
     "held_out_pairs",
+    "judging_rows",
     "judging_share",
 ]
 
@@ -41,14 +43,24 @@ def check_cv(cv: Any) -> None:
 
 def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[np.int32], str]:
     """Give every row its fold, -1 for rows that no splitter holds out; and say in words what was done."""
-    queries, unit = data.queries, "queries" if len(data.queries) > 1 else "rows"
     cv = as_splitter(cv)
     if _is_splitter(cv):
         return _rows_of_splitter(cv, data), f"the test sets of {cv}"
-    n_units = len(queries) if len(queries) > 1 else queries.n_rows
-    n_folds = _count(cv, n_units, unit)
-    fold = deal_folds(data.design, data.columns[0], queries, n_folds, seed)
-    return fold, f"{n_folds} folds of {unit}"
+    n_folds = _count(cv, data.dealer.n_units, data.dealer.unit)
+    return data.dealer.folds(n_folds, seed), f"{n_folds} folds of {data.dealer.unit}"
+
+
+def judging_rows(
+    data: TrainingData, fold: npt.NDArray[np.int32], limit: int | None, seed: int
+) -> tuple[Ints, str]:
+    """Choose which held-out rows judge, all or a sample of about `limit`; and say so in words where it is a sample."""
+    weight = data.dealing_weight
+    held = fold >= 0 if weight is None else (fold >= 0) & (weight > 0)
+    n_held = int(held.sum())
+    if limit is None or n_held <= limit:
+        return np.flatnonzero(held), ""
+    held &= data.dealer.sample(limit, seed + 1)
+    return np.flatnonzero(held), f", judged by {int(held.sum())} of {n_held} rows"
 
 
 def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[LeftOutPairs, str]:
@@ -62,7 +74,7 @@ def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[Lef
         else check_qid(groups, len(data.preferences), name="groups", what="group", beside="pairs").codes
     )
     what = "pairs" if groups is None else "groups"
-    n_folds = _count(cv, int(unit.max()) + 1, what)
+    n_folds = _count(cv, _n_units(data, unit), what)
     return LeftOutPairs.from_folds(_deal(data, unit, n_folds, seed)), f"{n_folds} folds of {what}"
 
 
@@ -92,7 +104,7 @@ def groups_of_pairs(cv: str, data: PairData, groups: Any) -> tuple[Ints, str]:
 def held_out_pairs(data: PairData, share: float, seed: int) -> LeftOutPairs:
     """Hold out a share of the pairs, all comparisons of the same two rows together."""
     unit = _same_rows(data)
-    n_units = int(unit.max()) + 1
+    n_units = _n_units(data, unit)
     if n_units < 2:
         raise InvalidInputError(
             "All pairs compare the same two rows, so none can be held out to tell when to stop.",
@@ -102,16 +114,26 @@ def held_out_pairs(data: PairData, share: float, seed: int) -> LeftOutPairs:
     return LeftOutPairs.from_folds(np.where(fold == 0, 0, -1))
 
 
-def judging_share(data: PairData, left_out: LeftOutPairs, limit: int, seed: int) -> LeftOutPairs:
-    """Let only about `limit` of the pairs judge, dealt like a fold, where there are more."""
+def judging_share(
+    data: PairData, left_out: LeftOutPairs, limit: int | None, seed: int
+) -> tuple[LeftOutPairs, str]:
+    """Let only about `limit` of the pairs judge, dealt like a fold, where there are more; and say so in words."""
     n_judging = int(left_out.judges.sum())
-    if n_judging <= limit:
-        return left_out
+    if limit is None or n_judging <= limit:
+        return left_out, ""
     unit = _same_rows(data)
-    n_folds = share_as_folds(limit / n_judging, int(unit.max()) + 1)
+    n_folds = share_as_folds(limit / n_judging, _n_units(data, unit))
     chosen = _deal(data, unit, n_folds, seed + 1) == 0
     judges = left_out.judges & chosen[left_out.pair]
-    return LeftOutPairs(left_out.pair, left_out.fold, judges, left_out.n_folds)
+    words = f", judged by {int(judges.sum())} of {n_judging} pairs"
+    return LeftOutPairs(left_out.pair, left_out.fold, judges, left_out.n_folds), words
+
+
+def folds_that_judge(data: PairData, left_out: LeftOutPairs) -> list[int]:
+    """Return the folds by whose pairs a model can be judged; all of them where there is none."""
+    weight = data.judging_weight[left_out.pair] * left_out.judges
+    found = np.flatnonzero(np.bincount(left_out.fold, weight, left_out.n_folds) > 0)
+    return found.tolist() or list(range(left_out.n_folds))
 
 
 def as_splitter(cv: Any) -> Any:
@@ -163,8 +185,16 @@ def _same_rows(data: PairData) -> Ints:
     return np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
+def _n_units(data: PairData, unit: Ints) -> int:
+    """Count the units that have a pair which weighs something."""
+    return int(np.unique(unit[data.graph.pair_weight > 0]).size)
+
+
 def _deal(data: PairData, unit: Ints, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
-    return deal_pairs(data.design, data.preferences.winner, data.preferences.loser, unit, n_folds, seed)
+    graph = data.graph
+    return deal_pairs(
+        data.design, graph.winner, graph.loser, unit, n_folds, seed, graph.pair_weight, graph.difference
+    )
 
 
 def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32]:

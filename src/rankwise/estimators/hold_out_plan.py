@@ -16,7 +16,6 @@ from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout import groups_of
 from rankwise.metrics import Metric
-from rankwise.resampling import deal_folds
 
 __all__ = ["EXACT_CV", "Plan", "check_cv_parameter", "is_ridge", "plan_hold_out"]
 
@@ -88,7 +87,7 @@ def plan_hold_out(
                 "cv='leave-query-out' needs two queries or more, and all rows form one ranking.",
                 "pass qid, or use cv='leave-pair-out' or a number of folds.",
             )
-        return Plan("queries", queries.codes, f"leave-query-out over {len(queries)} queries")
+        return Plan("queries", queries.codes, f"leave-query-out over {data.dealer.n_units} queries")
     fold, unit = _folds(cv, data, seed)
     words = f"{fold.max() + 1} folds of {unit}"
     if unit == "queries":
@@ -109,21 +108,20 @@ def is_ridge(data: TrainingData) -> bool:
 
 
 def _folds(cv: Any, data: TrainingData, seed: int) -> tuple[Rows, str]:
-    queries = data.queries
-    unit, n_units = ("queries", len(queries)) if len(queries) > 1 else ("rows", queries.n_rows)
+    n_units, unit = data.dealer.n_units, data.dealer.unit
     if not isinstance(cv, Integral):
         return _given_folds(cv, data), unit
     if int(cv) > n_units:
         raise InvalidInputError(
             f"cv={cv} is more than the {n_units} {unit} there are.", f"use cv <= {n_units}."
         )
-    return deal_folds(data.design, data.columns[0], queries, int(cv), seed).astype(np.int64), unit
+    return data.dealer.folds(int(cv), seed).astype(np.int64), unit
 
 
 def _chosen_by_shape(data: TrainingData, metric: Metric) -> Any:
-    if len(data.queries) > 1:
+    if data.dealer.unit == "queries":
         return "leave-query-out"
-    n_rows = data.queries.n_rows
+    n_rows = data.dealer.n_units
     counts_pairs = metric.base_name in _PAIR_METRICS
     has_form = _pairs_are_ridge(data) or _has_few_levels(data, _LEVELS_OF_AUTO)
     if has_form and counts_pairs and 3 <= n_rows <= _MANY_ROWS:

@@ -21,7 +21,7 @@ from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.labels import LabelGraph
-from rankwise.resampling import EvaluationRows, FoldPairs, FoldRows, Judge, LeftOutPairs, sample_rows
+from rankwise.resampling import EvaluationRows, FoldPairs, FoldRows, Judge, LeftOutPairs
 from rankwise.solvers.choose import require_diagonal
 from rankwise.solvers.surface import System
 
@@ -92,30 +92,26 @@ class RowFoldJury:
     ----------
     fold : (rows,) int32
         -1 for rows that no fold holds out.
+    judged : (rows that judge,) int64
+        Held-out rows, all or some.
     averaging : {"folds", "pooled"}
-    limit : int
-        How many held-out rows judge at most.
-    seed : int
-        Of the choice of those.
     """
 
     data: TrainingData
     fold: npt.NDArray[np.int32]
+    judged: Rows
     metric: Metric
     averaging: str
-    limit: int
-    seed: int
     n_threads: int | None
 
     def hearings(self, power: float) -> Iterator[Hearing]:
         """Make one system an output."""
         data, fold = self.data, self.fold
-        judged = self.judging_rows()
         for output in range(len(data.columns)):
             whole = data.graph(output, data.row_weight)
             graphs = self.fold_graphs(output)
             _, scale = scaled_objective(data.design, whole, power)
-            system = FoldRows(data.design, whole, graphs, fold, judged, self.judge_of(output), scale)
+            system = FoldRows(data.design, whole, graphs, fold, self.judged, self.judge_of(output), scale)
             yield Hearing(system, scale, [0])
 
     def fold_graphs(self, output: int) -> Iterator[LabelGraph]:
@@ -153,16 +149,6 @@ class RowFoldJury:
             )
 
         return make
-
-    def judging_rows(self) -> Rows:
-        """Choose which held-out rows judge: all, or a sample of them."""
-        held = self.fold >= 0
-        if self.data.row_weight is not None:
-            held &= self.data.row_weight > 0
-        if int(held.sum()) > self.limit:
-            data = self.data
-            held &= sample_rows(data.design, data.columns[0], data.queries, self.limit, self.seed + 1)
-        return np.flatnonzero(held)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.design import Design
-from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, groups_of_pairs
+from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, groups_of_pairs, judging_rows
 from rankwise.estimators.hold_out_plan import EXACT_CV, plan_hold_out
 from rankwise.estimators.juries import Jury, RowFoldJury
 from rankwise.estimators.kernel_choice import KernelChoice, choose_among, judge_on_rows
@@ -125,11 +125,13 @@ class KernelSearch:
         return choose_among(np.column_stack(tables), self.metric, self._dual_of(models))
 
     def _rows_by_products(self, data: TrainingData, eval_set: EvalSet | None) -> tuple[Choose, str]:
-        words, fold = "", np.empty(0, dtype=np.int32)
+        words = ""
         if eval_set is None:
             self._require_folds()
             fold, words = folds_of_rows(self.cv, data, self.seed)
-        options = (data, fold, self.metric, self.averaging, self.judge_rows, self.seed, self.n_threads)
+            judged, how_many = judging_rows(data, fold, self.judge_rows, self.seed)
+            options = (data, fold, judged, self.metric, self.averaging, self.n_threads)
+            words += how_many
 
         def choose(problem: KernelProblem) -> KernelChoice:
             if problem.basis is not None:

@@ -67,7 +67,6 @@ class KernelFoldJury(RowFoldJury):
 
     def hearings(self, power: float) -> Iterator[Hearing]:
         """Make one system an output."""
-        judged = self.judging_rows()
         for output in range(len(self.data.columns)):
             graphs = list(self.fold_graphs(output))
             system = KernelFoldRows(
@@ -75,7 +74,7 @@ class KernelFoldJury(RowFoldJury):
                 [factor_of(graph) for graph in graphs],
                 [graph.pull for graph in graphs],
                 self.fold,
-                judged,
+                self.judged,
                 self.judge_of(output),
             )
             yield Hearing(system, None, [0])

@@ -79,5 +79,7 @@ class LinearRanker(Ranker):
             n_outputs=len(data.columns),
         )
         labels = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
-        judges = [judge_rows(metric, column, queries, self.n_threads, "eval_set") for column in labels]
+        judges: list[Judge] = [
+            judge_rows(metric, column, queries, self.n_threads, "eval_set") for column in labels
+        ]
         return shifted_design(X, data.design.shift, self.n_threads), judges

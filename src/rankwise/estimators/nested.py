@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 
+from rankwise.data.queries import encode_queries
 from rankwise.data.validation import check_count
 from rankwise.design import Design, OperatorDesign
 from rankwise.estimators.training import TrainingData
@@ -16,7 +17,6 @@ from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import matrix_rows
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
-from rankwise.resampling import deal_folds
 
 __all__ = ["check_can_nest", "check_nested", "nested_score", "row_taker"]
 
@@ -70,10 +70,9 @@ def nested_score(
     take : callable
         Gives X of some rows to a model that is fitted on others: ``take(rows, training rows)``.
     """
-    queries = data.queries
-    n_units = len(queries) if len(queries) > 1 else queries.n_rows
-    n_outer = min(n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
-    fold = deal_folds(data.design, data.columns[0], queries, n_outer, estimator.random_state + 1)
+    queries, unit = data.queries, data.dealer.unit
+    n_outer = min(data.dealer.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
+    fold = data.dealer.folds(n_outer, estimator.random_state + 1)
     inner = clone(estimator).set_params(nested=False)
     scores = np.empty(data.y.shape)
     per_row = None if data.importance is None else data.importance[queries.codes]
@@ -87,9 +86,11 @@ def nested_score(
             None if per_row is None else per_row[train],
         )
         scores[test] = model.predict(take(test, train))
-    groups = queries.codes if len(queries) > 1 else fold
+    rows = np.flatnonzero(fold >= 0)
+    groups = encode_queries((queries.codes if unit == "queries" else fold)[rows])
+    own = None if data.row_weight is None or not metric.takes_weights else data.row_weight[rows]
     values = [
-        metric(labels, column, groups)
+        metric.prepare(labels[rows], groups, sample_weight=own)(column[rows])
         for labels, column in zip(data.columns, scores.reshape(queries.n_rows, -1).T, strict=True)
     ]
     return np.array(values) if data.several_outputs else float(values[0])

@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 
 from rankwise.data.validation import check_choice, check_count
-from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, groups_of_pairs, judging_share
+from rankwise.estimators.folds import (
+    folds_of_pairs,
+    folds_of_rows,
+    groups_of_pairs,
+    judging_rows,
+    judging_share,
+)
 from rankwise.estimators.hold_out_plan import EXACT_CV, check_cv_parameter, plan_hold_out
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
 from rankwise.estimators.krylov_fit import warn_interrupted
@@ -74,7 +80,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         Stop when no cell of the table has become better for so many iterations.
     judge_rows : int, default=20000
         With folds, at most about so many held-out rows (whole queries) or pairs judge each iteration; a fixed
-        choice.
+        choice, which `cv_` names.
     tol : float, default=1e-5
         The relative residual at which an alpha has converged.
     max_iter : int, default=None
@@ -202,9 +208,11 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
             choice = choose_by_rows(data, plan, metric, check_alphas(self.alphas), check_powers(self.scaling))
             self._keep_exact(choice, several=data.several_outputs)
         else:
-            fold, self.cv_ = folds_of_rows(self.cv, data, self.random_state)
-            options = (self.averaging, self.judge_rows, self.random_state, self.n_threads)
-            self._select(data, RowFoldJury(data, fold, metric, *options), refit=True)
+            fold, words = folds_of_rows(self.cv, data, self.random_state)
+            judged, how_many = judging_rows(data, fold, self.judge_rows, self.random_state)
+            self.cv_ = words + how_many
+            jury = RowFoldJury(data, fold, judged, metric, self.averaging, self.n_threads)
+            self._select(data, jury, refit=True)
         self._forget("nested_score_")
         if self.nested:
             self.nested_score_ = nested_score(self, data, metric, row_taker(data.design))
@@ -265,8 +273,9 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
             options = (self.averaging, check_alphas(self.alphas), check_powers(self.scaling))
             return self._keep_exact(choose_by_pairs(data, group, metric, *options), several=False)
         else:
-            left_out, self.cv_ = folds_of_pairs(self.cv, data, groups, self.random_state)
-            left_out = judging_share(data, left_out, self.judge_rows, self.random_state)
+            left_out, words = folds_of_pairs(self.cv, data, groups, self.random_state)
+            left_out, how_many = judging_share(data, left_out, self.judge_rows, self.random_state)
+            self.cv_ = words + how_many
             jury = PairFoldJury(data, left_out, metric, self.averaging)
         return self._select(data, jury, refit=eval_set is None)
 

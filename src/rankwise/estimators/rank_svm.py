@@ -20,7 +20,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.resampling import Judge, hold_out
+from rankwise.resampling import Judge
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankSVM"]
@@ -256,10 +256,8 @@ class RankSVM(MarginRanker, PairwiseRanker):
         if eval_set is not None:
             design, judges = self._eval_set(data, eval_set, metric)
             return data.row_weight, [HeldOut(design, judge, self.patience) for judge in judges]
-        is_held = hold_out(
-            data.design, data.columns[0], data.queries, self.validation_fraction, self.random_state
-        )
-        rows = np.flatnonzero(is_held if data.row_weight is None else is_held & (data.row_weight > 0))
+        is_held = data.dealer.share(self.validation_fraction, self.random_state)
+        rows = np.flatnonzero(is_held)
         design, queries = data.design.rows(rows), data.queries.subset(rows)
         weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
         judges = [

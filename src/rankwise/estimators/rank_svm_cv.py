@@ -7,14 +7,22 @@ from typing import Any, Self
 
 import numpy as np
 
+from rankwise.data.validation import check_count
 from rankwise.design import Design
 from rankwise.estimators.alpha_path import AlphaChoice, Split, choose_alpha
-from rankwise.estimators.folds import check_cv, folds_of_pairs, folds_of_rows
+from rankwise.estimators.folds import (
+    check_cv,
+    folds_of_pairs,
+    folds_of_rows,
+    folds_that_judge,
+    judging_rows,
+    judging_share,
+)
 from rankwise.estimators.margin_fit import label_margins, one_or_all, prepare_columns
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.selection import check_alphas, judge_rows
 from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats, MarginPairs
 from rankwise.solvers.solution import Status
@@ -41,6 +49,9 @@ class RankSVMCV(MarginRanker):
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
         As in `RankSVM`; the last is for `fit_pairs` only.
+    judge_rows : int, default=None
+        With folds, let at most about so many held-out rows (whole queries) or pairs judge; a fixed choice, that of
+        `RankRLSCV`, which `cv_` names. By default all do.
     query_weight, solver, tol, max_iter, n_threads
         As in `RankSVM`.
     random_state : int, default=0
@@ -53,7 +64,8 @@ class RankSVMCV(MarginRanker):
     alphas_ : ndarray of shape (alphas,)
         The grid, in increasing order.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
-        The value of `scoring` for each alpha, averaged over folds; NaN for those that an interruption cut off.
+        The value of `scoring` for each alpha, averaged over held-out queries, or over the folds of one ranking or of
+        pairs; NaN for those that an interruption cut off.
     best_score_ : float, or ndarray of shape (outputs,)
         Its value for the chosen alpha. It is optimistic: the choice was made on the same rows.
     cv_ : str
@@ -85,6 +97,7 @@ class RankSVMCV(MarginRanker):
         scoring: str | Metric = "pairwise_error",
         loss: str = "hinge",
         query_weight: str = "equal",
+        judge_rows: int | None = None,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
@@ -96,6 +109,7 @@ class RankSVMCV(MarginRanker):
         self.scoring = scoring
         self.loss = loss
         self.query_weight = query_weight
+        self.judge_rows = judge_rows
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -181,26 +195,39 @@ class RankSVMCV(MarginRanker):
             self.cv_ = f"an evaluation set of {judges[0].winner.size} pairs"
             splits = [Split(whole, judging, judges[0])]
         else:
-            left_out, self.cv_ = folds_of_pairs(self.cv, data, groups, self.random_state)
-            folds = [self._pair_fold(data, left_out, fold, metric) for fold in range(left_out.n_folds)]
+            left_out, words = folds_of_pairs(self.cv, data, groups, self.random_state)
+            left_out, how_many = judging_share(data, left_out, self.judge_rows, self.random_state)
+            self.cv_ = words + how_many
+            folds = [
+                self._pair_fold(data, left_out, fold, metric) for fold in folds_that_judge(data, left_out)
+            ]
             splits = [Split(margins, data.design, judge) for margins, judge in folds]
         self._select(data.design, [whole], [splits], grid, is_refit=eval_set is None, several=False)
         return self
 
     def _folds(self, data: TrainingData, metric: Metric) -> list[list[Split]]:
         """Return the splits of every output."""
-        fold, self.cv_ = folds_of_rows(self.cv, data, self.random_state)
+        fold, words = folds_of_rows(self.cv, data, self.random_state)
+        judged, how_many = judging_rows(data, fold, self.judge_rows, self.random_state)
+        self.cv_ = words + how_many
         weight = np.ones(fold.size) if data.row_weight is None else data.row_weight
         splits: list[list[Split]] = [[] for _ in data.columns]
+        problem: InvalidInputError | None = None
         for number in range(int(fold.max(initial=-1)) + 1):
-            rows = np.flatnonzero((fold == number) & (weight > 0))
+            rows = judged[fold[judged] == number]
             judging, queries = data.design.rows(rows), data.queries.subset(rows)
             for output, labels in enumerate(data.columns):
-                judge = judge_rows(
-                    metric, labels[rows], queries, self.n_threads, "what was held out", weight[rows]
-                )
+                try:
+                    judge = judge_rows(
+                        metric, labels[rows], queries, self.n_threads, "what was held out", weight[rows]
+                    )
+                except (NoPairsError, UndefinedMetricError) as error:
+                    problem = error  # other folds may judge; this one is not trained then
+                    continue
                 pairs = label_margins(data, output, weight * (fold != number))
-                splits[output].append(Split(pairs, judging, judge))
+                splits[output].append(Split(pairs, judging, judge, judge.n_counted))
+        if problem is not None and not all(splits):
+            raise problem
         return splits
 
     def _select(
@@ -239,6 +266,7 @@ class RankSVMCV(MarginRanker):
         """Return the grid."""
         self._check_margin_parameters()
         check_cv(self.cv)
+        check_count("judge_rows", self.judge_rows)
         get_metric(self.scoring)
         grid = check_alphas(self.alphas)
         if grid[0] == 0:

@@ -66,8 +66,7 @@ class ReducedPath:
 
     def judged_by_folds(self, jury: RowFoldJury) -> KernelChoice:
         """Judge every fold by the rows it does not see, and fit all rows with the alphas chosen."""
-        fold, values = jury.fold, []
-        judged = jury.judging_rows()
+        fold, judged, values = jury.fold, jury.judged, []
         for output in range(len(self.data.columns)):
             scores = np.empty((self.alphas.size, judged.size))
             for number, graph in enumerate(jury.fold_graphs(output)):

@@ -15,7 +15,7 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.metrics import Metric
 from rankwise.metrics.pairwise import Concordance, PairwiseError
 from rankwise.pairs.graph import Floats
-from rankwise.resampling import DifferenceJudge, Judge, MetricJudge, PreferenceJudge
+from rankwise.resampling import DifferenceJudge, MetricJudge, PreferenceJudge
 from rankwise.solvers.surface import Cell, Surface
 
 __all__ = [
@@ -103,7 +103,7 @@ def judge_rows(
     n_threads: int | None,
     what: str,
     weight: Floats | None = None,
-) -> Judge:
+) -> MetricJudge:
     """Prepare a metric on the rows that judge; by their weights, where that means something to it."""
     try:
         evaluator = metric.prepare(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
 )
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.resampling import Dealer
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem"]
 
@@ -97,6 +99,19 @@ class TrainingData:
                     if self.queries.sizes.max(initial=0) <= 1
                     else "check that y holds the labels and that qid groups rows with different labels.",
                 )
+
+    @property
+    def dealing_weight(self) -> Floats | None:
+        """What each row weighs when folds are dealt: rows and queries that weigh nothing are not there."""
+        if self.importance is None:
+            return self.row_weight
+        own = self.importance[self.queries.codes]
+        return own if self.row_weight is None else own * self.row_weight
+
+    @cached_property
+    def dealer(self) -> Dealer:
+        """What deals these rows to folds, and draws samples of them."""
+        return Dealer(self.design, self.y, self.queries, self.dealing_weight)
 
     @property
     def several_outputs(self) -> bool:

@@ -5,13 +5,14 @@ reads. Folds are lanes of one block product: in lane c the rows (or the pairs) o
 their inner products, which the product forms anyway, are their held-out scores.
 """
 
-from rankwise.resampling.dealing import deal_folds, deal_pairs, hold_out, sample_rows, share_as_folds
+from rankwise.resampling.dealing import Dealer, deal_folds, deal_pairs, share_as_folds, tell_apart_by
 from rankwise.resampling.judges import DifferenceJudge, Judge, MetricJudge, PreferenceJudge
 from rankwise.resampling.kernel_rows import KernelFoldPairs, KernelFoldRows, KernelRows
 from rankwise.resampling.pairs import FoldPairs, LeftOutPairs
 from rankwise.resampling.rows import EvaluationRows, FoldRows, NoRows
 
 __all__ = [
+    "Dealer",
     "DifferenceJudge",
     "EvaluationRows",
     "FoldPairs",
@@ -26,7 +27,6 @@ __all__ = [
     "PreferenceJudge",
     "deal_folds",
     "deal_pairs",
-    "hold_out",
-    "sample_rows",
     "share_as_folds",
+    "tell_apart_by",
 ]

@@ -1,6 +1,26 @@
-"""Dealing queries, rows or pairs to folds, by what they hold instead of by their order."""
+"""Dealing queries, rows or pairs to folds, by what they hold instead of by their order.
+
+What is dealt is sorted, and each run of as many neighbours as there are folds is dealt in random order: so folds have
+nearly equal sizes and like labels. The order, and with it the folds, must not depend on anything that a model does not
+depend on: the order of rows, of columns and of outputs, the names of queries, the unit and the zero of a label or of a
+column, and rows that weigh nothing, which are not dealt at all. It goes
+
+1. by weight (of a query, its total: a row of weight 2 is two rows), or, for the rows of one ranking, by label;
+2. by a profile of the labels, ``Σ exp(label - the query's mean)``, symmetric in outputs;
+3. only between those that are still equal, by the content of X: each column divided by its spread inside queries and
+   weighted by ``exp(2 · its correlation with the labels)``, added up. That needs no order of columns, and tells two
+   columns apart where labels do. Only rows that agree in this as well are dealt as they stand.
+
+Numbers that differ by rounding count as equal. Transformations of X that differ from query to query change its content
+all the same: where models with several such X are compared, `tell_apart_by` says whose content counts for all of them.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -8,81 +28,244 @@ import numpy.typing as npt
 from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.graph import Floats
+from rankwise.pairs.labels import label_graph
 
-__all__ = ["deal_folds", "deal_pairs", "hold_out", "sample_rows", "share_as_folds"]
+__all__ = ["Dealer", "deal_folds", "deal_pairs", "share_as_folds", "tell_apart_by"]
 
 Ints = npt.NDArray[np.int64]
 
+# Of the largest number: what rounding may add to sums that are equal otherwise.
+_ROUNDING = 1e-11
+
+_instead: ContextVar[Design | None] = ContextVar("the rows whose content counts", default=None)
+
+
+@contextmanager
+def tell_apart_by(rows: Design) -> Iterator[None]:
+    """Let the content of these rows count in whatever is dealt meanwhile, whichever X the dealt rows have then."""
+    token = _instead.set(rows)
+    try:
+        yield
+    finally:
+        _instead.reset(token)
+
+
+class Dealer:
+    """Deals whole queries, or the rows where there is one query only; rows that weigh nothing are not there.
+
+    Parameters
+    ----------
+    design : Design
+    labels : (rows,) or (rows, outputs) float64
+    queries : Queries
+    weight : (rows,) float64, optional
+
+    Attributes
+    ----------
+    n_units : int
+        How many queries, or rows of one ranking, there are to deal.
+    unit : str
+        "queries" or "rows".
+    """
+
+    def __init__(
+        self, design: Design, labels: Floats, queries: Queries, weight: Floats | None = None
+    ) -> None:
+        self._design, self._all = design, queries
+        columns = labels.reshape(queries.n_rows, -1)
+        self._weight = np.ones(queries.n_rows) if weight is None else weight
+        self._rows = np.flatnonzero(self._weight > 0)  # everything below is theirs alone
+        self._labels, self._queries = columns, queries
+        if self._rows.size < queries.n_rows:
+            self._labels, self._queries = columns[self._rows], queries.subset(self._rows)
+            self._weight = self._weight[self._rows]
+        is_one = len(self._queries) == 1
+        self.n_units, self.unit = (self._rows.size, "rows") if is_one else (len(self._queries), "queries")
+
+    def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
+        """Deal to folds. Queries that weigh nothing, and in one ranking such rows, get fold -1."""
+        rng = np.random.default_rng(seed)
+        if self.unit == "rows":
+            dealt = np.full(self._all.n_rows, -1, dtype=np.int32)
+            dealt[self._rows] = _deal(self._rows_in_order, n_folds, rng)
+            return dealt
+        # All rows of a query, those that weigh nothing too: it is held out as a whole.
+        of_query = np.full(len(self._all), -1, dtype=np.int32)
+        own = _deal(self._queries_in_order, n_folds, rng)
+        of_query[self._all.codes[self._rows]] = own[self._queries.codes]
+        return of_query[self._all.codes]
+
+    def share(self, share: float, seed: int) -> npt.NDArray[np.bool_]:
+        """Choose a share, as `folds` deals it."""
+        held = np.zeros(self._all.n_rows, dtype=np.bool_)
+        held[self._rows] = self.folds(share_as_folds(share, self.n_units), seed)[self._rows] == 0
+        return held
+
+    def sample(self, at_most: int, seed: int) -> npt.NDArray[np.bool_]:
+        """Choose about so many rows: whole queries drawn at random, and of a huge one an even sample of its labels."""
+        rng = np.random.default_rng(seed)
+        sizes, codes = self._queries.sizes, self._queries.codes
+        cap = at_most if self.unit == "rows" else max(2, at_most // 10)  # no query is to be the whole sample
+        drawn = self._queries_in_order[rng.permutation(sizes.size)]
+        rows_so_far = np.cumsum(np.minimum(sizes[drawn], cap))
+        drawn = drawn[: max(1, int(np.searchsorted(rows_so_far, at_most, side="right")))]
+        is_whole = np.zeros(sizes.size, dtype=np.bool_)
+        is_whole[drawn[sizes[drawn] <= cap]] = True
+        chosen = np.zeros(self._all.n_rows, dtype=np.bool_)
+        chosen[self._rows] = is_whole[codes]
+        for query in drawn[sizes[drawn] > cap]:
+            members = self._rows_in_order[codes[self._rows_in_order] == query]
+            even = np.linspace(0, members.size - 1, cap).round().astype(np.int64)
+            chosen[self._rows[members[even]]] = True
+        return chosen
+
+    @cached_property
+    def _rows_in_order(self) -> Ints:
+        """The rows by their labels, whatever their query."""
+        middle = np.zeros(self._rows.size)
+        for column in self._labels.T:
+            _, level, counts = np.unique(column, return_inverse=True, return_counts=True)
+            twice_the_rank = 2 * np.cumsum(counts) - counts  # in the middle of its level: whole numbers
+            middle += twice_the_rank[level.reshape(-1)]
+        # Rows count alike here; weights tell only those apart that hold the same.
+        alike = np.ones(self._rows.size)
+        profile = self._profile(alike)
+        return _in_order([middle, profile], lambda: [self._content(profile, alike), self._weight])
+
+    @cached_property
+    def _queries_in_order(self) -> Ints:
+        """The queries by their size, largest first, and by their labels."""
+        weight = self._weight
+        profile = self._profile(weight)
+
+        def content() -> list[Floats]:
+            seen = self._content(profile, weight)
+            inside = self._centred(seen, weight)
+            return [self._total(weight * key) for key in (inside**2, inside * profile, seen)]
+
+        return _in_order([-self._total(weight), self._total(weight * profile)], content)
+
+    def _profile(self, weight: Floats) -> Floats:
+        """Return ``Σ exp(label - the query's mean)``, over outputs, each in units of its own."""
+        profile = np.zeros(self._rows.size)
+        for column in self._labels.T:
+            unit = max(float(np.abs(column).max()), np.finfo(np.float64).tiny)
+            centred = self._centred(column / unit, weight)
+            largest = float(np.abs(centred).max())
+            profile += np.exp(centred / largest) if largest > 0 else 1.0
+        return profile
+
+    def _content(self, profile: Floats, weight: Floats) -> Floats:
+        """Return what X holds, a number a row."""
+        n_rows = self._all.n_rows
+        codes, weights, pull = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows), np.zeros(n_rows)
+        codes[self._rows], weights[self._rows] = self._queries.codes, weight
+        pull[self._rows] = weight * self._centred(profile, weight)
+        return _content(self._design, codes, weights, pull)[self._rows]
+
+    def _total(self, per_row: Floats) -> Floats:
+        return _sums(self._queries.codes, per_row, len(self._queries))
+
+    def _centred(self, per_row: Floats, weight: Floats) -> Floats:
+        mean = self._total(weight * per_row) / self._total(weight)
+        return np.asarray(per_row - mean[self._queries.codes])
+
 
 def deal_folds(
-    design: Design, labels: Floats, queries: Queries, n_folds: int, seed: int
+    design: Design, labels: Floats, queries: Queries, n_folds: int, seed: int, weight: Floats | None = None
 ) -> npt.NDArray[np.int32]:
-    """Deal whole queries to folds, or the rows where there is one query only.
-
-    Folds depend on what the rows hold, not on their order nor on the names of queries: queries are sorted
-    by size and rows by label, ties by a random projection of their content, and each run of `n_folds`
-    neighbours is dealt in random order. So folds also have nearly equal sizes and like labels.
-    """
-    rng = np.random.default_rng(seed)
-    content = design.dot(rng.normal(size=design.shape[1]))
-    if len(queries) == 1:
-        return _deal(np.lexsort((content, labels)), n_folds, rng)
-    total = np.bincount(queries.codes, weights=content, minlength=len(queries))
-    return _deal(np.lexsort((total, -queries.sizes)), n_folds, rng)[queries.codes]
-
-
-def hold_out(
-    design: Design, labels: Floats, queries: Queries, share: float, seed: int
-) -> npt.NDArray[np.bool_]:
-    """Choose a share of the queries, or of the rows where there is one query only, as `deal_folds` does."""
-    n_units = len(queries) if len(queries) > 1 else queries.n_rows
-    return np.equal(deal_folds(design, labels, queries, share_as_folds(share, n_units), seed), 0)
-
-
-def sample_rows(
-    design: Design, labels: Floats, queries: Queries, at_most: int, seed: int
-) -> npt.NDArray[np.bool_]:
-    """Choose about so many rows: whole queries drawn at random, and of a huge one an even sample of its labels.
-
-    Like folds, the choice depends on what the rows hold, not on their order nor on the names of queries.
-    """
-    rng = np.random.default_rng(seed)
-    content = design.dot(rng.normal(size=design.shape[1]))
-    n_queries = len(queries)
-    cap = at_most if n_queries == 1 else max(2, at_most // 10)  # no query is to be the whole sample
-    total = np.bincount(queries.codes, weights=content, minlength=n_queries)
-    drawn = np.lexsort((total, -queries.sizes))[rng.permutation(n_queries)]
-    rows_so_far = np.cumsum(np.minimum(queries.sizes[drawn], cap))
-    drawn = drawn[: max(1, int(np.searchsorted(rows_so_far, at_most, side="right")))]
-    is_whole = np.zeros(n_queries, dtype=np.bool_)
-    is_whole[drawn[queries.sizes[drawn] <= cap]] = True
-    chosen: npt.NDArray[np.bool_] = is_whole[queries.codes]
-    for query in drawn[queries.sizes[drawn] > cap]:
-        rows = np.flatnonzero(queries.codes == query)
-        by_label = rows[np.lexsort((content[rows], labels[rows]))]
-        chosen[by_label[np.linspace(0, rows.size - 1, cap).round().astype(np.int64)]] = True
-    return chosen
+    """Deal rows to folds once; see `Dealer.folds`."""
+    return Dealer(design, labels, queries, weight).folds(n_folds, seed)
 
 
 def deal_pairs(
-    design: Design, winner: Ints, loser: Ints, unit: Ints, n_folds: int, seed: int
+    design: Design,
+    winner: Ints,
+    loser: Ints,
+    unit: Ints,
+    n_folds: int,
+    seed: int,
+    weight: Floats | None = None,
+    magnitude: Floats | None = None,
 ) -> npt.NDArray[np.int32]:
-    """Deal pairs to folds, those of one unit together, as `deal_folds` deals the rows of a query.
+    """Deal pairs to folds, those of one unit together, as `Dealer` deals the rows of a query.
 
-    Units are sorted by size, ties by the content of the rows they compare, which depends neither on the order of
-    the pairs nor on that of the rows, nor on which row won.
+    Units are sorted by weight and magnitude, then by the content of the rows they compare, which depends neither on the
+    order of the pairs nor on that of the rows. Units that weigh nothing come last, where they change nothing.
     """
     rng = np.random.default_rng(seed)
-    content = design.dot(rng.normal(size=design.shape[1]))
-    size = np.bincount(unit)
-    position = np.bincount(unit, weights=content[winner] + content[loser])
-    spread = np.bincount(unit, weights=np.abs(content[winner] - content[loser]))
-    return _deal(np.lexsort((spread, position, -size)), n_folds, rng)[unit]
+    share = np.ones(winner.size) if weight is None else weight
+    wanted = share if magnitude is None else share * magnitude
+
+    def content() -> list[Floats]:
+        n_rows = design.shape[0]
+        won, lost = _sums(winner, wanted, n_rows), _sums(loser, wanted, n_rows)
+        degree = _sums(winner, share, n_rows) + _sums(loser, share, n_rows)
+        seen = _content(design, np.zeros(n_rows, dtype=np.int64), degree, won - lost)
+        return [
+            _sums(unit, share * (seen[winner] + seen[loser])),
+            _sums(unit, share * np.abs(seen[winner] - seen[loser])),
+            _sums(unit, share * (seen[winner] - seen[loser])),
+        ]
+
+    return _deal(_in_order([-_sums(unit, share), _sums(unit, wanted)], content), n_folds, rng)[unit]
 
 
 def share_as_folds(share: float, n_units: int) -> int:
     """Return how many folds make one of them the wanted share, if there are that many units."""
     return min(max(2, round(1 / share)), max(n_units, 2))
+
+
+def _content(design: Design, codes: Ints, weight: Floats, pull: Floats) -> Floats:
+    """Return a number a row from the content of its columns, 0 on average.
+
+    Parameters
+    ----------
+    codes : (rows,) int64
+        The query of each row: a column's spread is taken inside queries.
+    weight : (rows,) float64
+    pull : (rows,) float64
+        The labels, weighted and centred inside queries.
+    """
+    other = _instead.get()
+    design = design if other is None or other.shape[0] != design.shape[0] else other
+    blocks = label_graph(pull, Queries(codes, np.arange(int(codes.max()) + 1)), row_weight=weight).blocks
+    size = np.sqrt(np.divide(pull**2, weight, out=np.zeros_like(pull), where=weight > 0).sum())
+    with np.errstate(over="ignore", invalid="ignore"):
+        covariance, squares = design.tdot(pull), design.gram_diagonal(blocks)
+        if squares is None:  # an operator: one unit for all columns
+            squares = np.full(covariance.size, np.abs(covariance).max(initial=0.0) ** 2)
+        spread = np.sqrt(np.maximum(squares, 0.0))
+        inverse = np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+        correlation = covariance * inverse * (1.0 / size if size > 0 else 0.0)
+        seen = np.nan_to_num(
+            design.dot(np.exp(2.0 * np.clip(np.nan_to_num(correlation), -1.0, 1.0)) * inverse)
+        )
+    return np.asarray(seen - np.average(seen, weights=weight))
+
+
+def _sums(unit: Ints, values: Floats, n_units: int = 0) -> Floats:
+    """Add up the values of each unit."""
+    return np.bincount(unit, weights=values, minlength=n_units).astype(np.float64, copy=False)
+
+
+def _in_order(keys: Sequence[Floats], more: Callable[[], Sequence[Floats]]) -> Ints:
+    """Sort by the first key, ties by the next; `more` keys are made only where some are equal in all of them."""
+    places = [_places(key) for key in keys]
+    order = np.lexsort(places[::-1])
+    if np.all([np.diff(place[order]) == 0 for place in places], axis=0).any():
+        places += [_places(key) for key in more()]
+        order = np.lexsort(places[::-1])
+    return order.astype(np.int64, copy=False)
+
+
+def _places(values: Floats) -> Ints:
+    """Return the place of each value in increasing order; those that differ by rounding share one."""
+    order = np.argsort(values, kind="stable")
+    steps = np.diff(values[order]) > _ROUNDING * np.abs(values).max(initial=0.0)
+    places = np.empty(values.size, dtype=np.int64)
+    places[order] = np.concatenate([[0], np.cumsum(steps)])
+    return places
 
 
 def _deal(order: Ints, n_folds: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:

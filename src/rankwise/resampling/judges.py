@@ -31,6 +31,11 @@ class MetricJudge:
     evaluator: Evaluator
     greater_is_better: bool
 
+    @property
+    def n_counted(self) -> int:
+        """How many queries the mean is over."""
+        return int(self.evaluator.counted.sum())
+
     def errors(self, scores: Floats) -> Floats:
         """Judge (alphas, rows) scores."""
         values = self.evaluator.many(scores.T)
