@@ -236,5 +236,5 @@ def test_refusals(model):
 
 def test_without_matplotlib_the_remedy_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingPackageError, match=r"Hint: pip install rankwise\[report\]"):
+    with pytest.raises(MissingPackageError, match=r"Hint: pip install 'rankwise\[report\]'"):
         SurfaceDisplay.from_estimator(model)

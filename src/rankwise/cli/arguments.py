@@ -242,7 +242,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FOLDER",
-        help="write made-up searches as train.txt, vali.txt and test.txt, and stop",
+        help="write made-up searches as train.txt, vali.txt and test.txt, and stop; without, a page stays here",
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace files that are already there")
     _json(parser, "print what was written, as JSON; needs -o")

@@ -27,6 +27,7 @@ from rankwise.data.store import open_store
 from rankwise.data.store_format import HEADER
 from rankwise.data.table_plan import TablePlan
 from rankwise.data.text_reader import COUNTED_FROM_1, TextReader, ZeroBased, no_rows
+from rankwise.data.text_sources import ZSTD_MAGIC
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import available_memory
@@ -47,7 +48,7 @@ __all__ = [
 ]
 
 PACKED = (".gz", ".bz2", ".xz", ".zst")
-_MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
+_MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": ZSTD_MAGIC}
 # Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
 _DENSE = 0.5
 _BYTES_A_VALUE = 12  # of a sparse matrix

@@ -107,6 +107,6 @@ def import_pyplot() -> Any:
         import matplotlib.pyplot as plt  # noqa: PLC0415 - only when something is drawn
     except ImportError as error:
         raise MissingPackageError(
-            "Pictures need matplotlib, which is not installed.", "pip install rankwise[report]."
+            "Pictures need matplotlib, which is not installed.", "pip install 'rankwise[report]'."
         ) from error
     return plt
