@@ -359,7 +359,9 @@ def test_what_a_file_is_is_told_or_asked(capsys, searches, tmp_path):
         ("zstandard", "zstd", ("fit", "train.txt", "--valid", "v.txt", "-o", "m.rw")),
     ],
 )
-def test_packages_that_lack_are_asked_for_before_any_work(capsys, monkeypatch, tmp_path, package, extra, arguments):
+def test_packages_that_lack_are_asked_for_before_any_work(
+    capsys, monkeypatch, tmp_path, package, extra, arguments
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)
     for name in ("train.txt", "model.rw", "v.csv", "duels.txt", "items.txt"):

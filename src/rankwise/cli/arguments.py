@@ -72,9 +72,14 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         ("winner", "ids of what won (winner)"),
         ("loser", "ids of what lost (loser)"),
         ("magnitude", "by how much it won, 0 for a tie (magnitude, if there)"),
-        ("weight", "how much that counts (weight, if there)"),
     ):
         group.add_argument(f"--{role}", metavar="COLUMN", help=f"preferences: the column of {words}")
+    group.add_argument(
+        "--weight",
+        metavar="COLUMN",
+        help="tables: the column of weights of the rows, none by default; preferences: how much each counts (weight, "
+        "if there)",
+    )
     group.add_argument("--threads", type=_positive, metavar="N", help="threads to use; by default all")
 
 

@@ -188,7 +188,8 @@ class SurfaceDisplay:
         names = dict(zip(self.alphas.tolist(), write_alphas(self.alphas), strict=True))
         for method, (alpha, iteration, value) in self.choices.items():
             is_chosen = method == self.chosen
-            doubt = " (not converged)" if method == "tikhonov" and not self.converged else ""
+            note = " (chosen)" if is_chosen else ""
+            note += " (not converged)" if method == "tikhonov" and not self.converged else ""
             self.ax_.plot(
                 iteration,
                 heights[alpha],
@@ -198,7 +199,7 @@ class SurfaceDisplay:
                 markeredgecolor="white" if is_chosen else "crimson",
                 markeredgewidth=1.0 if is_chosen else 2.0,
                 linestyle="none",
-                label=f"{method}{' (chosen)' if is_chosen else ''}{doubt}: {value:.4g} at alpha {names[alpha]}, iteration {iteration}",
+                label=f"{method}{note}: {value:.4g} at alpha {names[alpha]}, iteration {iteration}",
                 clip_on=False,
                 zorder=5,
             )
@@ -215,8 +216,8 @@ class SurfaceDisplay:
     def _add_legend(self, title: str, *, is_own: bool) -> None:
         """Put the legend above the surface, one line per method: side by side they are wider than the axes.
 
-        The title belongs to the legend, because that of the axes stands where the legend does. For a figure of our own
-        it is a legend of the figure: the layout keeps its height free, and not its width, which would shrink the surface.
+        The title belongs to the legend, because that of the axes stands where the legend does. In a figure of our own
+        it is a legend of the figure: the layout keeps its height free, but not its width, which would shrink the axes.
         """
         options: dict[str, Any] = {
             "frameon": False,
