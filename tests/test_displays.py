@@ -1,6 +1,7 @@
 """Pictures: what they show is what the model says, and what they cannot show they refuse."""
 
 import sys
+import warnings
 
 import matplotlib as mpl
 import numpy as np
@@ -9,11 +10,13 @@ import pytest
 mpl.use("Agg")
 
 from matplotlib import pyplot as plt
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rankwise import RankRLS, RankRLSCV
+from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.displays import ConvergenceDisplay, SurfaceDisplay
 from rankwise.exceptions import InvalidInputError, MissingPackageError
+from rankwise.report import Report
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 10))
@@ -61,7 +64,7 @@ def test_nothing_is_cut_off_and_the_colours_stand_beside_the_surface(method):
     title = "What this is, in letters that reach well beyond the surface they name\nand go on"
     display = SurfaceDisplay.from_estimator(fitted, title=title)
     display.figure_.canvas.draw()
-    legend = display.ax_.get_legend()
+    legend = display.legend_
     assert legend.get_title().get_text() == title
     box = legend.get_window_extent()
     whole = display.figure_.bbox
@@ -70,13 +73,30 @@ def test_nothing_is_cut_off_and_the_colours_stand_beside_the_surface(method):
     axes, colours = display.ax_.get_window_extent(), display.colorbar_.ax.get_window_extent()
     assert box.y0 >= axes.y1
     assert 0 < colours.x0 - axes.x1 < 0.08 * whole.width
+    assert axes.width > 0.7 * whole.width
+
+
+@pytest.mark.parametrize("is_own", [True, False])
+def test_a_notebook_shows_the_legends_whole(model, is_own):
+    # Notebooks save with bbox_inches="tight", which cuts off what takes no part in the layout.
+    for kind in (SurfaceDisplay, ConvergenceDisplay):
+        ax = None if is_own else plt.subplots()[1]
+        display = kind.from_estimator(model, ax=ax)
+        display.figure_.canvas.draw()
+        kept = display.figure_.get_tightbbox().padded(1e-9)
+        legend = display.legend_ if kind is SurfaceDisplay else display.ax_.get_legend()
+        box = legend.get_window_extent().transformed(display.figure_.dpi_scale_trans.inverted())
+        assert kept.x0 <= box.x0 < box.x1 <= kept.x1
+        assert kept.y0 <= box.y0 < box.y1 <= kept.y1
 
 
 @pytest.mark.parametrize("method", ["hybrid", "tikhonov"])
 def test_the_legend_says_whether_tikhonovs_choice_is_final(method):
     display = SurfaceDisplay.from_estimator(RankRLSCV(cv=3, method=method).fit(X, Y))
-    legend = " ".join(text.get_text() for text in display.ax_.get_legend().get_texts())
+    legend = " ".join(text.get_text() for text in display.legend_.get_texts())
     assert ("not converged" in legend) == (method == "hybrid")
+    assert f"{method} (chosen): " in legend
+    assert legend.count("chosen") == 1
 
 
 @pytest.mark.parametrize(
@@ -127,6 +147,78 @@ def test_the_chosen_alpha_is_among_the_default_curves(model):
     assert len(display.lines_) == 7
 
 
+@pytest.mark.parametrize("method", ["hybrid", "tikhonov", "early-stopping"])
+def test_the_chosen_alpha_and_iteration_are_marked(method):
+    fitted = RankRLSCV(cv=3, method=method).fit(X, Y)
+    display = ConvergenceDisplay.from_estimator(fitted)
+    heavy = [line for line in display.lines_ if line.get_label().endswith(", chosen")]
+    assert heavy == [display.lines_[display.alphas.tolist().index(fitted.alpha_)]]
+    assert heavy[0].get_linewidth() > max(one.get_linewidth() for one in display.lines_ if one not in heavy)
+    (star,) = [line for line in display.ax_.lines if line not in display.lines_]
+    assert star.get_xydata().tolist() == [[fitted.best_iteration_, fitted.best_score_]]
+    others = fitted.alphas_[fitted.alphas_ != fitted.alpha_]
+    if fitted.alpha_ > 0:  # its curve is not there, and neither is a star
+        without = ConvergenceDisplay.from_estimator(fitted, others[:2])
+        assert len(without.ax_.lines) == len(without.lines_) == 3
+
+
+CHOOSING = [
+    (RankRLSCV(), True),
+    (RankRLSCV(cv=3, method="tikhonov"), True),
+    (RankRLSCV(method="tikhonov"), None),
+    (RankRLSCV(cv=3, method="early-stopping", scoring="concordance"), True),
+    (RankRLSCV(cv="leave-query-out"), False),
+    (RankRLSCV(cv="leave-pair-out"), False),
+    (RankSVMCV([0.1, 0.01], cv=3, loss="squared_hinge"), False),
+    (KernelRankRLSCV(alphas=[0.5, 2.0]), False),
+    (KernelRankRLSCV(alphas=[0.5, 2.0], gamma=[0.1, 1.0], cv=3), False),
+    (KernelRankRLSCV(alphas=[0.5, 2.0], cv="leave-pair-out"), False),
+    (KernelRankRLSCV(alphas=[0.5, 2.0], basis=20), False),
+    (KernelRankRLSCV(alphas=[0.5, 2.0], solver="cg", cv=3), True),
+    (KernelRankRLSCV(alphas=[0.5, 2.0], solver="cg", gamma=[0.1, 1.0], scoring="concordance"), True),
+    (KernelRankRLSCV(solver="cg", method="tikhonov", alphas=[0.5, 2.0], cv=3), True),
+    (KernelRankRLSCV(solver="cg", method="early-stopping", cv=3), True),
+    (KernelRankRLSCV(alphas=[0.5, 2.0], solver="cg", basis=20, cv=3), False),
+    (RankRLS(), False),
+    (RankRLS(solver="cg"), False),
+    (RankSVM(loss="squared_hinge"), False),
+    (KernelRankRLS(), False),
+    (KernelRankSVM("rbf", loss="squared_hinge"), False),
+]
+
+
+@pytest.mark.parametrize("of_pairs", [False, True], ids=["rows", "pairs"])
+@pytest.mark.parametrize(("model", "has_surface"), CHOOSING, ids=lambda value: " ".join(str(value).split()))
+def test_pages_and_pictures_read_every_model(model, has_surface, of_pairs):
+    rows, labels = X[:60], Y[:60]
+    qid = None if "leave-pair-out" in str(model) else np.arange(60) // 6
+    fitted = clone(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not of_pairs:
+            page = Report(fitted.fit(rows, labels, qid=qid), rows, labels, qid).html()
+        elif hasattr(model, "fit_pairs") and not (
+            getattr(model, "solver", None) == "cg" and getattr(model, "basis", None)
+        ):
+            pairs = PAIRS[(PAIRS < 60).all(axis=1)]
+            page = Report(fitted.fit_pairs(rows, pairs), rows, pairs=pairs).html()
+        else:
+            return  # does not learn from pairs
+    if has_surface is None:
+        has_surface = of_pairs  # with labels few columns are held out exactly
+    assert ('id="surface"' in page) == has_surface
+    if has_surface:
+        display = SurfaceDisplay.from_estimator(fitted)
+        assert (
+            display.legend_.get_title().get_text().endswith(f" of {type(model).__name__.removesuffix('CV')}")
+        )
+        assert fitted.alpha_ in ConvergenceDisplay.from_estimator(fitted).alphas
+    else:
+        for kind in (SurfaceDisplay, ConvergenceDisplay):
+            with pytest.raises(InvalidInputError, match=r"no regularisation surface.*Hint: fit a RankRLSCV"):
+                kind.from_estimator(fitted)
+
+
 def test_refusals(model):
     with pytest.raises(
         InvalidInputError, match=r"RankRLS has no regularisation surface.*Hint: fit a RankRLSCV"
@@ -144,5 +236,5 @@ def test_refusals(model):
 
 def test_without_matplotlib_the_remedy_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(MissingPackageError, match=r"Hint: pip install rankwise\[report\]"):
+    with pytest.raises(MissingPackageError, match=r"Hint: pip install 'rankwise\[report\]'"):
         SurfaceDisplay.from_estimator(model)

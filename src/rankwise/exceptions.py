@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 __all__ = [
     "InvalidInputError",
     "MemoryLimitError",
@@ -12,7 +14,18 @@ __all__ = [
     "RankwiseError",
     "UndefinedMetricError",
     "UnsuitableSolverError",
+    "visible",
 ]
+
+
+def visible(text: object) -> str:
+    """Write control characters as escapes, so that what stands in a file cannot command a terminal."""
+    return "".join(
+        character
+        if character == "\n" or unicodedata.category(character)[0] != "C"
+        else character.encode("unicode_escape").decode()
+        for character in str(text)
+    )
 
 
 class RankwiseError(Exception):
@@ -27,9 +40,9 @@ class RankwiseError(Exception):
     """
 
     def __init__(self, problem: str, hint: str) -> None:
-        self.problem = problem
-        self.hint = hint
-        super().__init__(f"{problem} Hint: {hint}")
+        self.problem = visible(problem)
+        self.hint = visible(hint)
+        super().__init__(f"{self.problem} Hint: {self.hint}")
 
     def __reduce__(self) -> tuple[type[RankwiseError], tuple[str, str]]:
         # Errors travel between processes (n_jobs > 1); the default would rebuild them from the joined text.

@@ -417,8 +417,15 @@ def test_several_files_are_one(capsys, searches):
     assert "700" in out
 
 
-def test_the_demo_runs_everything(capsys):
+def test_the_demo_runs_everything_and_its_page_stays(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rankwise-demo.html").write_text("somebody's")
     code, out, _ = call(capsys, "demo")
     assert code == 0
     for command in ("inspect", "fit", "evaluate", "report"):
         assert f"$ rankwise {command}" in out
+    page = tmp_path / "rankwise-demo-2.html"
+    assert page.read_text().startswith("<!doctype html>")
+    assert f"The page stays: {page}." in out
+    assert (tmp_path / "rankwise-demo.html").read_text() == "somebody's"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["rankwise-demo-2.html", "rankwise-demo.html"]

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import sys
 
 import pandas as pd
 import pytest
@@ -343,3 +344,31 @@ def test_what_a_file_is_is_told_or_asked(capsys, searches, tmp_path):
         (tmp_path / "folder" / f"{part}.csv").write_text(f"label,qid,a\n1,{part},2\n0,{part},3\n")
     assert "4 rows, 2 queries" in call(capsys, "convert", tmp_path / "folder", "-o", tmp_path / "t.txt")[1]
     assert call(capsys, "convert", tmp_path / "folder", "-o", tmp_path / "t.store")[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("package", "extra", "arguments"),
+    [
+        ("matplotlib.pyplot", "report", ("select", "train.txt", "--plot", "s.png")),
+        ("pyarrow", "tables", ("fit", "train.txt", "--valid", "v.csv", "-o", "m.rw")),
+        ("pyarrow", "tables", ("evaluate", "model.rw", "v.csv")),
+        ("pyarrow", "tables", ("fit", "duels.txt", "--items", "items.txt", "-o", "m.rw")),
+        ("pyarrow", "tables", ("convert", "train.txt", "-o", "t.parquet")),
+        ("pyarrow", "tables", ("convert", "train.txt", "-o", "t.data", "--to", "table")),
+        ("zstandard", "zstd", ("convert", "train.txt", "-o", "t.txt.zst")),
+        ("zstandard", "zstd", ("fit", "train.txt", "--valid", "v.txt", "-o", "m.rw")),
+    ],
+)
+def test_packages_that_lack_are_asked_for_before_any_work(
+    capsys, monkeypatch, tmp_path, package, extra, arguments
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, package, None)
+    for name in ("train.txt", "model.rw", "v.csv", "duels.txt", "items.txt"):
+        (tmp_path / name).write_text("nobody reads this\n")
+    (tmp_path / "v.txt").write_bytes(b"\x28\xb5\x2f\xfd compressed")
+    before = sorted(tmp_path.iterdir())
+    code, out, err = call(capsys, *arguments)
+    assert (code, out) == (1, "")
+    assert f"pip install 'rankwise[{extra}]'" in err
+    assert sorted(tmp_path.iterdir()) == before

@@ -1,6 +1,7 @@
 """Intervals and paired tests, held to full enumeration, to SciPy, and to simulation."""
 
 import itertools
+from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -172,3 +173,31 @@ def test_holm_by_hand():
 def test_options_are_checked(option, value):
     with pytest.raises(InvalidInputError, match=option):
         bootstrap_mean([1.0, 2.0], **{option: value})
+
+
+@pytest.mark.parametrize("several", [True, False], ids=["queries", "one ranking"])
+def test_weights_are_copies_of_rows(several):
+    rng = np.random.default_rng(3)
+    y, a, b = rng.integers(0, 3, 60), rng.normal(size=60), rng.normal(size=60)
+    weight = rng.integers(0, 3, 60)
+    qid = np.arange(60) // 10 if several else np.zeros(60, dtype=int)
+    copies = np.repeat(np.arange(60), weight)
+    found = bootstrap_interval("pairwise_error", y, a, qid, sample_weight=weight, n_resamples=50)
+    written = bootstrap_interval("pairwise_error", y[copies], a[copies], qid[copies], n_resamples=50)
+    compared = compare_rankings("pairwise_error", y, a, b, qid, sample_weight=weight, n_resamples=50)
+    of_copies = compare_rankings(
+        "pairwise_error", y[copies], a[copies], b[copies], qid[copies], n_resamples=50
+    )
+    assert found.value == pytest.approx(written.value, rel=1e-12)
+    assert compared.difference.value == pytest.approx(of_copies.difference.value, rel=1e-9)
+    if several:  # queries are drawn, and theirs are the same values
+        assert (found.low, found.high) == pytest.approx((written.low, written.high), rel=1e-12)
+        assert compared.p_value == of_copies.p_value
+    # One weight for all is none.
+    for options in ({}, {"sample_weight": np.full(60, 3.0)}):
+        plain = bootstrap_interval("concordance", y, a, qid, n_resamples=50, **options)
+        assert (plain.value, plain.low, plain.high) == pytest.approx(
+            astuple(bootstrap_interval("concordance", y, a, qid, n_resamples=50))[:3], rel=1e-9
+        )
+    with pytest.raises(InvalidInputError, match="does not take sample_weight"):
+        bootstrap_interval("map", y, a, qid, sample_weight=weight)

@@ -72,9 +72,14 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         ("winner", "ids of what won (winner)"),
         ("loser", "ids of what lost (loser)"),
         ("magnitude", "by how much it won, 0 for a tie (magnitude, if there)"),
-        ("weight", "how much that counts (weight, if there)"),
     ):
         group.add_argument(f"--{role}", metavar="COLUMN", help=f"preferences: the column of {words}")
+    group.add_argument(
+        "--weight",
+        metavar="COLUMN",
+        help="tables: the column of weights of the rows, none by default; preferences: how much each counts (weight, "
+        "if there)",
+    )
     group.add_argument("--threads", type=_positive, metavar="N", help="threads to use; by default all")
 
 
@@ -242,7 +247,7 @@ def _demo(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="FOLDER",
-        help="write made-up searches as train.txt, vali.txt and test.txt, and stop",
+        help="write made-up searches as train.txt, vali.txt and test.txt, and stop; without, a page stays here",
     )
     parser.add_argument("-f", "--force", action="store_true", help="replace files that are already there")
     _json(parser, "print what was written, as JSON; needs -o")

@@ -78,6 +78,11 @@ def check_ordered(rows: Rows) -> Rows:
             )
         return rows
     assert rows.y is not None
+    if rows.weight is not None and not rows.weight.any():
+        raise NoPairsError(
+            f"every weight of {rows.source} is 0, so that no row counts.",
+            "check that --weight names the column of weights.",
+        )
     if rows.y.size and (rows.y == rows.y[0]).all():
         raise NoPairsError(
             f"all labels of {rows.source} are {rows.y[0]:g}, so that no row is better than another.",

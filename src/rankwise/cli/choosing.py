@@ -285,9 +285,9 @@ def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -
             "use --method svm-squared, or name the items of a list of preferences with --items.",
         )
     elif valid is None or not _takes_valid(ranker):
-        ranker.fit(X, train.y, qid=train.qid)
+        ranker.fit(X, train.y, qid=train.qid, sample_weight=train.weight)
     else:
-        ranker.fit(X, train.y, qid=train.qid, eval_set=_eval_set(judging, valid))
+        ranker.fit(X, train.y, train.qid, sample_weight=train.weight, eval_set=_eval_set(judging, valid))
 
 
 def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:

@@ -7,17 +7,32 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rankwise.cli.arguments import USUAL_COLUMNS
+from rankwise.cli.printing import remark
 from rankwise.data.arrow_columns import columns_hint, is_embedding, is_number, some_names
 from rankwise.data.table_plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["Roles", "check_preference_columns", "listed", "recall", "remarks", "remember", "roles_of"]
+__all__ = [
+    "Roles",
+    "check_preference_columns",
+    "item_columns",
+    "lacks_columns",
+    "listed",
+    "recall",
+    "remarks",
+    "remember",
+    "roles_of",
+]
 
 _LISTS = ("features", "embedding")
 # Names that ids of queries often have; only ever a hint, because a feature may be called so too.
 _QUERY_NAMES = frozenset(
     {"qid", "query_id", "queryid", "query", "group", "group_id", "search", "search_id", "srch_id", "session_id"}
 )  # fmt: skip
+
+
+# Roles of one column each, and what such a column holds.
+_WORDS = {"label": "the labels", "qid": "the query ids", "weight": "the weights"}
 
 
 class Roles(NamedTuple):
@@ -27,6 +42,7 @@ class Roles(NamedTuple):
     qid: str | None
     features: list[str] | None
     embedding: list[str] | None
+    weight: str | None = None
 
 
 def listed(names: str | Sequence[str] | None) -> list[str] | None:
@@ -73,6 +89,8 @@ def recall(options: argparse.Namespace, *notes: Mapping[str, Any]) -> argparse.N
     found = argparse.Namespace(**vars(options))
     found.recalled = frozenset()
     for role in USUAL_COLUMNS:
+        if role == "weight" and options.items is None:
+            continue  # weights of training rows are no reason to weigh others
         values = [one[role] for one in known if one.get(role) is not None]
         # A model of numbered columns takes whatever numbers there are.
         if role in options.given or not values or (role == "features" and len(values) < len(known)):
@@ -113,6 +131,14 @@ def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_lab
         Whether a table without labels is an error.
     """
     names = schema.names
+    # A table without the usual columns may have other uses; one that was asked for must be there.
+    for role in ("qid", "label", "weight"):
+        if role in options.given and getattr(options, role) not in names:
+            lacking = _lacks(source, role, options, names, _WORDS[role])
+            if role == "label" and options.command == "predict":
+                remark(f"{lacking.problem} Scores need no labels.")
+            else:
+                raise lacking
     if options.label not in names:
         has_numbers = any(_kind(schema.field(at).type) == "numbers" for at in range(len(names)))
         if {options.winner, options.loser} <= set(names) and (needs_labels or not has_numbers):
@@ -122,37 +148,54 @@ def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_lab
                 "add --items FILE, a table with a row for each item: its id, and numbers to learn from.",
             )
         if needs_labels:
-            raise _lacks(source, "label", options, names, "the labels")
-    # A table without the usual column of ids is one ranking; a column that was asked for must be there.
-    if "qid" in options.given and options.qid not in names:
-        raise _lacks(source, "qid", options, names, "the query ids")
-    chosen = {}
-    for role in _LISTS:
-        columns = listed(getattr(options, role))
-        lacking = [name for name in columns or [] if name not in names]
-        if lacking and role in options.given:
-            raise InvalidInputError(
-                f"{source} has no column {lacking[0]!r}, which --{role} names.",
-                columns_hint(lacking[0], names),
-            )
-        # What a model remembers is compared with the table as a whole, later.
-        chosen[role] = None if lacking else columns
-    roles = Roles(
-        options.label if options.label in names else None,
-        options.qid if options.qid in names else None,
-        chosen["features"],
-        chosen["embedding"],
+            raise _lacks(source, "label", options, names, _WORDS["label"])
+    features, embedding = (_columns(role, names, source, options) for role in _LISTS)
+    label, qid, weight = (
+        name if name in names else None for name in (getattr(options, role) for role in _WORDS)
     )
-    taken = [
-        name for name in (roles.label, roles.qid, *(roles.features or []), *(roles.embedding or [])) if name
-    ]
-    twice = next((name for at, name in enumerate(taken) if name in taken[:at]), None)
-    if twice is not None:
+    _check_once([label, qid, weight, *(features or []), *(embedding or [])], source, [*_WORDS, *_LISTS])
+    return Roles(label, qid, features, embedding, weight)
+
+
+def item_columns(schema: Any, options: argparse.Namespace) -> tuple[list[str] | None, list[str] | None]:
+    """Return the features and the embeddings of a table of items, where they were named."""
+    features, embedding = (_columns(role, schema.names, options.items, options) for role in _LISTS)
+    _check_once([options.item_id, *(features or []), *(embedding or [])], options.items, ["item_id", *_LISTS])
+    return features, embedding
+
+
+def _columns(role: str, names: Sequence[str], source: str, options: argparse.Namespace) -> list[str] | None:
+    columns = listed(getattr(options, role))
+    lacking = [name for name in columns or [] if name not in names]
+    if lacking and role in options.given:
         raise InvalidInputError(
-            f"column {twice!r} of {source} has two roles among --label, --qid, --features and --embedding.",
+            f"{source} has no column {lacking[0]!r}, which --{role} names.",
+            columns_hint(lacking[0], names),
+        )
+    if columns and len(lacking) == len(columns) and role == "features":
+        raise lacks_columns(source, lacking, len(columns))
+    # What else a model remembers is compared with the table as a whole, later.
+    return None if lacking else columns
+
+
+def lacks_columns(source: str, lacking: Sequence[str], n_columns: int) -> InvalidInputError:
+    """Say that a table does not have columns that a model was trained on."""
+    return InvalidInputError(
+        f"{source} lacks {len(lacking):,} of the model's {n_columns:,} columns, such as {lacking[0]!r}.",
+        "use a table with the columns of the training table, under the same names; --features and --embedding say "
+        "which columns of this one are read, by default those that the model was trained on.",
+    )
+
+
+def _check_once(taken: Sequence[str | None], source: str, roles: Sequence[str]) -> None:
+    """Raise where one column of a table is used twice."""
+    twice = next((name for at, name in enumerate(taken) if name and name in taken[:at]), None)
+    if twice is not None:
+        *first, last = [_option(role) for role in roles]
+        raise InvalidInputError(
+            f"column {twice!r} of {source} has two roles among {', '.join(first)} and {last}.",
             "name each column once.",
         )
-    return roles
 
 
 def check_preference_columns(
@@ -165,14 +208,20 @@ def check_preference_columns(
     for role in ("magnitude", "weight"):
         if role in options.given and getattr(options, role) not in names:
             raise _lacks(source, role, options, names, f"the {role}s")
+    roles = ("winner", "loser", "magnitude", "weight")
+    _check_once([getattr(options, role) for role in roles], source, roles)
     if options.item_id not in item_names:
         raise _lacks(options.items, "item_id", options, item_names, "the ids of the items")
+
+
+def _option(role: str) -> str:
+    return f"--{role.replace('_', '-')}"
 
 
 def _lacks(
     source: str, role: str, options: argparse.Namespace, names: Sequence[str], words: str
 ) -> InvalidInputError:
-    option, name = f"--{role.replace('_', '-')}", getattr(options, role)
+    option, name = _option(role), getattr(options, role)
     if role in options.given:
         return InvalidInputError(
             f"{source} has no column {name!r}, which {option} names.", columns_hint(name, names)
@@ -198,13 +247,15 @@ def remarks(
         The columns that were read.
     """
     found = []
+    if roles.label is None and not {options.winner, options.loser} <= set(schema.names):
+        found.append(f"{source} has no column {options.label}: nothing says what is better (--label COLUMN)")
     if roles.label is None and {options.winner, options.loser} <= set(schema.names):
         found.append(f"{source} seems to list preferences (--items FILE)")
     elif roles.qid is None:
         likely = [name for name in schema.names if name.lower() in _QUERY_NAMES]
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
-    left = [name for name in schema.names if name not in used]
+    left = [name for name in schema.names if name not in used and name != roles.weight]
     if left and roles.features is None:
         kinds: dict[str, list[str]] = {}
         for name in left:

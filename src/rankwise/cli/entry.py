@@ -69,6 +69,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         _check_files(options)
         with interrupted_later():
             command = import_module(f"rankwise.cli.commands.{options.command}")
+            if "data" in options:
+                import_module("rankwise.cli.packages").check_packages(options)
         code: int = command.run(options)
         sys.stdout.flush()
     except KeyboardInterrupt:

@@ -16,8 +16,16 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankwise.cli.columns import check_preference_columns, listed, remarks, remember, roles_of
-from rankwise.data.arrow_files import is_table, open_sources
+from rankwise.cli.columns import (
+    check_preference_columns,
+    item_columns,
+    listed,
+    remarks,
+    remember,
+    roles_of,
+)
+from rankwise.cli.printing import remark
+from rankwise.data.arrow_files import TableSource, is_table, open_sources
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.numbered_columns import column_name, first_column_of
 from rankwise.data.preference_tables import read_preferences
@@ -27,6 +35,7 @@ from rankwise.data.store import open_store
 from rankwise.data.store_format import HEADER
 from rankwise.data.table_plan import TablePlan
 from rankwise.data.text_reader import COUNTED_FROM_1, TextReader, ZeroBased, no_rows
+from rankwise.data.text_sources import ZSTD_MAGIC
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import available_memory
@@ -39,6 +48,7 @@ __all__ = [
     "kind_of",
     "listed",
     "open_reader",
+    "open_tables",
     "pays_as_array",
     "read_rows",
     "stored",
@@ -47,7 +57,7 @@ __all__ = [
 ]
 
 PACKED = (".gz", ".bz2", ".xz", ".zst")
-_MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd"}
+_MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": ZSTD_MAGIC}
 # Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
 _DENSE = 0.5
 _BYTES_A_VALUE = 12  # of a sparse matrix
@@ -70,7 +80,9 @@ class Rows:
     first_column : int or None
         For text: what its first column is called, 0 or 1.
     pairs : (pairs, 2) int64 or None
-    magnitude, weight : (pairs,) float64 or None
+    magnitude : (pairs,) float64 or None
+    weight : (pairs,) or (rows,) float64 or None
+        Of preferences, or of the rows of a table.
     item_ids : (rows,) ids or None
         Where there are preferences: what they call each row.
     reading : dict or None
@@ -116,7 +128,8 @@ class Rows:
     def describe(self) -> str:
         """Say how much was read, in a line."""
         counts = [f"{count:,} {what}" for what, count in self.counts().items()]
-        return f"{self.source}: {', '.join(counts)}"
+        weighted = ", with weights" if self.weight is not None and self.pairs is None else ""
+        return f"{self.source}: {', '.join(counts)}{weighted}"
 
     def counts(self) -> dict[str, int]:
         """Count what was read."""
@@ -256,8 +269,22 @@ def _text_bytes(paths: list[str]) -> int | None:
     return sum(file.stat().st_size for file in files) or None
 
 
+def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
+    """Open tables, and say where the first line of a text file may be something else than it was taken for."""
+    sources = open_sources(paths, text_columns=text_columns)
+    for source in sources:
+        names = source.schema.names
+        if source.is_numbered:
+            remark(f"{source.name} has no header line: its columns are called 1 to {len(names)}")
+        elif source.first_line is not None and names == [str(at) for at in range(len(names))]:
+            remark(
+                f"{source.name}: the first line, which counts from 0, is taken as the names of the columns"
+            )
+    return sources
+
+
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    sources = open_sources(paths, text_columns=[options.qid])
+    sources = open_tables(paths, [options.qid])
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
     plan = TablePlan.of(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
@@ -268,23 +295,24 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         y,
         qid,
         plan.names,
+        weight=plan.weights(),
         reading=remember(options, plan),
         remarks=remarks(schema, source, options, roles, plan.columns),
     )
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    comparisons = open_sources(paths, text_columns=[options.winner, options.loser])
-    items = open_sources(options.items, text_columns=[options.item_id])
+    comparisons = open_tables(paths, [options.winner, options.loser])
+    items = open_tables([options.items], [options.item_id])
     schema = items[0].schema
     check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
-    roles = roles_of(schema, options.items, options, needs_labels=False)
+    features, embedding = item_columns(schema, options)
     plan = TablePlan.of(
         items,
         label=None,
         qid=options.item_id,
-        features=roles.features,
-        embedding=roles.embedding,
+        features=features,
+        embedding=embedding,
         missing=options.missing,
         dtype=np.float64,
     )

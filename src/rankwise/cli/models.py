@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwise.cli.checks import check_complete, missing_ids
+from rankwise.cli.columns import lacks_columns
 from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
 from rankwise.cli.printing import remark
 from rankwise.exceptions import InvalidInputError
@@ -88,11 +89,7 @@ def _in_order(rows: Rows, saved: SavedModel) -> Rows:
         missing = [name for name in names if name not in place]
         if not missing:
             return replace(rows, X=rows.X[:, [place[name] for name in names]], names=list(names))
-        raise InvalidInputError(
-            f"{rows.source} lacks {len(missing):,} of the model's {wanted:,} columns, such as {missing[0]!r}.",
-            "use a table with the columns of the training table, under the same names; --features and --embedding say "
-            "which columns of this one are read, by default those that the model was trained on.",
-        )
+        raise lacks_columns(rows.source, missing, wanted)
     first = saved.notes.get("first_column")
     if first is not None and rows.first_column is not None and first != rows.first_column:
         raise InvalidInputError(

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import rankwise
 from rankwise.cli.arguments import ADD_ARGUMENTS, USUAL_COLUMNS
+from rankwise.exceptions import visible
 
 __all__ = ["COMMANDS", "build_parser", "parse"]
 
@@ -29,7 +30,7 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and exit with 2."""
-        sys.stderr.write(f"rankwise: error: {message}\nHint: see `{self.prog} --help`.\n")
+        sys.stderr.write(f"rankwise: error: {visible(message)}\nHint: see `{self.prog} --help`.\n")
         sys.exit(2)
 
 

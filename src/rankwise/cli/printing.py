@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import sys
-import unicodedata
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from rankwise.exceptions import visible
 from rankwise.progress import wipe
 
 __all__ = [
@@ -57,16 +57,6 @@ def show_warnings() -> None:
 
     warnings.simplefilter("ignore", DeprecationWarning)
     warnings.showwarning = show
-
-
-def visible(text: object) -> str:
-    """Make control characters of names visible, so that a file cannot command the terminal."""
-    return "".join(
-        character
-        if character == "\n" or unicodedata.category(character)[0] != "C"
-        else "\N{REPLACEMENT CHARACTER}"
-        for character in str(text)
-    )
 
 
 def figure(value: float | None, digits: int = 4) -> str:

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.arrow_files import NULLS, TableSource, import_pyarrow
+from rankwise.data.arrow_files import NULLS, TableSource, import_pyarrow, is_number_text
 from rankwise.data.query_text import decode_ids
 from rankwise.exceptions import InvalidInputError
 
 __all__ = [
+    "amounts_of",
     "check_columns",
     "check_finite",
     "check_numeric",
@@ -32,6 +33,7 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 
 _SHOWN_COLUMNS = 12
+_ROWS = 1 << 16
 
 
 def check_columns(source: TableSource, wanted: Sequence[str], role: str) -> None:
@@ -47,8 +49,10 @@ def check_columns(source: TableSource, wanted: Sequence[str], role: str) -> None
             raise InvalidInputError(
                 f"{source.name} has {count} columns named {name!r}.", "give each column a name of its own."
             )
+        why = "it has no header line: " if source.is_numbered else ""
         raise InvalidInputError(
-            f"{source.name} has no column {name!r}, which was named as {role}.", columns_hint(name, names)
+            f"{source.name} has no column {name!r}, which was named as {role}.",
+            why + columns_hint(name, names),
         )
 
 
@@ -97,13 +101,13 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     for batch in source.batches([name], 1000):
         entries = [entry for entry in batch.column(0).to_pylist() if entry]
         break
-    are_numbers = sum(_is_number_text(entry) for entry in entries)
+    are_numbers = sum(is_number_text(entry) for entry in entries)
     if not entries or are_numbers < len(entries) / 2:
         return None
     row = 0
     for batch in source.batches([name], 1 << 16):
         for at, entry in enumerate(batch.column(0).to_pylist()):
-            if entry is not None and not _is_number_text(entry):
+            if entry is not None and not is_number_text(entry):
                 return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)}"
         row += batch.num_rows
     return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])}"
@@ -119,12 +123,32 @@ def numbers_of(
     return values
 
 
+def amounts_of(sources: Sequence[TableSource], name: str, what: str, if_negative: str) -> Floats:
+    """Return a column of all tables whose entries are numbers from 0 up, one for each of `what`."""
+    parts = [np.empty(0)]
+    for source in sources:
+        check_columns(source, [name], "a column of the first table")
+        row = 0
+        for batch in source.batches([name], _ROWS):
+            hint = f"pass one number a {what}."
+            values = numbers_of(source, name, batch.column(0), row, missing="error", hint=hint)
+            if (values < 0).any():
+                at = int(np.argmax(values < 0))
+                raise InvalidInputError(
+                    f"{source.name}, column {name!r}, {source.place(row + at)}: {values[at]:g} is negative.",
+                    if_negative,
+                )
+            parts.append(values)
+            row += batch.num_rows
+    return np.concatenate(parts)
+
+
 def check_numeric(source: TableSource, name: str, column: Any, first_row: int, hint: str) -> None:
     """Raise unless a column holds numbers; the error shows an entry that is none."""
     if is_number(column.type):
         return
     entries = column.to_pylist()
-    wrong = [at for at, entry in enumerate(entries) if entry is not None and not _is_number_text(entry)]
+    wrong = [at for at, entry in enumerate(entries) if entry is not None and not is_number_text(entry)]
     at = wrong[0] if wrong else 0
     entry = entries[at] if entries else ""
     raise InvalidInputError(
@@ -264,14 +288,6 @@ def check_finite(
     raise InvalidInputError(
         f"{source.name}, column {name!r}, {source.place(first_row + row)}: {what}.", remedy
     )
-
-
-def _is_number_text(entry: object) -> bool:
-    try:
-        float(entry)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
 
 
 def _show(entry: object) -> str:

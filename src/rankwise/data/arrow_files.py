@@ -5,6 +5,7 @@ pyarrow is imported when a table is opened.
 
 from __future__ import annotations
 
+import codecs
 import glob
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -16,7 +17,15 @@ from typing import Any
 from rankwise.data.text_sources import Source, open_source, reading
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 
-__all__ = ["NULLS", "TABLE_ENDINGS", "TableSource", "import_pyarrow", "is_table", "open_sources"]
+__all__ = [
+    "NULLS",
+    "TABLE_ENDINGS",
+    "TableSource",
+    "import_pyarrow",
+    "is_number_text",
+    "is_table",
+    "open_sources",
+]
 
 TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".lz4")
@@ -42,7 +51,7 @@ class TableSource:
         Takes a list of column names and a number of bytes, and yields tables of some of those columns and some of the
         rows, each with the number of its first row; every column of every row comes once. None where batches do.
     first_line : int or None
-        The line of a text file that row 0 stands in; None for files without lines.
+        The line of a text file that row 0 stands in, 1 if there are no names above; None for files without lines.
     """
 
     name: str
@@ -52,6 +61,11 @@ class TableSource:
     batches: Callable[[Sequence[str], int], Iterator[Any]]
     first_line: int | None = None
     groups: Callable[[Sequence[str], int], Iterator[tuple[int, Any]]] | None = None
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the columns are called by their number, from 1, because the file does not name them."""
+        return self.first_line == 1
 
     def place(self, row: int) -> str:
         """Say where a row is."""
@@ -232,12 +246,16 @@ def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
     import pyarrow.csv  # noqa: PLC0415 - only when such a file is read
 
     with _text_of(pa, path) as stream:
-        head = stream.read(1 << 16).decode("utf-8", "replace")
-    header = head.splitlines()[0] if head.strip() else ""
+        head = stream.read(1 << 16)
+    _check_text(path, head)
+    text = head.decode("utf-8-sig", "replace")
+    header = text.splitlines()[0] if text.strip() else ""
     if not header.strip():
         raise InvalidInputError(f"{path} has no header line.", "give its columns names in the first line.")
     is_tabbed = _plain_suffix(path) == ".tsv" and "\t" in header
     delimiter = "\t" if is_tabbed else max(_DELIMITERS, key=header.count)
+    entries = header.split(delimiter)
+    numbered = [str(at + 1) for at in range(len(entries))] if _is_row(entries) else None
     options = {
         "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
         "convert_options": pyarrow.csv.ConvertOptions(
@@ -247,12 +265,53 @@ def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
     # Whole, because the type of a column is known only after its last row.
     try:
         with _text_of(pa, path) as stream:
-            table = pyarrow.csv.read_csv(stream, **options)
+            table = pyarrow.csv.read_csv(stream, pyarrow.csv.ReadOptions(column_names=numbered), **options)
     except pa.ArrowInvalid:
         # Again in one thread, which knows the number of the row that is wrong.
         with _text_of(pa, path) as stream:
-            table = pyarrow.csv.read_csv(stream, pyarrow.csv.ReadOptions(use_threads=False), **options)
-    return _of_table(path.name, table, first_line=2)
+            reading_options = pyarrow.csv.ReadOptions(use_threads=False, column_names=numbered)
+            table = pyarrow.csv.read_csv(stream, reading_options, **options)
+    return _of_table(path.name, table, first_line=2 if numbered is None else 1)
+
+
+def _check_text(path: Path, head: bytes) -> None:
+    """Raise where a file is no text, by how it begins."""
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InvalidInputError(f"{path} is text in UTF-16, and CSV is read as UTF-8.", "save it as UTF-8.")
+    try:
+        # Letters of other encodings are not UTF-8 either, but they come without control characters.
+        codecs.getincrementaldecoder("utf-8")().decode(head)  # the last letter may be cut off
+        odd = b"\0"
+    except UnicodeDecodeError:
+        odd = bytes(set(range(32)) - set(b"\t\n\v\f\r"))
+    at = next((at for at, byte in enumerate(head) if byte in odd), None)
+    if at is not None:
+        raise InvalidInputError(
+            f"{path} is no text, as CSV is: byte {at} is 0x{head[at]:02x}.",
+            f"check that the file is the one you mean; tables end in {', '.join(TABLE_ENDINGS)}.",
+        )
+
+
+def _is_row(entries: list[str]) -> bool:
+    """Tell whether the first line of a text file is a row already, because it holds numbers and no names.
+
+    Numbers are names if they are quoted, or count 0, 1, 2 and so on, as pandas calls columns that have no names.
+    """
+    words = [entry.strip() for entry in entries]
+    counted = words[1:] if words[0] == "" else words  # beside an index without a name
+    if counted == [str(at) for at in range(len(counted))]:
+        return False
+    filled = [word for word in words if word not in NULLS]
+    return bool(filled) and all(map(is_number_text, filled))
+
+
+def is_number_text(entry: object) -> bool:
+    """Tell whether an entry of a text file reads as a number."""
+    try:
+        float(entry)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _of_table(name: str, table: Any, first_line: int | None = None) -> TableSource:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.arrow_columns import check_columns, ids_of, numbers_of
+from rankwise.data.arrow_columns import amounts_of, check_columns, ids_of
 from rankwise.data.arrow_files import TableSource, import_pyarrow, open_sources
 from rankwise.data.preferences import check_pairs
 from rankwise.data.table_plan import TablePlan
@@ -126,7 +126,10 @@ def read_preferences(
     ids = _Ids.of(items.sources, items.qid)
     X = items.load().X
     edges = np.concatenate([ids.resolve(source, winner, loser) for source in comparisons])
-    amounts = {role: _amounts(comparisons, column, role) for role, column in named.items()}
+    amounts = {
+        role: amounts_of(comparisons, column, "comparison", _IF_NEGATIVE[role])
+        for role, column in named.items()
+    }
     checked = check_pairs(edges, X.shape[0], amounts.get("magnitude"), amounts.get("weight"))
     return PreferenceTable(X, edges, checked.magnitude, checked.weight, ids.values, items.names)
 
@@ -226,21 +229,3 @@ _IF_NEGATIVE = {
     "magnitude": "swap winner and loser instead; 0 says that they tie.",
     "weight": "use 0 to leave a comparison out.",
 }
-
-
-def _amounts(sources: Sequence[TableSource], column: str, role: str) -> npt.NDArray[np.float64]:
-    parts = [np.empty(0)]
-    for source in sources:
-        row = 0
-        for batch in source.batches([column], _ROWS):
-            hint = "pass one number a comparison."
-            values = numbers_of(source, column, batch.column(0), row, missing="error", hint=hint)
-            if (values < 0).any():
-                at = int(np.argmax(values < 0))
-                raise InvalidInputError(
-                    f"{source.name}, column {column!r}, {source.place(row + at)}: {values[at]:g} is negative.",
-                    _IF_NEGATIVE[role],
-                )
-            parts.append(values)
-            row += batch.num_rows
-    return np.concatenate(parts)

@@ -19,8 +19,9 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.data.query_text import encode_ids
+from rankwise.data.text_sources import import_zstandard
 from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
-from rankwise.exceptions import InvalidInputError, MissingPackageError
+from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing_path
 from rankwise.threads import default_threads
 
@@ -168,14 +169,7 @@ def _compressed(path: Path, suffix: str) -> BinaryIO:
     if suffix == ".xz":
         return cast("BinaryIO", lzma.LZMAFile(path, "wb"))
     if suffix == ".zst":
-        try:
-            import zstandard  # noqa: PLC0415
-        except ImportError as error:
-            raise MissingPackageError(
-                "Writing zstd needs the package zstandard, which is not installed.",
-                "install it with: pip install 'rankwise[zstd]', or end the name in .gz.",
-            ) from error
-        return cast("BinaryIO", zstandard.open(path, "wb"))
+        return cast("BinaryIO", import_zstandard(path.name).open(path, "wb"))
     return path.open("wb")
 
 

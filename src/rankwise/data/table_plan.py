@@ -13,6 +13,7 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.data.arrow_columns import (
+    amounts_of,
     check_columns,
     check_finite,
     check_numeric,
@@ -71,6 +72,8 @@ class TablePlan:
     dtype : dtype
     widths : dict
         The length of the lists of each embedding, once rows were read.
+    weight : str or None
+        What `weights` returns; no feature.
     """
 
     sources: Sequence[TableSource]
@@ -82,6 +85,7 @@ class TablePlan:
     missing: str
     dtype: np.dtype[Any]
     widths: dict[str, int] = field(default_factory=dict)
+    weight: str | None = None
 
     @classmethod
     def of(
@@ -94,13 +98,14 @@ class TablePlan:
         embedding: str | Sequence[str] | None,
         missing: str,
         dtype: Any,
+        weight: str | None = None,
     ) -> TablePlan:
         """Check what was asked against the first table."""
         check_choice("missing", missing, MISSING)
         kind, source = np.dtype(dtype), sources[0]
         if kind not in {np.dtype(np.float64), np.dtype(np.float32)}:
             raise InvalidInputError(f"dtype={kind} is no type of X.", "use numpy.float64 or numpy.float32.")
-        for role, name in (("label", label), ("qid", qid)):
+        for role, name in (("label", label), ("qid", qid), ("weight", weight)):
             if name is not None:
                 check_columns(source, [name], role)
         embeddings = [embedding] if isinstance(embedding, str) else list(embedding or [])
@@ -113,13 +118,13 @@ class TablePlan:
         elif not embeddings:
             sparse = SparseColumns.of(sources)
             if sparse is None:
-                chosen, embeddings = _default_columns(source, {label, qid})
+                chosen, embeddings = _default_columns(source, {label, qid, weight})
         taken = [*chosen, *embeddings]
-        if len(set(taken)) != len(taken) or {label, qid} & set(taken):
+        if len(set(taken)) != len(taken) or {label, qid, weight} & set(taken):
             raise InvalidInputError(
                 "A column has two roles among label, qid, features and embedding.", "name each column once."
             )
-        return cls(sources, label, qid, chosen, embeddings, sparse, missing, kind)
+        return cls(sources, label, qid, chosen, embeddings, sparse, missing, kind, weight=weight)
 
     @property
     def first_name(self) -> str | None:
@@ -181,6 +186,12 @@ class TablePlan:
             names = ", ".join(source.name for source in self.sources)
             raise InvalidInputError(f"{names} has more or fewer rows than it says.", "write it again.")
         return TableBlock(X, y, _joined(ids))
+
+    def weights(self) -> Floats | None:
+        """Return the weights of all rows of all tables, where a column of them was named."""
+        if self.weight is None:
+            return None
+        return amounts_of(self.sources, self.weight, "row", "use 0 to leave a row out.")
 
     @cached_property
     def columns(self) -> list[str]:

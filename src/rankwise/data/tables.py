@@ -50,7 +50,9 @@ def load_table(
     ----------
     source : path, glob, folder, list of those, Arrow table, or data frame of pandas or polars
         Files of Parquet, Arrow IPC, Feather (known by their first bytes) or CSV (known by its name, also compressed, or
-        by a separator in its first line). Several files are one table; they must have the columns of the first.
+        by a separator in its first line). Several files are one table; they must have the columns of the first. A CSV
+        file whose first line holds only numbers has no header, and its columns are called ``1``, ``2``, and so on; but
+        ``0,1,2,...``, and numbers in quotes, are names.
     label : str or None, default="label"
         The column of labels, numbers; None where there are none.
     qid : str or None, default="qid"

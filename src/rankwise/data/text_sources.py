@@ -18,10 +18,20 @@ from typing import Any, BinaryIO, TypeVar, cast
 from rankwise import _core
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 
-__all__ = ["Source", "list_sources", "open_source", "read_ahead", "reading", "whole_lines"]
+__all__ = [
+    "ZSTD_MAGIC",
+    "Source",
+    "import_zstandard",
+    "list_sources",
+    "open_source",
+    "read_ahead",
+    "reading",
+    "whole_lines",
+]
 
 T = TypeVar("T")
 
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # how compressed files begin
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -108,20 +118,25 @@ def _decompressed(stream: io.BufferedReader, name: str) -> BinaryIO:
         return cast("BinaryIO", bz2.BZ2File(stream))
     if magic.startswith(b"\xfd7zXZ\x00"):
         return cast("BinaryIO", lzma.LZMAFile(stream))
-    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+    if magic.startswith(ZSTD_MAGIC):
         return _zstd(stream, name)
     return stream
 
 
-def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
+def import_zstandard(name: str) -> Any:
+    """Import what reads and writes a file that is compressed with zstd, or say how to get it."""
     try:
-        import zstandard  # noqa: PLC0415
+        import zstandard  # noqa: PLC0415 - only when such a file is read or written
     except ImportError as error:
         raise MissingPackageError(
             f"{name} is compressed with zstd, and the package zstandard is not installed.",
-            "install it with: pip install 'rankwise[zstd]'.",
+            "install it with: pip install 'rankwise[zstd]', or use gzip (.gz) instead.",
         ) from error
-    reader = zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
+    return zstandard
+
+
+def _zstd(stream: BinaryIO, name: str) -> BinaryIO:
+    reader = import_zstandard(name).ZstdDecompressor().stream_reader(stream, read_across_frames=True)
     return cast("BinaryIO", reader)
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from rankwise.displays.reading import Reading, import_pyplot, write_alphas
-from rankwise.estimators.rank_rls_cv import RankRLSCV
 from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.graph import Floats
 
@@ -31,6 +30,8 @@ class ConvergenceDisplay:
     values : ndarray of shape (curves, iterations)
     metric : str
     greater_is_better : bool
+    chosen : (alpha, iteration), optional
+        What the model has; its curve is heavier, with a star at the iteration.
 
     Attributes
     ----------
@@ -56,22 +57,23 @@ class ConvergenceDisplay:
     values: Floats
     metric: str
     greater_is_better: bool = False
+    chosen: tuple[float, int] | None = None
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: RankRLSCV,
+        estimator: Any,
         alphas: Sequence[float] | None = None,
         *,
         output: int = 0,
         ax: Any = None,
         **kwargs: Any,
     ) -> ConvergenceDisplay:
-        """Draw curves of a fitted `RankRLSCV`.
+        """Draw curves of a fitted model.
 
         Parameters
         ----------
-        estimator : RankRLSCV
+        estimator : RankRLSCV, or KernelRankRLSCV with ``solver="cg"``
         alphas : sequence of float, optional
             Values of its grid; by default six that are spread over it, the chosen one among them.
         output : int, default=0
@@ -83,7 +85,14 @@ class ConvergenceDisplay:
         reading = Reading.of(estimator, output)
         shown = _spread(reading) if alphas is None else [_position(reading, alpha) for alpha in alphas]
         rows = np.unique([0, *shown])
-        display = cls(reading.alphas[rows], reading.values[rows], reading.metric, reading.greater_is_better)
+        alpha, iteration, _ = reading.choices[reading.chosen]
+        display = cls(
+            reading.alphas[rows],
+            reading.values[rows],
+            reading.metric,
+            reading.greater_is_better,
+            (alpha, iteration),
+        )
         return display.plot(ax, **kwargs)
 
     def plot(self, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
@@ -103,7 +112,9 @@ class ConvergenceDisplay:
         colours: list[Any] = ["crimson", *shades]
         self.lines_: list[Any] = []
         names = ["0 (no penalty)", *write_alphas(self.alphas)[1:]]
-        for name, values, colour in zip(names, self.values, colours, strict=False):
+        chosen, step = self.chosen or (None, 0)
+        for alpha, name, values, colour in zip(self.alphas, names, self.values, colours, strict=False):
+            is_chosen = alpha == chosen
             is_first = not self.lines_  # alpha = 0: on top, since the smallest alphas run along it
             best = np.argmax(values) if self.greater_is_better else np.argmin(values)
             options = {
@@ -112,11 +123,22 @@ class ConvergenceDisplay:
                 "marker": "o",
                 "markevery": [int(best)],  # where early stopping would end
                 "markersize": 5,
-                "label": name,
+                "label": f"{name}, chosen" if is_chosen else name,
+                "linewidth": 3.0 if is_chosen else 1.5,
                 "zorder": 3 if is_first else 2,
             }
             (line,) = self.ax_.plot(np.arange(1, values.size + 1), values, **{**options, **kwargs})
             self.lines_.append(line)
+        if chosen in self.alphas:
+            row = int(np.flatnonzero(self.alphas == chosen)[0])
+            fill = {"markerfacecolor": self.lines_[row].get_color(), "markeredgecolor": "black"}
+            options = {
+                "markersize": 14,
+                "linestyle": "none",
+                "label": f"chosen: iteration {step}",
+                "zorder": 4,
+            }
+            self.ax_.plot(step, self.values[row, step - 1], "*", **fill, **options)
         better = "higher" if self.greater_is_better else "lower"
         self.ax_.set(xlabel="iteration", ylabel=f"validation {self.metric} ({better} is better)")
         self.ax_.xaxis.get_major_locator().set_params(integer=True)
@@ -130,7 +152,9 @@ class ConvergenceDisplay:
 def _spread(reading: Reading) -> list[int]:
     n_alphas = reading.alphas.size
     rows = np.linspace(1, n_alphas - 1, min(_CURVES, n_alphas - 1)).round().astype(int).tolist()
-    chosen = int(np.flatnonzero(reading.alphas == reading.choices["hybrid"][0])[0])
+    chosen = int(np.flatnonzero(reading.alphas == reading.choices[reading.chosen][0])[0])
+    if chosen == 0:
+        return list(rows)  # early stopping: that curve is drawn in any case
     nearest = int(np.argmin([abs(row - chosen) for row in rows])) if rows else 0
     return [*rows[:nearest], chosen, *rows[nearest + 1 :]]
 

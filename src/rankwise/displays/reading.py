@@ -8,12 +8,19 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.estimators.rank_rls_cv import RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.metrics import get_metric
 from rankwise.pairs.graph import Floats
 
-__all__ = ["Reading", "import_pyplot", "write_alphas"]
+__all__ = ["Reading", "has_surface", "import_pyplot", "write_alphas"]
+
+
+def has_surface(estimator: Any) -> bool:
+    """Tell whether a fitted model chose from a table of alphas and iterations.
+
+    Exact hold-out, decompositions and margins know converged models only; and there must be an alpha to draw.
+    """
+    return getattr(estimator, "surface_", None) is not None and bool((estimator.alphas_ > 0).any())
 
 
 @dataclass(frozen=True)
@@ -28,28 +35,38 @@ class Reading:
         The value of the metric.
     choices : dict
         For each method the ``(alpha, iteration, value)`` that it chooses.
+    chosen : str
+        The method whose choice the model has. If it is "tikhonov", the run went on until every alpha had converged.
     metric : str
         The metric's name.
     greater_is_better : bool
-    converged : bool
-        Whether the run went on until every alpha had converged, so that its last iteration is Tikhonov's choice.
+    model : str
+        What the chosen model is called.
     """
 
     alphas: Floats
     values: Floats
     choices: dict[str, tuple[float, int, float]]
+    chosen: str
     metric: str
     greater_is_better: bool
-    converged: bool
+    model: str
 
     @classmethod
     def of(cls, estimator: Any, output: int) -> Reading:
-        """Read a fitted `RankRLSCV`."""
-        if not isinstance(estimator, RankRLSCV):
-            raise InvalidInputError(
-                f"{type(estimator).__name__} has no regularisation surface.", "fit a RankRLSCV and pass that."
-            )
+        """Read a fitted model that has a surface: a `RankRLSCV`, or a `KernelRankRLSCV` by conjugate gradients."""
         check_is_fitted(estimator)
+        name = type(estimator).__name__
+        if not has_surface(estimator):
+            if getattr(estimator, "surface_", None) is not None:
+                raise InvalidInputError(
+                    "The grid of the model holds no alpha but 0.", "fit with several alphas."
+                )
+            judged = f": {estimator.cv_} judged converged models" if hasattr(estimator, "cv_") else ""
+            raise InvalidInputError(
+                f"This {name} has no regularisation surface{judged}.",
+                "fit a RankRLSCV(cv=5), or a KernelRankRLSCV(solver='cg') without a basis, and pass that.",
+            )
         surface, unpenalised = estimator.surface_, estimator.unpenalised_
         choices: dict[str, Any] = estimator.choices_
         if surface.ndim == 3:
@@ -62,8 +79,6 @@ class Reading:
         elif output != 0:
             raise InvalidInputError(f"output={output!r}, but the model has one output.", "leave it out.")
         positive = estimator.alphas_ > 0
-        if not positive.any():
-            raise InvalidInputError("The grid of the model holds no alpha but 0.", "fit with several alphas.")
         metric = get_metric(estimator.scoring)
         # An output that ended before the others has no values from then on.
         grown = np.isfinite(unpenalised)
@@ -71,9 +86,10 @@ class Reading:
             np.concatenate([[0.0], estimator.alphas_[positive]]),
             np.vstack([unpenalised, surface[positive]])[:, grown],
             choices,
+            estimator.method_,
             metric.name.replace("_", " "),
             metric.greater_is_better,
-            estimator.method_ == "tikhonov",
+            name.removesuffix("CV"),
         )
 
 
@@ -91,6 +107,6 @@ def import_pyplot() -> Any:
         import matplotlib.pyplot as plt  # noqa: PLC0415 - only when something is drawn
     except ImportError as error:
         raise MissingPackageError(
-            "Pictures need matplotlib, which is not installed.", "pip install rankwise[report]."
+            "Pictures need matplotlib, which is not installed.", "pip install 'rankwise[report]'."
         ) from error
     return plt

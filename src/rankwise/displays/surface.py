@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from rankwise.displays.reading import Reading, import_pyplot, write_alphas
-from rankwise.estimators.rank_rls_cv import RankRLSCV
 from rankwise.pairs.graph import Floats
 
 __all__ = ["SurfaceDisplay"]
@@ -36,6 +35,8 @@ class SurfaceDisplay:
     greater_is_better : bool
     converged : bool
         Whether every alpha had converged at the last iteration; if not, the legend says so of Tikhonov's choice.
+    chosen : str
+        The method whose choice the model has; its mark is filled.
 
     Attributes
     ----------
@@ -43,6 +44,7 @@ class SurfaceDisplay:
     figure_ : matplotlib Figure
     mesh_ : matplotlib QuadMesh
     colorbar_ : matplotlib Colorbar
+    legend_ : matplotlib Legend
 
     Examples
     --------
@@ -62,19 +64,22 @@ class SurfaceDisplay:
     metric: str
     greater_is_better: bool = False
     converged: bool = True
+    chosen: str = "hybrid"
 
     @classmethod
     def from_estimator(
-        cls, estimator: RankRLSCV, *, output: int = 0, ax: Any = None, **kwargs: Any
+        cls, estimator: Any, *, output: int = 0, ax: Any = None, title: str | None = None, **kwargs: Any
     ) -> SurfaceDisplay:
-        """Draw the surface of a fitted `RankRLSCV`.
+        """Draw the surface of a fitted model.
 
         Parameters
         ----------
-        estimator : RankRLSCV
+        estimator : RankRLSCV, or KernelRankRLSCV with ``solver="cg"``
         output : int, default=0
             Which output, where there are several.
         ax : matplotlib Axes, optional
+        title : str, optional
+            What stands above the legend; by default what is drawn.
         **kwargs
             Passed to `plot`.
         """
@@ -85,9 +90,11 @@ class SurfaceDisplay:
             reading.choices,
             reading.metric,
             reading.greater_is_better,
-            reading.converged,
+            converged=reading.chosen == "tikhonov",
+            chosen=reading.chosen,
         )
-        return display.plot(ax, **kwargs)
+        title = f"Validation {reading.metric} of {reading.model}" if title is None else title
+        return display.plot(ax, title=title, **kwargs)
 
     def plot(
         self, ax: Any = None, *, levels: int = 6, title: str | None = None, **kwargs: Any
@@ -111,9 +118,10 @@ class SurfaceDisplay:
         self._draw_mesh(kwargs)
         self._draw_contours(levels)
         self._draw_choices()
-        self._label(f"Validation {self.metric} of RankRLS" if title is None else title)
-        if ax is None:
-            self._make_room_above()
+        self._label()
+        self._add_legend(
+            f"Validation {self.metric} of RankRLS" if title is None else title, is_own=ax is None
+        )
         return self
 
     @property
@@ -179,22 +187,24 @@ class SurfaceDisplay:
         heights = dict(zip(self.alphas.tolist(), self._heights.tolist(), strict=True))
         names = dict(zip(self.alphas.tolist(), write_alphas(self.alphas), strict=True))
         for method, (alpha, iteration, value) in self.choices.items():
-            doubt = " (not converged)" if method == "tikhonov" and not self.converged else ""
+            is_chosen = method == self.chosen
+            note = " (chosen)" if is_chosen else ""
+            note += " (not converged)" if method == "tikhonov" and not self.converged else ""
             self.ax_.plot(
                 iteration,
                 heights[alpha],
                 _MARKS[method],
                 markersize=15 if method == "hybrid" else 9,
-                markerfacecolor="crimson" if method == "hybrid" else "none",
-                markeredgecolor="white" if method == "hybrid" else "crimson",
-                markeredgewidth=1.0 if method == "hybrid" else 2.0,
+                markerfacecolor="crimson" if is_chosen else "none",
+                markeredgecolor="white" if is_chosen else "crimson",
+                markeredgewidth=1.0 if is_chosen else 2.0,
                 linestyle="none",
-                label=f"{method}{doubt}: {value:.4g} at alpha {names[alpha]}, iteration {iteration}",
+                label=f"{method}{note}: {value:.4g} at alpha {names[alpha]}, iteration {iteration}",
                 clip_on=False,
                 zorder=5,
             )
 
-    def _label(self, title: str) -> None:
+    def _label(self) -> None:
         heights = self._heights
         names = write_alphas(self.alphas)
         stride = max(1, -(-(heights.size - 1) // 11))
@@ -202,25 +212,26 @@ class SurfaceDisplay:
         self.ax_.set_yticks([heights[0], *(heights[i] for i in shown)], ["0", *(names[i] for i in shown)])
         self.ax_.set(xlabel="iteration", ylabel="alpha")
         self.ax_.xaxis.get_major_locator().set_params(integer=True)
-        # One line a method: side by side they are wider than the axes. The title belongs to the legend, because that of
-        # the axes stands where the legend does.
-        self.ax_.legend(
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            borderaxespad=0.3,
-            borderpad=0.0,
-            frameon=False,
-            alignment="left",
-            title=title,
-            title_fontproperties={"weight": "bold"},
-        )
 
-    def _make_room_above(self) -> None:
-        """Keep the top of a figure of our own for the legend.
+    def _add_legend(self, title: str, *, is_own: bool) -> None:
+        """Put the legend above the surface, one line per method: side by side they are wider than the axes.
 
-        Constrained layout would also make room for its width, and shrink the surface where a title is long.
+        The title belongs to the legend, because that of the axes stands where the legend does. In a figure of our own
+        it is a legend of the figure: the layout keeps its height free, but not its width, which would shrink the axes.
         """
-        legend = self.ax_.get_legend()
-        legend.set_in_layout(False)
-        share = legend.get_window_extent().height / self.figure_.bbox.height
-        self.figure_.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1.0 - share - 0.02))
+        options: dict[str, Any] = {
+            "frameon": False,
+            "alignment": "left",
+            "title": title,
+            "title_fontproperties": {"weight": "bold"},
+        }
+        if is_own:
+            self.legend_ = self.figure_.legend(loc="outside upper left", **options)
+        else:
+            above = {
+                "loc": "lower left",
+                "bbox_to_anchor": (0.0, 1.0),
+                "borderaxespad": 0.3,
+                "borderpad": 0.0,
+            }
+            self.legend_ = self.ax_.legend(**above, **options)

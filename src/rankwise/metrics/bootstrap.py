@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.special
 
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_numbers, check_qid
+from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Doubles, Metric
 from rankwise.metrics.table import get_metric
@@ -66,6 +66,7 @@ def bootstrap_interval(
     scores: Any,
     qid: Any = None,
     *,
+    sample_weight: Any = None,
     level: float = 0.95,
     n_resamples: int = 2000,
     random_state: int = 0,
@@ -79,8 +80,8 @@ def bootstrap_interval(
     ----------
     metric : str or Metric
         As for `get_metric`.
-    y_true, scores, qid
-        As for the metric's function.
+    y_true, scores, qid, sample_weight
+        As for the metric's function; a row keeps its weight whenever it is drawn.
     level : float, default=0.95
     n_resamples : int, default=2000
     random_state : int, default=0
@@ -102,7 +103,8 @@ def bootstrap_interval(
     chosen = get_metric(metric)
     labels, queries = read_labels(y_true, qid)
     column = check_numbers("scores", scores, labels.size)
-    result = chosen.prepare(labels, queries).per_query(column)
+    weights = check_weights(sample_weight, labels.size)
+    result = chosen.prepare(labels, queries, sample_weight=weights).per_query(column)
     values = result.values[result.counted]
     if values.size > 1:
         return bootstrap_mean(values, level=level, n_resamples=n_resamples, random_state=random_state)
@@ -111,7 +113,7 @@ def bootstrap_interval(
     rng = np.random.default_rng(random_state)
     drawn = np.concatenate(
         [
-            values_of_copies(chosen, labels[rows][index], column[rows][index])
+            values_of_copies(chosen, labels, column, weights, rows[index])
             for index in drawings_of(rng, rows.size, n_resamples)
         ]
     )
@@ -204,12 +206,16 @@ def drawings_of(rng: np.random.Generator, size: int, n_resamples: int) -> Iterat
         yield rng.integers(0, size, size=(block, size))
 
 
-def values_of_copies(metric: Metric, labels: Doubles, scores: Doubles) -> Doubles:
-    """Return the metric of each row of (drawings, size) labels and scores; NaN where it is undefined."""
-    drawings, size = labels.shape
+def values_of_copies(
+    metric: Metric, labels: Doubles, scores: Doubles, weights: Doubles | None, drawn: npt.NDArray[np.int64]
+) -> Doubles:
+    """Return the metric of each of (drawings, size) rows that were drawn; NaN where it is undefined."""
+    drawings, size = drawn.shape
     queries = Queries(np.repeat(np.arange(drawings), size), np.arange(drawings))
+    rows = drawn.ravel()
+    share = None if weights is None else weights[rows]
     try:
-        return metric.prepare(labels.ravel(), queries).per_query(scores.ravel()).values
+        return metric.prepare(labels[rows], queries, sample_weight=share).per_query(scores[rows]).values
     except InvalidInputError:  # undefined in every drawing of a block
         return np.full(drawings, np.nan)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.data.validation import check_numbers
+from rankwise.data.validation import check_numbers, check_weights
 from rankwise.metrics.bootstrap import (
     Interval,
     block_sizes,
@@ -59,6 +59,7 @@ def compare_rankings(
     level: float = 0.95,
     n_resamples: int = 10_000,
     random_state: int = 0,
+    sample_weight: Any = None,
 ) -> Comparison:
     """Compare two rankings of the same rows, query by query.
 
@@ -76,6 +77,8 @@ def compare_rankings(
         The scores of the two rankings.
     level, n_resamples, random_state
         As for `bootstrap_interval`; one ranking's rows are exchanged at most 1000 times.
+    sample_weight : (rows,) numbers, optional
+        As for the metric's function.
 
     Returns
     -------
@@ -94,7 +97,8 @@ def compare_rankings(
     chosen = get_metric(metric)
     labels, queries = read_labels(y_true, qid)
     columns = [check_numbers("scores", scores, labels.size) for scores in (first, second)]
-    evaluator = chosen.prepare(labels, queries)
+    weights = check_weights(sample_weight, labels.size)
+    evaluator = chosen.prepare(labels, queries, sample_weight=weights)
     a, b = (evaluator.per_query(column) for column in columns)
     differences = a.values[a.counted] - b.values[b.counted]
     sign = 1.0 if chosen.greater_is_better else -1.0
@@ -110,6 +114,7 @@ def compare_rankings(
         chosen,
         labels[rows],
         [column[rows] for column in columns],
+        None if weights is None else weights[rows],
         level,
         min(n_resamples, 1000),
         random_state,
@@ -175,13 +180,19 @@ def p_words(p_value: float) -> str:
 
 
 def _compare_one_ranking(
-    metric: Metric, labels: Doubles, columns: list[Doubles], level: float, n_resamples: int, seed: int
+    metric: Metric,
+    labels: Doubles,
+    columns: list[Doubles],
+    weights: Doubles | None,
+    level: float,
+    n_resamples: int,
+    seed: int,
 ) -> Comparison:
     check_draws(level, n_resamples)
     # Scores of two models have no common scale; their ranks have.
     ranks = [np.unique(column, return_inverse=True)[1].astype(np.float64) for column in columns]
     ranks = [_midranks(rank) for rank in ranks]
-    evaluator = metric.prepare(labels)
+    evaluator = metric.prepare(labels, sample_weight=weights)
     observed = evaluator(ranks[0]) - evaluator(ranks[1])
     rng = np.random.default_rng(seed)
     null, drawn = [], []
@@ -190,7 +201,7 @@ def _compare_one_ranking(
         left = np.where(exchanged, ranks[1][:, None], ranks[0][:, None])
         right = np.where(exchanged, ranks[0][:, None], ranks[1][:, None])
         null.append(evaluator.many(left) - evaluator.many(right))
-        copies = [values_of_copies(metric, labels[index], rank[index]) for rank in ranks]
+        copies = [values_of_copies(metric, labels, rank, weights, index) for rank in ranks]
         drawn.append(copies[0] - copies[1])
     extreme = np.abs(np.concatenate(null)) >= abs(observed) - 1e-12
     sample = np.concatenate(drawn)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.displays.reading import Reading
+from rankwise.displays.reading import Reading, has_surface
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.report.model_view import Doubles
@@ -131,10 +131,8 @@ def _number(value: object) -> float | None:
 
 
 def read_surface(ranker: Any) -> SurfaceTable | None:
-    """Read the surface of a `RankRLSCV`; None where the model has none."""
-    if getattr(ranker, "surface_", None) is None or np.ndim(ranker.surface_) != 2:
-        return None
-    if not (ranker.alphas_ > 0).any():
+    """Read the surface of a model of one output; None where it has none."""
+    if not has_surface(ranker):
         return None
     reading = Reading.of(ranker, 0)
     n_iter = reading.values.shape[1]
@@ -149,7 +147,7 @@ def read_surface(ranker: Any) -> SurfaceTable | None:
         steps,
         reading.values[:, steps - 1],
         choices,
-        str(ranker.method_),
+        reading.chosen,
         reading.metric,
         reading.greater_is_better,
         str(getattr(ranker, "cv_", "held-out rows")),

@@ -12,13 +12,23 @@ from typing import Literal
 
 import scipy.sparse
 
+from rankwise.cli.applicable import check_applicable
 from rankwise.cli.columns import roles_of
-from rankwise.cli.inputs import PACKED, Rows, kept_input, kind_of, open_reader, read_rows, text_base
+from rankwise.cli.inputs import (
+    PACKED,
+    Rows,
+    kept_input,
+    kind_of,
+    open_reader,
+    open_tables,
+    read_rows,
+    text_base,
+)
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, remark, size_of
 from rankwise.data import dump_svmlight, open_store, write_store
-from rankwise.data.arrow_files import TABLE_ENDINGS, open_sources
+from rankwise.data.arrow_files import TABLE_ENDINGS
 from rankwise.data.store_format import Header
 from rankwise.data.svmlight_writer import TextWriter, open_text
 from rankwise.data.table_writer import is_flat, save_table
@@ -34,6 +44,9 @@ def run(options: argparse.Namespace) -> int:
     if options.items is not None:
         raise UsageError("Preferences are not converted.", "convert the table of items, without --items.")
     target = options.to or _told_by_name(options.output)
+    if options.regroup and target != "store":
+        raise UsageError(f"--regroup is for stores, and {options.output} is none.", "leave it out.")
+    check_applicable(options)
     if target == "table":
         _check_packing(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
@@ -46,16 +59,17 @@ def run(options: argparse.Namespace) -> int:
         counts, has_comments = _counts(open_store(options.output, verify=False).header), reader.has_comments
     elif target == "store" and sources == {"table"}:
         with kept_input(options.data) as files:
-            opened = open_sources(files, [options.qid])
+            opened = open_tables(files, [options.qid])
             source = ", ".join(options.data)
-            roles = roles_of(opened[0].schema, source, options, needs_labels=True)
+            roles = roles_of(opened[0].schema, source, options, needs_labels=True)._asdict()
+            roles.pop("weight")
             write_store(
                 options.output,
                 opened,
                 zero_based=text_base(options),
                 regroup=options.regroup,
                 missing=options.missing,
-                **roles._asdict(),
+                **roles,
                 n_threads=options.threads,
             )
         counts = _counts(open_store(options.output, verify=False).header)

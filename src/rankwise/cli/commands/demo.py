@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import itertools
+import os
 import shlex
 import tempfile
 from pathlib import Path
@@ -39,16 +41,17 @@ def run(options: argparse.Namespace) -> int:
         return 0
     from rankwise.cli.entry import main  # noqa: PLC0415 - the commands themselves
 
+    page = _place_of_page(force=options.force)
     with tempfile.TemporaryDirectory(prefix="rankwise-demo-") as name:
         folder = Path(name)
         _write_parts(folder)
         train, vali, test = (str(folder / part) for part in _PARTS)
-        model, page = str(folder / "model.rw"), str(folder / "report.html")
+        model = str(folder / "model.rw")
         for arguments in (
             ["inspect", train],
             ["fit", train, "--valid", vali, "-o", model],
             ["evaluate", model, test, "--metrics", "ndcg@10,map,pairwise_error"],
-            ["report", model, test, "-o", page],
+            ["report", model, test, "-o", str(page), *(["--force"] if options.force else [])],
         ):
             shown = [argument.replace(f"{folder}/", "") for argument in arguments]
             write(f"\n$ rankwise {shlex.join(shown)}")
@@ -56,9 +59,17 @@ def run(options: argparse.Namespace) -> int:
             if code:
                 return code
     write(
-        "\nAll of this was made up and is gone again. `rankwise demo -o data` writes the files for you to try."
+        f"\nThe page stays: {page}. The data were made up, and are gone again; `rankwise demo -o data` writes them for "
+        "you to try."
     )
     return 0
+
+
+def _place_of_page(*, force: bool) -> Path:
+    """Return a name that is free, here or, where nothing can be written, in a folder that stays."""
+    here = Path.cwd() if os.access(Path.cwd(), os.W_OK) else Path(tempfile.mkdtemp(prefix="rankwise-demo-"))
+    names = (here / f"rankwise-demo{f'-{n}' if n > 1 else ''}.html" for n in itertools.count(1))
+    return next(page for page in names if force or not os.path.lexists(page))
 
 
 def make_searches(queries: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.cli.applicable import check_applicable
 from rankwise.cli.checks import check_ordered
 from rankwise.cli.choosing import CONTRADICTED
 from rankwise.cli.columns import recall
@@ -51,8 +52,8 @@ _WITH_CONVENTION = ("ndcg", "map", "precision", "mean_ndcg")
 def run(options: argparse.Namespace) -> int:
     """Judge one model, or several on the same rows."""
     show_warnings()
-    if options.per_query is not None and options.items is not None:
-        raise UsageError("Preferences have no queries.", "leave --per-query out.")
+    _check_metrics(options)
+    check_applicable(options)
     saved = [read_model(path) for path in [options.model, *(options.against or [])]]
     reading = recall(options, *(one.notes for one in saved))
     rows = check_ordered(read_rows(options.data, reading, first_column=saved[0].notes.get("first_column")))
@@ -69,7 +70,9 @@ def run(options: argparse.Namespace) -> int:
         conventions = {metric.name: metric.describe() for metric in metrics}
         figures = {
             metric.name: {
-                name: bootstrap_interval(metric, rows.y, values, rows.queries, level=options.level)
+                name: bootstrap_interval(
+                    metric, rows.y, values, rows.queries, sample_weight=rows.weight, level=options.level
+                )
                 for name, values in scores.items()
             }
             for metric in metrics
@@ -88,6 +91,30 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
+def _check_metrics(options: argparse.Namespace) -> None:
+    """Refuse, before anything is read, what would be overlooked."""
+    names = [] if options.metrics is None else [get_metric(name) for name in options.metrics.split(",")]
+    if options.items is not None:
+        if options.per_query is not None:
+            raise UsageError("Preferences have no queries.", "leave --per-query out.")
+        if options.convention is not None or any(one.name != "pairwise_error" for one in names):
+            option = "--convention" if options.convention is not None else "--metrics"
+            raise UsageError(
+                f"{option}: preferences are judged by the pairwise error alone.", f"leave {option} out."
+            )
+    elif options.convention is not None and names and all(n.base_name not in _WITH_CONVENTION for n in names):
+        raise UsageError(
+            f"--convention {options.convention} says nothing about {', '.join(one.name for one in names)}.",
+            f"leave it out; it is for {', '.join(_WITH_CONVENTION)}.",
+        )
+    for one in names if "weight" in options.given else ():
+        if options.items is None and not one.takes_weights:
+            raise UsageError(
+                f"--weight: {one.name} does not weigh rows.",
+                f"leave one of them out; {', '.join(_ANY)} do.",
+            )
+
+
 def _labels_of(paths: list[str]) -> list[str]:
     names: list[str] = []
     for path in paths:
@@ -97,10 +124,10 @@ def _labels_of(paths: list[str]) -> list[str]:
 
 def _metrics(rows: Rows, options: argparse.Namespace) -> list[Metric]:
     assert rows.y is not None
-    graded = is_graded(rows.y)
-    names = _GRADED if graded else _ANY
+    # Of the usual metrics only those that count pairs weigh rows.
+    names = _GRADED if is_graded(rows.y) and rows.weight is None else _ANY
     if options.metrics is not None:
-        names = tuple(name.strip() for name in options.metrics.split(","))
+        names = tuple(options.metrics.split(","))
     elif options.convention == "letor4":
         names = (*names, "mean_ndcg")
     found = []
@@ -119,7 +146,15 @@ def _compare(
     first, *others = scores
     return {
         metric.name: {
-            other: compare_rankings(metric, rows.y, scores[first], scores[other], rows.queries, level=level)
+            other: compare_rankings(
+                metric,
+                rows.y,
+                scores[first],
+                scores[other],
+                rows.queries,
+                level=level,
+                sample_weight=rows.weight,
+            )
             for other in others
         }
         for metric in metrics
@@ -263,7 +298,7 @@ def _write_per_query(metrics: list[Metric], rows: Rows, scores: Scores, target: 
     heads = [f"{name} {metric.name}" if several else metric.name for name in scores for metric in metrics]
     writer.writerow(["qid", "rows", *heads])
     columns = [
-        metric.prepare(rows.y, queries).per_query(scores[name]).values
+        metric.prepare(rows.y, queries, sample_weight=rows.weight).per_query(scores[name]).values
         for name in scores
         for metric in metrics
     ]

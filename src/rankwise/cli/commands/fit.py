@@ -11,6 +11,7 @@ from typing import Any
 import scipy.sparse
 
 import rankwise
+from rankwise.cli.applicable import check_applicable
 from rankwise.cli.checks import check_trainable, check_valid
 from rankwise.cli.choosing import Choice, choose
 from rankwise.cli.columns import recall
@@ -84,6 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:
     """Read the files that `fit` and `select` name; both get the same columns."""
+    check_applicable(options)
     train = read_rows(options.data, options)
     is_dense = pays_as_array(train.X)
     train = check_trainable(stored(train, is_dense=is_dense))
@@ -92,6 +94,9 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
     if options.valid is None:
         return train, None
     own = recall(options, {"reading": train.reading})
+    if train.pairs is None:
+        # Rows that judge count alike, and need no column of weights.
+        own.weight, own.given = None, own.given - {"weight"}
     valid = check_valid(read_rows(options.valid, own, first_column=train.counts_from), train)
     train, valid = _same_columns(train, valid)
     return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)

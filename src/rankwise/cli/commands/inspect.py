@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.cli.applicable import check_applicable, check_data_only
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.data.numbered_columns import column_name
@@ -23,7 +24,9 @@ _MODEL = b"RANKWISE"
 def run(options: argparse.Namespace) -> int:
     """Tell models from data, and look."""
     if len(options.data) == 1 and _is_model(options.data[0]):
+        check_data_only(options)
         return _inspect_model(options.data[0], as_json=options.json)
+    check_applicable(options)
     rows = read_rows(options.data, options, needs_labels=False)
     for text in rows.remarks:
         remark(text)
@@ -47,6 +50,8 @@ def run(options: argparse.Namespace) -> int:
     }
     if rows.pairs is not None:
         facts["preferences"] = f"{len(rows.pairs):,}"
+    elif rows.weight is not None:
+        facts["weights"] = f"{rows.weight.min():g} to {rows.weight.max():g}"
     if rows.y is not None:
         low, middle, high = summary.sizes
         facts["queries"] = f"{summary.queries:,}" if rows.qid is not None else "none: one ranking"

@@ -6,6 +6,7 @@ import argparse
 
 import numpy as np
 
+from rankwise.cli.applicable import check_applicable
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.models import fit_columns, read_model
@@ -21,6 +22,7 @@ _LINES_AT_ONCE = 65536
 def run(options: argparse.Namespace) -> int:
     """Score rows and write the scores."""
     show_warnings()
+    check_applicable(options)
     saved = read_model(options.model)
     reading, first = recall(options, saved.notes), saved.notes.get("first_column")
     rows = fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)

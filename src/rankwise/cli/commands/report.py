@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rankwise.cli.applicable import check_applicable
 from rankwise.cli.choosing import Candidate
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import read_rows
+from rankwise.cli.mistakes import UsageError
 from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, show_warnings
@@ -22,6 +24,11 @@ _NAMED = 3  # files that a title names
 def run(options: argparse.Namespace) -> int:
     """Judge the model and write the page."""
     show_warnings()
+    check_applicable(options)
+    if options.items is not None and options.metrics not in {None, "pairwise_error"}:
+        raise UsageError(
+            "--metrics: preferences are judged by the pairwise error alone.", "leave --metrics out."
+        )
     saved = read_model(options.model)
     options = recall(options, saved.notes)
     rows = fit_columns(read_rows(options.data, options, first_column=saved.notes.get("first_column")), saved)
@@ -31,7 +38,7 @@ def run(options: argparse.Namespace) -> int:
         for key, name in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric"))
         if saved.notes.get(name)
     }
-    metrics = None if options.metrics is None else [name.strip() for name in options.metrics.split(",")]
+    metrics = None if options.metrics is None else options.metrics.split(",")
     # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
     decided = slice(None) if rows.magnitude is None else rows.magnitude > 0
     report = Report(
