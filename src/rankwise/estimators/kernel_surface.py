@@ -77,6 +77,7 @@ class KernelFoldJury(RowFoldJury):
                 self.fold,
                 judged,
                 self.judge_of(output),
+                self.pooling(output),
             )
             yield Hearing(system, None, [0])
 

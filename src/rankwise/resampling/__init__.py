@@ -9,7 +9,7 @@ from rankwise.resampling.dealing import deal_folds, deal_pairs, hold_out, sample
 from rankwise.resampling.judges import DifferenceJudge, Judge, MetricJudge, PreferenceJudge
 from rankwise.resampling.kernel_rows import KernelFoldPairs, KernelFoldRows, KernelRows
 from rankwise.resampling.pairs import FoldPairs, LeftOutPairs
-from rankwise.resampling.rows import EvaluationRows, FoldRows, NoRows
+from rankwise.resampling.rows import EvaluationRows, FoldRows, NoRows, Pooling
 
 __all__ = [
     "DifferenceJudge",
@@ -23,6 +23,7 @@ __all__ = [
     "LeftOutPairs",
     "MetricJudge",
     "NoRows",
+    "Pooling",
     "PreferenceJudge",
     "deal_folds",
     "deal_pairs",
