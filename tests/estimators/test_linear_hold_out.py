@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
+from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
 from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV
@@ -109,11 +110,21 @@ def test_auto_says_what_it_picked(rows, with_qid, settings, words):
     assert RankRLSCV(ALPHAS, **settings).fit(X, y).method_ == "hybrid"
 
 
-@pytest.mark.parametrize("cls", [RankRLSCV, KernelRankRLSCV])
-def test_pooled_folds_of_rows_are_ridge_with_an_intercept(cls):
-    X, y, _ = data(5, rows=2100 if cls is RankRLSCV else 60)
-    options = {"method": "tikhonov"} if cls is RankRLSCV else {"kernel": "linear", "cv": 10}
-    model = cls(alphas=ALPHAS, averaging="pooled", **options).fit(X, y)
+@pytest.mark.parametrize(
+    ("model", "rows"),
+    [
+        (RankRLSCV(ALPHAS, method="tikhonov"), 2100),
+        (RankRLSCV(ALPHAS, cv=10, method="tikhonov", tol=1e-10), 60),
+        (KernelRankRLSCV("linear", alphas=ALPHAS, cv=10), 60),
+        (KernelRankRLSCV("linear", alphas=ALPHAS, cv=10, solver="cg", method="tikhonov", tol=1e-10), 60),
+    ],
+    ids=["exact", "iterations", "kernel", "kernel iterations"],
+)
+@pytest.mark.parametrize("offset", [0.0, 20.0])
+def test_pooled_folds_of_rows_are_ridge_with_an_intercept(model, rows, offset):
+    X, y, _ = data(5, rows=rows)
+    X = X + offset
+    model = clone(model).set_params(averaging="pooled").fit(X, y)
     fold = deal_folds(as_design(X), y, check_qid(None, y.size), 10, 0)
     for a, alpha in enumerate(ALPHAS):
         scores = np.empty(y.size)

@@ -21,7 +21,14 @@ from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.labels import LabelGraph
-from rankwise.resampling import EvaluationRows, FoldPairs, FoldRows, Judge, LeftOutPairs
+from rankwise.resampling import (
+    EvaluationRows,
+    FoldPairs,
+    FoldRows,
+    Judge,
+    LeftOutPairs,
+    Pooling,
+)
 from rankwise.solvers.choose import require_diagonal
 from rankwise.solvers.surface import System
 
@@ -111,7 +118,8 @@ class RowFoldJury:
             whole = data.graph(output, data.row_weight)
             graphs = self.fold_graphs(output)
             _, scale = scaled_objective(data.design, whole, power)
-            system = FoldRows(data.design, whole, graphs, fold, self.judged, self.judge_of(output), scale)
+            judge, pooling = self.judge_of(output), self.pooling(output)
+            system = FoldRows(data.design, whole, graphs, fold, self.judged, judge, scale, pooling)
             yield Hearing(system, scale, [0])
 
     def fold_graphs(self, output: int) -> Iterator[LabelGraph]:
@@ -137,7 +145,7 @@ class RowFoldJury:
         labels = self.data.columns[output]
 
         def make(rows: Rows) -> Judge:
-            queries = _judging_queries(self.data.queries, self.fold, rows, self.averaging)
+            queries = _judging_queries(self.data.queries, self.fold, rows, pooled=self.is_pooled)
             weight = self.data.row_weight
             return judge_rows(
                 self.metric,
@@ -149,6 +157,17 @@ class RowFoldJury:
             )
 
         return make
+
+    @property
+    def is_pooled(self) -> bool:
+        """Whether rows of different folds are compared: those of one ranking only."""
+        return self.averaging == "pooled" and len(self.data.queries) == 1
+
+    def pooling(self, output: int) -> Pooling | None:
+        """Return what makes the scores of different folds comparable, where they are compared."""
+        if not self.is_pooled:
+            return None
+        return Pooling.of_folds(self.fold, self.data.columns[output], self.data.row_weight)
 
 
 @dataclass(frozen=True)
@@ -204,8 +223,8 @@ def n_outputs(graph: PairGraph) -> int:
     return 1 if graph.pull.ndim == 1 else int(graph.pull.shape[1])
 
 
-def _judging_queries(queries: Queries, fold: npt.NDArray[np.int32], rows: Rows, averaging: str) -> Queries:
+def _judging_queries(queries: Queries, fold: npt.NDArray[np.int32], rows: Rows, *, pooled: bool) -> Queries:
     """Rows are compared inside a query and, unless pooled, inside a fold: folds have different models."""
-    if averaging == "pooled":
+    if pooled:
         return queries.subset(rows)
     return encode_queries(queries.codes[rows] * (int(fold.max(initial=0)) + 1) + fold[rows])

@@ -76,6 +76,7 @@ class KernelFoldJury(RowFoldJury):
                 self.fold,
                 self.judged,
                 self.judge_of(output),
+                self.pooling(output),
             )
             yield Hearing(system, None, [0])
 

@@ -69,7 +69,8 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         knows no other, and else "hybrid".
     averaging : {"folds", "pooled"}, default="folds"
         For folds of rows of one ranking, and of pairs: average the folds' errors, or judge all that was held out
-        together.
+        together. Pooled scores of rows are shifted so that a fold's training rows score on average what their labels
+        are.
     scaling : float or list of float, default=0.0
         Penalise ``w'D^(2 scaling)w``, ``D = diag(X'LX)``, instead of ``w'w``: a prior that expects smaller
         coefficients of columns that vary much. 0 is off, 0.25 often helps on text. From a list the best is

@@ -7,6 +7,7 @@ the `Evaluator` it returns only looks at scores.
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -19,12 +20,28 @@ from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import default_threads
 
-__all__ = ["Doubles", "Evaluator", "Metric", "PerQuery"]
+__all__ = ["Doubles", "Evaluator", "Metric", "PerQuery", "order_free_sum"]
 
 Doubles = npt.NDArray[np.float64]
 
 # Starting threads costs what sorting some thousand rows costs.
 _ROWS_A_THREAD = 8_000
+
+
+def order_free_sum(values: Doubles) -> Doubles:
+    """Sum over the last axis, to the same bits in any order.
+
+    Which of two models is better must not be decided by the order of queries, and equally good ones are to be equal.
+    So the leading digits are added as whole multiples of one unit, which no addition rounds; what is left over is too
+    small for its rounding to show.
+    """
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest == 0.0:
+        return np.zeros(values.shape[:-1])
+    exponent = math.frexp(largest)[1] + math.frexp(values.shape[-1])[1] - 52
+    unit = max(math.ldexp(1.0, exponent), math.ulp(0.0))
+    leading = np.rint(values / unit) * unit
+    return np.asarray(leading.sum(axis=-1) + (values - leading).sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -50,7 +67,8 @@ class PerQuery:
 
     def mean(self) -> float:
         """Return the mean over the queries that count."""
-        return float(self.values[self.counted].mean())
+        values = self.values[self.counted]
+        return float(order_free_sum(values) / values.size)
 
 
 class Evaluator(ABC):
@@ -110,7 +128,9 @@ class Evaluator(ABC):
         values = self._values(block)
         if not self.counted.all():
             values = values[:, self.counted]
-        return np.asarray(np.average(values, axis=1, weights=self._shares), dtype=np.float64)
+        if self._shares is None:
+            return order_free_sum(values) / values.shape[1]
+        return order_free_sum(values * self._shares) / order_free_sum(self._shares)
 
     def _threads(self, block: Doubles) -> int:
         return max(1, min(self.n_threads, block.size // _ROWS_A_THREAD))

@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_numbers
-from rankwise.metrics.metric import Doubles
+from rankwise.metrics.metric import Doubles, order_free_sum
 from rankwise.metrics.pairwise import check_tie_cost
 
 __all__ = ["contradicted", "preference_error"]
@@ -44,7 +44,7 @@ def preference_error(scores: Any, pairs: Any, weight: Any = None, *, ties: float
     checked = check_pairs(pairs, column.shape[0], weight=weight)
     difference = column[checked.winner] - column[checked.loser]
     weights = np.ones(len(checked)) if checked.weight is None else checked.weight
-    return contradicted(difference, weights, float(ties)) / float(weights.sum())
+    return contradicted(difference, weights, float(ties)) / float(order_free_sum(weights))
 
 
 def contradicted(difference: Doubles, weight: Doubles, tie_cost: float) -> float:
@@ -57,4 +57,4 @@ def contradicted(difference: Doubles, weight: Doubles, tie_cost: float) -> float
     weight : (preferences,) float64
     tie_cost : float
     """
-    return float(weight[difference < 0].sum() + tie_cost * weight[difference == 0].sum())
+    return float(order_free_sum(weight[difference < 0]) + tie_cost * order_free_sum(weight[difference == 0]))

@@ -9,7 +9,7 @@ from rankwise.resampling.dealing import Dealer, deal_folds, deal_pairs, share_as
 from rankwise.resampling.judges import DifferenceJudge, Judge, MetricJudge, PreferenceJudge
 from rankwise.resampling.kernel_rows import KernelFoldPairs, KernelFoldRows, KernelRows
 from rankwise.resampling.pairs import FoldPairs, LeftOutPairs
-from rankwise.resampling.rows import EvaluationRows, FoldRows, NoRows
+from rankwise.resampling.rows import EvaluationRows, FoldRows, NoRows, Pooling
 
 __all__ = [
     "Dealer",
@@ -24,6 +24,7 @@ __all__ = [
     "LeftOutPairs",
     "MetricJudge",
     "NoRows",
+    "Pooling",
     "PreferenceJudge",
     "deal_folds",
     "deal_pairs",

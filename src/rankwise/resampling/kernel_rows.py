@@ -14,6 +14,7 @@ from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.resampling.judges import Judge
 from rankwise.resampling.pairs import LeftOutPairs
+from rankwise.resampling.rows import Pooling
 
 __all__ = ["KernelFoldPairs", "KernelFoldRows", "KernelRows"]
 
@@ -81,6 +82,8 @@ class KernelFoldRows:
     judged : (rows that judge,) int64
     make_judge : callable
         Makes the judge of those rows, in the order it is given.
+    pooling : Pooling, optional
+        Where rows of different folds are compared.
     """
 
     def __init__(
@@ -91,8 +94,9 @@ class KernelFoldRows:
         fold: npt.NDArray[np.int32],
         judged: Rows,
         make_judge: Callable[[Rows], Judge],
+        pooling: Pooling | None = None,
     ) -> None:
-        self._kernel, self._factors = kernel, factors
+        self._kernel, self._factors, self._pooling = kernel, factors, pooling
         self._rows = judged[np.argsort(fold[judged], kind="stable")]
         self._judge = make_judge(self._rows)
         self._lane = fold[self._rows].astype(np.int64)
@@ -107,11 +111,16 @@ class KernelFoldRows:
         image = [
             f.apply(np.ascontiguousarray(column)) for f, column in zip(self._factors, scores.T, strict=True)
         ]
-        return np.column_stack(image), [scores[self._rows, self._lane]]
+        held_out = scores[self._rows, self._lane]
+        if self._pooling is not None:
+            held_out -= (self._pooling.share * scores).sum(axis=0)[self._lane]
+        return np.column_stack(image), [held_out]
 
     def errors(self, output: int, scores: Floats) -> Floats:
         """Judge (alphas, rows) scores."""
-        return self._judge.errors(scores)
+        return self._judge.errors(
+            scores if self._pooling is None else scores + self._pooling.label[self._lane]
+        )
 
     def dual_coefficients(self, lane: int, b: Floats) -> Floats:
         """Return ``F'b`` of a fold."""

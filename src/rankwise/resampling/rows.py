@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,7 @@ from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph
 from rankwise.resampling.judges import Judge
 
-__all__ = ["EvaluationRows", "FoldRows", "NoRows"]
+__all__ = ["EvaluationRows", "FoldRows", "NoRows", "Pooling"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -79,6 +80,30 @@ class NoRows:
         return np.zeros(scores.shape[0])
 
 
+@dataclass(frozen=True)
+class Pooling:
+    """Makes the scores of different folds' models comparable: training rows score on average what their labels are.
+
+    Attributes
+    ----------
+    share : (rows, folds) float64
+        Each row's share of the weight that a fold trains on; columns sum to 1.
+    label : (folds,) float64
+        The mean label of those rows.
+    """
+
+    share: Floats
+    label: Floats
+
+    @classmethod
+    def of_folds(cls, fold: npt.NDArray[np.int32], labels: Floats, row_weight: Floats | None) -> Pooling:
+        """Return what pools folds of the rows of one ranking."""
+        trains = fold[:, None] != np.arange(int(fold.max(initial=-1)) + 1)
+        weight = trains * (1.0 if row_weight is None else row_weight[:, None])
+        share = weight / weight.sum(axis=0)
+        return cls(share, labels @ share)
+
+
 class FoldRows:
     """Every fold's objective at once, each judged by the rows it does not see.
 
@@ -97,6 +122,8 @@ class FoldRows:
     make_judge : callable
         Makes the judge of those rows, in the order it is given.
     column_scale : (features,) float64, optional
+    pooling : Pooling, optional
+        Where rows of different folds are compared.
     """
 
     def __init__(
@@ -108,6 +135,7 @@ class FoldRows:
         judged: Rows,
         make_judge: Callable[[Rows], Judge],
         column_scale: Floats | None = None,
+        pooling: Pooling | None = None,
     ) -> None:
         self._design = design
         self._scale = column_scale
@@ -115,6 +143,8 @@ class FoldRows:
         self._judge = make_judge(self._rows)
         self.row_lanes = [fold[self._rows].astype(np.int64)]
         self._fold = fold
+        self._mean_row = None if pooling is None else design.tdot(pooling.share)
+        self._label = None if pooling is None else pooling.label[self.row_lanes[0]]
         self._held_out = np.zeros(design.shape[0])
         self._graphs: list[LabelGraph] = []
         pull, degree, scale = [], [], []
@@ -132,8 +162,12 @@ class FoldRows:
     def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
         """Return every fold's product, and the held-out rows' scores."""
         self.n_products += vectors.shape[1]
-        image = self._product(self._scaled(vectors))
-        return self._scaled(image), [self._held_out[self._rows]]
+        coef = self._scaled(vectors)
+        image = self._product(coef)
+        scores = self._held_out[self._rows]
+        if self._mean_row is not None:
+            scores -= (self._mean_row * coef).sum(axis=0)[self.row_lanes[0]]
+        return self._scaled(image), [scores]
 
     def _lockstep(self, whole: LabelGraph, folds: Folds) -> Callable[[Floats], Floats]:
         """Choose how the folds' products are made: reading X once, if the storage allows it."""
@@ -157,7 +191,7 @@ class FoldRows:
 
     def errors(self, output: int, scores: Floats) -> Floats:
         """Judge (alphas, rows) scores."""
-        return self._judge.errors(scores)
+        return self._judge.errors(scores if self._label is None else scores + self._label)
 
     def _scaled(self, vectors: Floats) -> Floats:
         return vectors if self._scale is None else vectors * self._scale[:, None]
