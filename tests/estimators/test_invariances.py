@@ -14,13 +14,13 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from every_estimator import ALPHAS, CASES, SMALL
+from every_estimator import CASES
 
 # Rounding, and what solvers leave at a residual of 1e-10, times the condition of these problems (below 100).
 ROUNDING = 1e-7
 
 
-def invariance(cases, few=3):
+def invariance(cases, few=2):
     """Test a check for every case, on a few examples; on many with `make test-long`."""
 
     def decorate(check):
@@ -127,7 +127,7 @@ def solver_slack(case, problem, model):
 def grid_or_alpha(case, factor):
     """Return the parameter that multiplies every alpha of a case."""
     if hasattr(case.model, "alphas"):
-        return {"alphas": [factor * alpha for alpha in (SMALL if case.is_margin else ALPHAS)]}
+        return {"alphas": [factor * alpha for alpha in case.model.alphas]}
     return {"alpha": factor * case.model.alpha}
 
 
@@ -316,7 +316,7 @@ def test_weight_2_is_twice(case, draw):
     assert_same(case, before, changed, skip=("n_pairs_",))
 
 
-@invariance(CASES)
+@invariance(CASES, few=3)
 def test_weight_0_is_absent(case, draw):
     """Rows and listed pairs of weight 0 might as well not be there, whatever judges; nor may whole queries of them."""
     is_weighted = case.takes_weights and draw(st.booleans())
@@ -378,7 +378,7 @@ STORAGES = {
 }
 
 
-@invariance([case for case in CASES if not case.is_precomputed], few=4)
+@invariance([case for case in CASES if not case.is_precomputed], few=3)
 def test_storage(case, draw):
     """The same numbers give the same model however they are stored."""
     problem = case.problem(draw(st.integers(0, 3)))
@@ -397,7 +397,7 @@ def test_storage(case, draw):
     )
 
 
-@invariance(CASES)
+@invariance(CASES, few=1)
 def test_number_of_threads(case, draw):
     before = draw_fitted(case, draw)
     assert_same(case, before, before[0], model=case.fit(before[0], n_threads=2 + draw(st.integers(0, 1))))
