@@ -268,7 +268,7 @@ def test_order_of_labels_is_all_that_counts(case, draw):
     [case for case in CASES if case.data != "pairs" and getattr(case.model, "scoring", "") != "ndcg@3"]
 )
 def test_shift_of_labels(case, draw):
-    """A constant added to all labels changes nothing; nor one for each query, where that does not change the folds."""
+    """A constant added to all labels changes nothing; nor one for each query, unless it changes the folds."""
     before = draw_fitted(case, draw)
     problem = before[0]
     by_query = np.zeros(7)
@@ -285,7 +285,7 @@ def test_shift_of_labels(case, draw):
     assert_same(case, before, changed)
 
 
-# --- weights ------------------------------------------------------------------------------------------------------------
+# --- weights --------------------------------------------------------------------------------------------
 
 
 def holds_out_single_rows(case):
@@ -316,7 +316,7 @@ def test_weight_2_is_twice(case, draw):
 
 @invariance(CASES, few=3)
 def test_weight_0_is_absent(case, draw):
-    """Rows and listed pairs of weight 0 might as well not be there, whatever judges; so may whole queries."""
+    """Rows and listed pairs of weight 0 might as well be absent, whatever judges; so may whole queries."""
     is_weighted = case.takes_weights and draw(st.booleans())
     problem = case.problem(draw(st.integers(0, 3)), weighted=is_weighted)
     rng = np.random.default_rng(draw(seeds))
@@ -342,7 +342,7 @@ def test_weight_0_is_absent(case, draw):
     )  # they count what was passed
 
 
-# --- storage ------------------------------------------------------------------------------------------------------------
+# --- storage --------------------------------------------------------------------------------------------
 
 
 def read_only(X):
