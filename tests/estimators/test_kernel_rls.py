@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from oracles import Pairs, label_pairs
-from rankwise import KernelRankRLS, RankRLS
+from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import KernelDesign
 from strategies import make_problem
@@ -238,3 +239,20 @@ def test_bad_precomputed_kernels():
         fit(problem, "precomputed", K)
     with pytest.raises(InvalidInputError, match="has none"):
         fit(problem, "precomputed", rbf_kernel(problem.X), basis=("kmeans", 5))
+
+
+@pytest.mark.parametrize("basis", [7, ("kmeans", 7), ("leverage", 7)])
+@pytest.mark.parametrize(
+    "estimator", [KernelRankRLS(), KernelRankRLSCV(cv="leave-query-out"), KernelRankSVM(alpha=0.1)]
+)
+def test_rows_that_weigh_nothing_are_not_in_the_reduced_set(estimator, basis):
+    problem = make_problem(3, rows=40, weighted=True)
+    kept = np.flatnonzero(problem.sample_weight)
+    assert kept.size < 40
+    X, y, qid, weight = problem.X, problem.y, problem.qid, problem.sample_weight
+    model = clone(estimator).set_params(basis=basis).fit(X, y, qid, weight)
+    absent = clone(model).fit(X[kept], y[kept], qid[kept], weight[kept])
+    np.testing.assert_array_equal(model.basis_, kept[absent.basis_])
+    np.testing.assert_allclose(model.predict(X), absent.predict(X), atol=1e-9)
+    with pytest.raises(InvalidInputError, match=f"between 1 and {kept.size}"):
+        clone(model).set_params(basis=kept.size + 1).fit(X, y, qid, weight)

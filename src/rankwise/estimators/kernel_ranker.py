@@ -68,7 +68,7 @@ class KernelRanker(LinearRanker):
         if self.kernel_.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
-        self.basis_ = choose_basis(self.basis, self.kernel_, X, self.random_state)
+        self.basis_ = choose_basis(self.basis, self.kernel_, X, self.random_state, row_weight)
         rows = slice(None) if self.basis_ is None else self.basis_
         self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(X[rows])
         return KernelProblem(self.kernel_, X, self.basis_, MemoryBudget(self.memory_limit), design.n_threads)

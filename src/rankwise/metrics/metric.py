@@ -35,13 +35,17 @@ def order_free_sum(values: Doubles) -> Doubles:
     So the leading digits are added as whole multiples of one unit, which no addition rounds; what is left over is too
     small for its rounding to show.
     """
-    largest = float(np.abs(values).max(initial=0.0))
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     if largest == 0.0:
         return np.zeros(values.shape[:-1])
-    exponent = math.frexp(largest)[1] + math.frexp(values.shape[-1])[1] - 52
-    unit = max(math.ldexp(1.0, exponent), math.ulp(0.0))
-    leading = np.rint(values / unit) * unit
-    return np.asarray(leading.sum(axis=-1) + (values - leading).sum(axis=-1))
+    unit = math.frexp(largest)[1] + math.frexp(values.shape[-1])[1] - 52
+    # Adding a number that has no digits below the unit rounds to the unit.
+    anchor = math.ldexp(1.5, min(max(unit, -1074) + 52, 1023))
+    leading = values + anchor
+    leading -= anchor
+    total = leading.sum(axis=-1)
+    np.subtract(values, leading, out=leading)
+    return np.asarray(total + leading.sum(axis=-1))
 
 
 @dataclass(frozen=True)
@@ -129,8 +133,8 @@ class Evaluator(ABC):
         if not self.counted.all():
             values = values[:, self.counted]
         if self._shares is None:
-            return order_free_sum(values) / values.shape[1]
-        return order_free_sum(values * self._shares) / order_free_sum(self._shares)
+            return np.asarray(order_free_sum(values) / values.shape[1])
+        return np.asarray(order_free_sum(values * self._shares) / order_free_sum(self._shares))
 
     def _threads(self, block: Doubles) -> int:
         return max(1, min(self.n_threads, block.size // _ROWS_A_THREAD))
