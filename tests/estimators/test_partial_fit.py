@@ -13,7 +13,7 @@ import rankwise
 from oracles import label_pairs, solve_rankrls
 from rankwise import RankRLS
 from rankwise.estimators import streaming
-from rankwise.estimators.pending import SeenQueries
+from rankwise.streaming.pending import SeenQueries
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, UnsuitableSolverError
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 from rankwise.solvers.choose import SOLVERS
@@ -186,7 +186,7 @@ def test_small_calls_learn_nearly_as_much_as_large_ones(query_size, call_rows):
 
 
 def cut_into_blocks(monkeypatch, rows):
-    monkeypatch.setattr("rankwise.estimators.pending._BLOCK_ROWS", rows)
+    monkeypatch.setattr("rankwise.streaming.pending._BLOCK_ROWS", rows)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -226,7 +226,7 @@ def test_what_is_kept_is_a_copy_and_bounded(monkeypatch):
         again.partial_fit(problem.X[rows], problem.y[rows], sample_weight=1.0 + np.arange(10))
         assert sum(part.n_rows for part in model._stream.memory.pending) < 50
     np.testing.assert_array_equal(model.coef_, again.coef_)
-    monkeypatch.setattr("rankwise.estimators.pending._BLOCK_VALUES", 60)
+    monkeypatch.setattr("rankwise.streaming.pending._BLOCK_VALUES", 60)
     model.partial_fit(problem.X[:20], problem.y[:20])
     assert not model._stream.memory.pending
 

@@ -78,7 +78,7 @@ def test_learning_equals_its_explicit_recursion(outputs):
     problem = make_problem(5, rows=60, features=3, queries=1, real=True)
     y = problem.y if outputs == 1 else np.column_stack([problem.y, problem.X[:, 1] ** 2])
     objective = SquaredObjective(as_design(problem.X), label_graph(y, check_qid(None, 60)))
-    memory, blocks = Memory.nothing(objective.rhs.shape), []
+    memory, blocks = Memory.empty(objective.rhs.shape), []
     for part in parts_of(objective, 25):
         memory = memory.learn(part, 0.7)
         blocks.append((part.product(np.eye(3)), part.rhs))
@@ -90,7 +90,7 @@ def test_learning_equals_its_explicit_recursion(outputs):
 def test_a_single_block_is_the_whole_problem():
     problem = make_problem(6, features=3)
     objective = objective_of(problem)
-    memory = Memory.nothing((3,)).learn(next(iter(parts_of(objective))), 0.5)
+    memory = Memory.empty((3,)).learn(next(iter(parts_of(objective))), 0.5)
     np.testing.assert_allclose(memory.coef, DirectFactor(objective).solve(0.5).coef, atol=1e-9)
     # A penalty that changes pulls at what was learned before.
     nothing = SquaredObjective(as_design(np.zeros((2, 3))), label_graph(np.arange(2.0), check_qid(None, 2)))
@@ -105,7 +105,7 @@ def test_one_read_comes_close_and_the_rest_converges(queries):
     y = X @ rng.normal(size=300) + 0.1 * rng.normal(size=4000)
     qid = None if queries == 1 else rng.integers(queries, size=4000)
     objective = SquaredObjective(as_design(X), label_graph(y, check_qid(qid, 4000)))
-    memory = Memory.nothing((300,))
+    memory = Memory.empty((300,))
     for part in parts_of(objective, 400):
         memory = memory.learn(part, 1.0)
     exact = DirectFactor(objective).solve(1.0).coef

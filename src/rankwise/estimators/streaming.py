@@ -1,172 +1,29 @@
-"""Learning from rows that come in calls: what a stream checks, remembers and tells."""
+"""A linear RankRLS that learns from rows which come in calls."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid, check_weights
-from rankwise.design import Design, Shift, shifted_design
-from rankwise.estimators.lanes import (
-    ExactQueries,
-    ExactRanking,
-    Lane,
-    PairOptions,
-    StreamedQueries,
-    StreamedRanking,
-)
+from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.pending import Batch, Lanes, SeenQueries, SettlingLanes
 from rankwise.estimators.solving import out_of_range
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.objectives import QuadraticObjective
-from rankwise.objectives.accumulated import needs_levels
 from rankwise.pairs.graph import Floats
-from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
 from rankwise.solvers.choose import fits_direct
 from rankwise.solvers.solution import Solution
+from rankwise.streaming.accumulators import (
+    PairOptions,
+)
+from rankwise.streaming.state import Stream
 
-__all__ = ["FEW_COLUMNS", "Stream", "StreamingRanker"]
+__all__ = ["FEW_COLUMNS", "StreamingRanker"]
 
 # Up to here the matrix X'LX is small, and solving with it after every call takes less than a second.
 FEW_COLUMNS = 2048
-
-
-@dataclass(frozen=True)
-class Stream:
-    """Everything so far. It never changes: a call makes another one, so that copies of a model go their own ways.
-
-    Attributes
-    ----------
-    options : PairOptions
-    exact : bool
-        Whether exact statistics are kept, or the model learns as the rows come.
-    with_qid : bool
-        Whether rows come in queries, or are all of one ranking.
-    label_shape : tuple of int
-        Empty for one output.
-    splits : bool
-        Whether every output has a memory of its own.
-    shift : Shift or None
-        What was subtracted from the columns in the first call.
-    """
-
-    options: PairOptions
-    exact: bool
-    with_qid: bool
-    label_shape: tuple[int, ...]
-    splits: bool
-    memory: Lanes | SettlingLanes
-    n_pairs: npt.NDArray[np.int64]
-    n_ignored: npt.NDArray[np.int64]
-    n_rows: int = 0
-    seen: SeenQueries = field(default_factory=SeenQueries)
-    shift: Shift | None = None
-
-    @classmethod
-    def opened(
-        cls,
-        options: PairOptions,
-        *,
-        exact: bool,
-        with_qid: bool,
-        n_features: int,
-        label_shape: tuple[int, ...],
-        shift: Shift | None = None,
-    ) -> Stream:
-        """Return the stream before its first row."""
-        own_graphs = laplacian_depends_on_labels(options.ties, options.cost, options.query_weight)
-        by_level = not with_qid and needs_levels(options.ties, options.cost, options.query_weight)
-        splits = bool(label_shape) and (own_graphs or by_level)
-        shapes: list[tuple[int, ...]] = [()] * label_shape[0] if splits else [label_shape]
-        lanes = tuple(_lane(options, n_features, shape, exact=exact, with_qid=with_qid) for shape in shapes)
-        nothing = np.zeros(label_shape[0] if label_shape else 1, dtype=np.int64)
-        memory = Lanes(lanes) if exact else SettlingLanes(lanes, lanes)
-        return cls(options, exact, with_qid, label_shape, splits, memory, nothing, nothing, shift=shift)
-
-    @property
-    def n_queries(self) -> int:
-        """How many queries came so far."""
-        return len(self.seen) if self.with_qid else 1
-
-    def check(
-        self, options: PairOptions, label_shape: tuple[int, ...], queries: Queries, *, with_qid: bool
-    ) -> None:
-        """Raise unless a call fits what came before."""
-        if options != self.options:
-            raise InvalidInputError(
-                "ties, cost or query_weight changed while rows were coming in; what was seen cannot be undone.",
-                "set them back, or start anew with clone(model).",
-            )
-        if with_qid != self.with_qid:
-            before, now = ("with", "without") if self.with_qid else ("without", "with")
-            raise InvalidInputError(
-                f"Earlier calls of partial_fit came {before} qid, and this one comes {now}.",
-                "pass qid in every call, or in none: without it all rows of all calls form one ranking.",
-            )
-        if label_shape != self.label_shape:
-            raise InvalidInputError(
-                f"y has {_columns(label_shape)}, but earlier calls of partial_fit had {_columns(self.label_shape)}.",
-                "pass the same outputs in every call.",
-            )
-        if with_qid:
-            again = [query for query in queries.ids.tolist() if query in self.seen]
-            if again:
-                raise InvalidInputError(
-                    f"{len(again)} of the {len(queries)} queries came in an earlier call already, for example "
-                    f"{again[0]!r}; pairs between the two calls would be missing.",
-                    "pass all rows of a query in one call: sort the stream by qid, and cut it between queries.",
-                )
-
-    def after(
-        self, design: Design, y: Floats, queries: Queries, row_weight: Floats | None, alpha: float
-    ) -> Stream:
-        """Return the stream after the rows of a call."""
-        columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
-        batch = Batch(design, tuple(columns) if self.splits else (y,), queries, row_weight)
-        memory = self.memory.after(batch, alpha, with_qid=self.with_qid)
-        longer = replace(self, memory=memory, n_rows=self.n_rows + design.shape[0])
-        if not self.with_qid:
-            return longer
-        levels = [find_levels(column, queries, row_weight) for column in columns]
-        return replace(
-            longer,
-            n_pairs=self.n_pairs + np.array([level.n_pairs for level in levels]),
-            n_ignored=self.n_ignored + np.array([int((~level.ordered).sum()) for level in levels]),
-            seen=self.seen.plus(queries.ids.tolist()),
-        )
-
-    def coef(self, solve: Any) -> Floats:
-        """Return the coefficients, (outputs, features) where there are several outputs."""
-        coefs = [lane.coef(solve) for lane in self.memory.current]
-        # A copy: whoever changes the coefficients of a model must not change what the stream remembers.
-        return np.array(coefs) if self.splits else np.array(coefs[0].T, order="C")
-
-
-def _lane(
-    options: PairOptions, n_features: int, shape: tuple[int, ...], *, exact: bool, with_qid: bool
-) -> Lane:
-    if with_qid:
-        queries: type[ExactQueries | StreamedQueries] = ExactQueries if exact else StreamedQueries
-        return queries.nothing(options, n_features, shape)
-    if exact:
-        return ExactRanking.nothing(options)
-    if needs_levels(options.ties, options.cost, options.query_weight):
-        raise UnsuitableSolverError(
-            "One ranking over all calls, with many columns, can be learned from a stream only where tied rows are "
-            "compared by the difference of their labels.",
-            "use ties='include', cost='magnitude' and query_weight='size' or 'pairs'; or pass qid; or use "
-            "solver='direct', where a matrix of columns × columns fits.",
-        )
-    return StreamedRanking.nothing(options, n_features, shape)
-
-
-def _columns(label_shape: tuple[int, ...]) -> str:
-    return f"{label_shape[0]} columns" if label_shape else "one dimension"
 
 
 class StreamingRanker(LinearRankRLS):

@@ -89,7 +89,7 @@ class PassedQueries:
     rhs: Floats
 
     @classmethod
-    def nothing(cls, n_features: int, label_shape: tuple[int, ...]) -> PassedQueries:
+    def empty(cls, n_features: int, label_shape: tuple[int, ...]) -> PassedQueries:
         """Return the sum over no queries."""
         return cls(np.zeros((n_features, n_features)), np.zeros((n_features, *label_shape)))
 

@@ -64,7 +64,7 @@ class RunningMean:
     label: Floats
 
     @classmethod
-    def nothing(cls, n_features: int, label_shape: tuple[int, ...]) -> RunningMean:
+    def empty(cls, n_features: int, label_shape: tuple[int, ...]) -> RunningMean:
         """Return the mean of no rows."""
         return cls(0.0, np.zeros(n_features), np.zeros(label_shape))
 
@@ -228,9 +228,9 @@ def _cut(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iter
         weight[blocks.order] = blocks.row_weight
     own = weight if pull.ndim == 1 else weight[:, None]
     labels = np.divide(pull, factor * own, out=np.zeros_like(pull), where=factor * own > 0)
-    nothing = RunningMean.nothing(design.shape[1], pull.shape[1:])
+    before = RunningMean.empty(design.shape[1], pull.shape[1:])
     row_weight = None if blocks.row_weight is None else weight
-    for part, _ in row_parts(design, labels, row_weight, n_rows, nothing, factor=factor):
+    for part, _ in row_parts(design, labels, row_weight, n_rows, before, factor=factor):
         yield part
 
 

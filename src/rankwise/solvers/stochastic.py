@@ -54,7 +54,7 @@ class Memory:
     alpha: float = 0.0
 
     @classmethod
-    def nothing(cls, shape: tuple[int, ...]) -> Memory:
+    def empty(cls, shape: tuple[int, ...]) -> Memory:
         """Return the memory before the first block."""
         return cls(np.zeros(shape), np.zeros(shape[0]))
 
@@ -108,7 +108,7 @@ def stochastic(
     """
     if alpha == 0:
         return conjugate_gradients(objective, alpha, tol=tol, max_iter=max_iter, monitor=monitor)
-    memory = Memory.nothing(objective.rhs.shape)
+    memory = Memory.empty(objective.rhs.shape)
     for part in parts_of(objective):
         memory = memory.learn(part, alpha)
     if not np.isfinite(memory.coef).all():

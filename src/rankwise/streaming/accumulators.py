@@ -15,7 +15,7 @@ from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import Cost, LabelGraph, QueryWeight, Ties, label_graph
 from rankwise.solvers.stochastic import Memory
 
-__all__ = ["ExactQueries", "ExactRanking", "Lane", "PairOptions", "StreamedQueries", "StreamedRanking"]
+__all__ = ["Accumulator", "ExactQueries", "ExactRanking", "PairOptions", "StreamedQueries", "StreamedRanking"]
 
 Solve = Callable[[QuadraticObjective], Floats]
 
@@ -43,12 +43,12 @@ class PairOptions:
         )
 
 
-class Lane(Protocol):
+class Accumulator(Protocol):
     """The memory of one graph; several outputs may share it."""
 
     def after(
         self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float
-    ) -> Lane:
+    ) -> Accumulator:
         """Return the memory after more rows."""
 
     def coef(self, solve: Solve) -> Floats:
@@ -63,9 +63,9 @@ class ExactQueries:
     statistics: PassedQueries
 
     @classmethod
-    def nothing(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> ExactQueries:
+    def empty(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> ExactQueries:
         """Return the memory of no rows."""
-        return cls(options, PassedQueries.nothing(n_features, label_shape))
+        return cls(options, PassedQueries.empty(n_features, label_shape))
 
     def after(
         self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float
@@ -86,7 +86,7 @@ class ExactRanking:
     statistics: GrowingRanking
 
     @classmethod
-    def nothing(cls, options: PairOptions) -> ExactRanking:
+    def empty(cls, options: PairOptions) -> ExactRanking:
         """Return the memory of no rows."""
         return cls(GrowingRanking(options.ties, options.cost, options.query_weight))
 
@@ -109,9 +109,9 @@ class StreamedQueries:
     memory: Memory
 
     @classmethod
-    def nothing(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> StreamedQueries:
+    def empty(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> StreamedQueries:
         """Return the memory of no rows."""
-        return cls(options, Memory.nothing((n_features, *label_shape)))
+        return cls(options, Memory.empty((n_features, *label_shape)))
 
     def after(
         self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float
@@ -137,10 +137,10 @@ class StreamedRanking:
     mean: RunningMean
 
     @classmethod
-    def nothing(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> StreamedRanking:
+    def empty(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> StreamedRanking:
         """Return the memory of no rows."""
-        mean = RunningMean.nothing(n_features, label_shape)
-        return cls(options, Memory.nothing((n_features, *label_shape)), mean)
+        mean = RunningMean.empty(n_features, label_shape)
+        return cls(options, Memory.empty((n_features, *label_shape)), mean)
 
     def after(
         self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float

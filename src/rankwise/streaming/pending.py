@@ -17,10 +17,10 @@ import scipy.sparse as sp
 
 from rankwise.data.queries import Queries, one_query
 from rankwise.design import Design, as_design
-from rankwise.estimators.lanes import Lane
 from rankwise.pairs.graph import Floats
+from rankwise.streaming.accumulators import Accumulator
 
-__all__ = ["Batch", "Lanes", "SeenQueries", "SettlingLanes"]
+__all__ = ["Accumulators", "Batch", "PendingAccumulators", "SeenQueries"]
 
 _BLOCK_ROWS = 10_000
 _GROWTH = 1.25  # by doubling, half of a short stream is learned from in small portions, and it shows
@@ -34,7 +34,7 @@ class Batch:
     Attributes
     ----------
     labels : tuple of (rows,) or (rows, outputs) float64
-        What each lane learns.
+        What each accumulator learns.
     """
 
     design: Design
@@ -85,55 +85,55 @@ def _joined(batches: Sequence[Batch], *, with_qid: bool) -> Batch:
 
 
 @dataclass(frozen=True)
-class Lanes:
+class Accumulators:
     """What is remembered for each graph, by exact statistics: more rows add up, whatever their number."""
 
-    lanes: tuple[Lane, ...]
+    accumulators: tuple[Accumulator, ...]
 
     @property
-    def current(self) -> tuple[Lane, ...]:
+    def current(self) -> tuple[Accumulator, ...]:
         """The memory of everything so far."""
-        return self.lanes
+        return self.accumulators
 
-    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> Lanes:
+    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> Accumulators:
         """Return the memory after more rows."""
-        return replace(self, lanes=_learned(self.lanes, batch, alpha))
+        return replace(self, accumulators=_learned(self.accumulators, batch, alpha))
 
 
 @dataclass(frozen=True)
-class SettlingLanes:
+class PendingAccumulators:
     """What is remembered for each graph by learning from blocks, and the rows that are not yet a block.
 
     Attributes
     ----------
-    settled : tuple of Lane
+    settled : tuple of Accumulator
         After all complete blocks.
     pending : tuple of Batch
         The rows since.
-    provisional : tuple of Lane
+    provisional : tuple of Accumulator
         After those, too.
     n_together : int
         How many of the pending rows the provisional memory has learned from as one block.
     """
 
-    settled: tuple[Lane, ...]
-    provisional: tuple[Lane, ...]
+    settled: tuple[Accumulator, ...]
+    provisional: tuple[Accumulator, ...]
     pending: tuple[Batch, ...] = ()
     n_together: int = 0
 
     @property
-    def current(self) -> tuple[Lane, ...]:
+    def current(self) -> tuple[Accumulator, ...]:
         """The memory of everything so far."""
         return self.provisional
 
-    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> SettlingLanes:
+    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> PendingAccumulators:
         """Return the memory after more rows."""
         if batch.is_block:  # as it is, without a copy
             settled = self.settled
             if self.pending:
                 settled = _learned(settled, _joined(self.pending, with_qid=with_qid), alpha)
             settled = _learned(settled, batch, alpha)
-            return SettlingLanes(settled, settled)
+            return PendingAccumulators(settled, settled)
         pending = (*self.pending, batch.copied())
         n_rows = sum(part.n_rows for part in pending)
         n_values = sum(part.design.nnz for part in pending)
@@ -143,14 +143,14 @@ class SettlingLanes:
         whole = _joined(pending, with_qid=with_qid)
         learned = _learned(self.settled, whole, alpha)
         if is_block:
-            return SettlingLanes(learned, learned)
+            return PendingAccumulators(learned, learned)
         return replace(self, pending=(whole,), provisional=learned, n_together=n_rows)
 
 
-def _learned(lanes: Sequence[Lane], batch: Batch, alpha: float) -> tuple[Lane, ...]:
+def _learned(accumulators: Sequence[Accumulator], batch: Batch, alpha: float) -> tuple[Accumulator, ...]:
     return tuple(
-        lane.after(batch.design, labels, batch.queries, batch.row_weight, alpha)
-        for lane, labels in zip(lanes, batch.labels, strict=True)
+        accumulator.after(batch.design, labels, batch.queries, batch.row_weight, alpha)
+        for accumulator, labels in zip(accumulators, batch.labels, strict=True)
     )
 
 

@@ -1,0 +1,1 @@
+"""Learning from rows that come in calls: what a stream remembers, block by block."""
