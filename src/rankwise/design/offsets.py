@@ -30,6 +30,7 @@ FAR = 100.0
 _ROWS = 255
 _FEWEST_ROWS = 31
 _VALUES = 1 << 19
+_GOLDEN = (5**0.5 - 1) / 2
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,11 @@ class Shift:
 
 def sampled_rows(n_rows: int, n_columns: int) -> Ints:
     """Return which rows `find_shift` is to look at: some from all over, or all where there are few."""
-    size = int(np.clip(_VALUES // max(n_columns, 1), _FEWEST_ROWS, _ROWS))
+    size = min(max(_VALUES // max(n_columns, 1), _FEWEST_ROWS), _ROWS)
     if n_rows <= size:
         return np.arange(n_rows)
-    return np.sort(np.random.default_rng(0).integers(n_rows, size=size))
+    # Even, and in step with nothing: multiples of the golden ratio.
+    return np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
 
 
 def find_shift(sample: Any, *, even_if_alike: bool = False) -> Shift | None:
@@ -83,17 +85,20 @@ def find_shift(sample: Any, *, even_if_alike: bool = False) -> Shift | None:
     if table.size == 0:
         return None
     difference = table - table[0]
-    middle = table[0] + difference.mean(axis=0)
-    largest = np.abs(difference).max(axis=0)
+    largest = np.maximum(difference.max(axis=0), -difference.min(axis=0))
+    never_near = np.abs(table[0]) > largest  # nearly all columns are done with here
+    if not never_near.any():
+        return None
     varies = largest > 0
     difference /= np.where(varies, largest, 1.0)  # squares of what is left neither overflow nor vanish
+    middle = table[0] + largest * difference.mean(axis=0)
     spread = largest * difference.std(axis=0)
     # A column that never varies is harmless unless it is large beside what the others vary by.
     known = np.concatenate([spread[varies], np.abs(others)])
     if known.size == 0 and not even_if_alike:
         return None
     usual = float(np.median(known)) if known.size else 0.0
-    far = np.abs(middle) > FAR * np.where(varies, spread, usual)
+    far = never_near & (np.abs(middle) > FAR * np.where(varies, spread, usual))
     if not far.any():
         return None
     # One of the values themselves: whole numbers stay whole.
