@@ -23,6 +23,7 @@ from rankwise.solvers.dual import DualSpectrum, indefiniteness, is_indefinite
 
 __all__ = [
     "KernelProblem",
+    "basis_size",
     "check_precomputed",
     "choose_basis",
     "resolve_gamma",
@@ -207,6 +208,16 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int) -> Rows | None:
         )
     choose: Callable[..., Rows] = kmeans_rows
     return choose(X, int(size), seed) if method == "kmeans" else leverage_rows(kernel, X, int(size), seed)
+
+
+def basis_size(basis: Any, n_rows: int) -> int | None:
+    """Return how many rows a reduced set will have, None without one; `choose_basis` checks it."""
+    if basis is None:
+        return None
+    size = basis[1] if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str) else basis
+    if np.ndim(size) == 1:
+        return len(size)
+    return int(size) if isinstance(size, (int, np.integer)) else n_rows
 
 
 def _check_rows(rows: npt.NDArray[Any], n_rows: int) -> Rows:
