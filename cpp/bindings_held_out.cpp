@@ -14,6 +14,7 @@ namespace nb = nanobind;
 namespace {
 
 using In = nb::ndarray<const double, nb::c_contig, nb::device::cpu>;
+using Ints = nb::ndarray<const std::int64_t, nb::c_contig, nb::device::cpu>;
 using Out = nb::ndarray<double, nb::c_contig, nb::device::cpu>;
 
 std::pair<double, double> count_ridge_pairs(In across, std::int64_t first_row, std::int64_t first_column, In label,
@@ -26,15 +27,20 @@ std::pair<double, double> count_ridge_pairs(In across, std::int64_t first_row, s
     return {found.wrong, found.right};
 }
 
-void level_pair_scores(In across, In own_a, In own_b, In to_levels_a, In to_levels_b, In level_products, In coupling,
-                       In pull, std::int64_t level_a, std::int64_t level_b, double degree_a, double degree_b,
-                       Out scores, int n_threads) {
-    const rankwise::LevelPair pair{static_cast<std::int64_t>(pull.size()), level_a, level_b, degree_a, degree_b,
-                                   coupling.data(), pull.data(), level_products.data()};
+void level_pair_scores(In across, In own_a, In own_b, In to_a, In to_b, In vector_products, In pulled_a, In pulled_b,
+                       In pulled_vectors, In correction, double pull_a, double pull_b, Out scores, int n_threads) {
+    const rankwise::PairUpdate update{correction.data(), vector_products.data(), pulled_vectors.data(), pull_a, pull_b};
     nb::gil_scoped_release unlocked;
-    rankwise::level_pair_scores(pair, across.data(), static_cast<std::int64_t>(own_a.size()),
-                                static_cast<std::int64_t>(own_b.size()), own_a.data(), own_b.data(),
-                                to_levels_a.data(), to_levels_b.data(), scores.data(), n_threads);
+    const auto fill = pulled_vectors.size() == 2 ? rankwise::level_pair_scores<2> : rankwise::level_pair_scores<4>;
+    fill(update, across.data(), static_cast<std::int64_t>(own_a.size()), static_cast<std::int64_t>(own_b.size()),
+         own_a.data(), own_b.data(), to_a.data(), to_b.data(), pulled_a.data(), pulled_b.data(), scores.data(),
+         n_threads);
+}
+
+void multipartite_pair_scores(In B, In pulled, Ints sizes, In pulls, std::int64_t n_rows, Out scores) {
+    nb::gil_scoped_release unlocked;
+    rankwise::multipartite_pair_scores(static_cast<std::int64_t>(B.shape(0)), static_cast<std::int64_t>(B.shape(1)),
+                                       B.data(), pulled.data(), sizes.data(), pulls.data(), n_rows, scores.data());
 }
 
 }  // namespace
@@ -42,4 +48,5 @@ void level_pair_scores(In across, In own_a, In own_b, In to_levels_a, In to_leve
 void bind_held_out(nb::module_& m) {
     m.def("count_ridge_pairs", &count_ridge_pairs);
     m.def("level_pair_scores", &level_pair_scores);
+    m.def("multipartite_pair_scores", &multipartite_pair_scores);
 }

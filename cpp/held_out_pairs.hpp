@@ -62,26 +62,21 @@ PairCounts count_ridge_pairs(const RidgeRows& rows, const double* across, std::i
     return total;
 }
 
-// One ranking in which pairs are weighed by the levels of their rows: L = P - C W C', P diagonal and constant on a
-// level, C the indicators of the levels. Without rows i of level a and j of level b it is
-//
-//     P - E P_E E' - C' W C''   with E = (e_i, e_j) and C' = C without those rows,
-//
-// so with A = (alpha K^-1 + P)^-1, V = (E, C'), Q = V'AV, S = diag(P_E, W) and the linear term r = V rho the scores of
-// i and j are the first two entries of Q (I - S Q)^-1 rho.
-struct LevelPair {
-    std::int64_t n_levels;
-    std::int64_t level_a, level_b;
-    double degree_a, degree_b;     // P on the two levels
-    const double* coupling;        // W, (levels, levels)
-    const double* pull;            // rho, (levels,)
-    const double* level_products;  // C'AC, (levels, levels)
+// What leaves with rows i of level a and j of level b, once B answers for all rows (src/rankwise/holdout/level_pairs.py):
+// the system without them is B^-1 + V M V' with V = (e_i, e_j, h_1, ..., h_p), and its right-hand side g - rho_a e_i -
+// rho_b e_j. With Q = V'BV the scores of i and j are the first two entries of (I + Q M)^-1 (V'Bg - Q (rho_a, rho_b, 0, ...)).
+struct PairUpdate {
+    const double* correction;      // M, (p + 2, p + 2)
+    const double* vector_products; // h'Bh, (p, p)
+    const double* pulled_vectors;  // h'Bg, (p,)
+    double pull_a, pull_b;         // rho
 };
 
 namespace detail {
 
 // Solves a small system in place by elimination with partial pivoting; the matrix is row by row.
-inline void solve_small(double* matrix, double* rhs, std::int64_t n) {
+template <std::int64_t n>
+void solve_small(double* matrix, double* rhs) {
     for (std::int64_t k = 0; k < n; ++k) {
         std::int64_t pivot = k;
         for (std::int64_t r = k + 1; r < n; ++r)
@@ -105,61 +100,78 @@ inline void solve_small(double* matrix, double* rhs, std::int64_t n) {
 
 }  // namespace detail
 
-// Fills scores (rows of a, rows of b, 2) with f(i), f(j) of the models without i and j.
-//
-// across: A between the rows of a and of b; own_a, own_b: its diagonal; to_levels_a, to_levels_b: rows of AC.
-inline void level_pair_scores(const LevelPair& pair, const double* across, std::int64_t n_a, std::int64_t n_b,
-                              const double* own_a, const double* own_b, const double* to_levels_a,
-                              const double* to_levels_b, double* scores, int n_threads) {
-    const std::int64_t levels = pair.n_levels, n = levels + 2, a = pair.level_a, b = pair.level_b;
-    run_threads(n_threads, [&](int thread) {
-        std::vector<double> Q(static_cast<std::size_t>(n * n)), system(Q.size()), rhs(static_cast<std::size_t>(n));
-        for (std::int64_t i = n_a * thread / n_threads; i < n_a * (thread + 1) / n_threads; ++i) {
-            const double* c_i = to_levels_a + i * levels;
-            for (std::int64_t j = 0; j < n_b; ++j) {
-                const double* c_j = to_levels_b + j * levels;
-                const double A_ii = own_a[i], A_ij = across[i * n_b + j], A_jj = own_b[j];
-                Q[0] = A_ii;
-                Q[1] = Q[static_cast<std::size_t>(n)] = A_ij;
-                Q[static_cast<std::size_t>(n + 1)] = A_jj;
-                for (std::int64_t l = 0; l < levels; ++l) {
-                    const double is_a = l == a, is_b = l == b;
-                    const double q_i = c_i[l] - is_a * A_ii - is_b * A_ij, q_j = c_j[l] - is_a * A_ij - is_b * A_jj;
-                    Q[static_cast<std::size_t>(l + 2)] = Q[static_cast<std::size_t>((l + 2) * n)] = q_i;
-                    Q[static_cast<std::size_t>(n + l + 2)] = Q[static_cast<std::size_t>((l + 2) * n + 1)] = q_j;
-                    for (std::int64_t k = 0; k <= l; ++k) {
-                        // C'AC' = C'AC with a row and a column less of each of the two levels.
-                        double q = pair.level_products[l * levels + k] - is_a * c_i[k] - is_b * c_j[k];
-                        q -= (k == a) * q_i + (k == b) * q_j;
-                        Q[static_cast<std::size_t>((l + 2) * n + k + 2)] = q;
-                        Q[static_cast<std::size_t>((k + 2) * n + l + 2)] = q;
-                    }
-                }
-                for (std::int64_t c = 0; c < n; ++c) {
-                    system[static_cast<std::size_t>(c)] = -pair.degree_a * Q[static_cast<std::size_t>(c)];
-                    system[static_cast<std::size_t>(n + c)] = -pair.degree_b * Q[static_cast<std::size_t>(n + c)];
-                }
-                for (std::int64_t l = 0; l < levels; ++l)
-                    for (std::int64_t c = 0; c < n; ++c) {
-                        double sum = 0.0;
-                        for (std::int64_t k = 0; k < levels; ++k)
-                            sum += pair.coupling[l * levels + k] * Q[static_cast<std::size_t>((k + 2) * n + c)];
-                        system[static_cast<std::size_t>((l + 2) * n + c)] = -sum;
-                    }
-                rhs[0] = rhs[1] = 0.0;
-                for (std::int64_t k = 0; k < n; ++k) system[static_cast<std::size_t>(k * n + k)] += 1.0;
-                for (std::int64_t l = 0; l < levels; ++l) rhs[static_cast<std::size_t>(l + 2)] = pair.pull[l];
-                detail::solve_small(system.data(), rhs.data(), n);
-                double f_i = 0.0, f_j = 0.0;
-                for (std::int64_t c = 0; c < n; ++c) {
-                    f_i += Q[static_cast<std::size_t>(c)] * rhs[static_cast<std::size_t>(c)];
-                    f_j += Q[static_cast<std::size_t>(n + c)] * rhs[static_cast<std::size_t>(c)];
-                }
-                scores[(i * n_b + j) * 2] = f_i;
-                scores[(i * n_b + j) * 2 + 1] = f_j;
-            }
+// Writes f(i), f(j) of the model without i and j. to_i, to_j: the entries of Bh at i and j; pulled: those of Bg.
+// For two vectors or four: a number that the compiler knows unrolls the loops.
+template <std::int64_t P>
+void held_out_scores(const PairUpdate& update, double B_ii, double B_ij, double B_jj, const double* to_i,
+                            const double* to_j, double pulled_i, double pulled_j, double* scores) {
+    constexpr std::int64_t n = P + 2;
+    double Q[n * n], system[n * n], rhs[n];
+    Q[0] = B_ii;
+    Q[1] = Q[n] = B_ij;
+    Q[n + 1] = B_jj;
+    for (std::int64_t k = 0; k < P; ++k) {
+        Q[k + 2] = Q[(k + 2) * n] = to_i[k];
+        Q[n + k + 2] = Q[(k + 2) * n + 1] = to_j[k];
+        for (std::int64_t l = 0; l < P; ++l) Q[(k + 2) * n + l + 2] = update.vector_products[k * P + l];
+    }
+    for (std::int64_t r = 0; r < n; ++r) {
+        for (std::int64_t c = 0; c < n; ++c) {
+            double sum = r == c;
+            for (std::int64_t k = 0; k < n; ++k) sum += Q[r * n + k] * update.correction[k * n + c];
+            system[r * n + c] = sum;
         }
+        const double pulled = r == 0 ? pulled_i : r == 1 ? pulled_j : update.pulled_vectors[r - 2];
+        rhs[r] = pulled - update.pull_a * Q[r * n] - update.pull_b * Q[r * n + 1];
+    }
+    detail::solve_small<n>(system, rhs);
+    scores[0] = rhs[0];
+    scores[1] = rhs[1];
+}
+
+// Fills scores (rows of a, rows of b, 2) for two levels. across: B between their rows; own_a, own_b: its diagonal;
+// to_a, to_b: rows of Bh; pulled_a, pulled_b: entries of Bg.
+template <std::int64_t P>
+void level_pair_scores(const PairUpdate& update, const double* across, std::int64_t n_a, std::int64_t n_b,
+                              const double* own_a, const double* own_b, const double* to_a, const double* to_b,
+                              const double* pulled_a, const double* pulled_b, double* scores, int n_threads) {
+    run_threads(n_threads, [&](int thread) {
+        for (std::int64_t i = n_a * thread / n_threads; i < n_a * (thread + 1) / n_threads; ++i)
+            for (std::int64_t j = 0; j < n_b; ++j)
+                held_out_scores<P>(update, own_a[i], across[i * n_b + j], own_b[j], to_a + i * P, to_b + j * P,
+                                   pulled_a[i], pulled_b[j], scores + (i * n_b + j) * 2);
     });
+}
+
+// The same for several pairs of levels of a complete multipartite graph of n_rows rows; B and Bg hold the rows of the
+// first level, then those of the second, padded to one width. Here h are the indicators of the two levels, and
+// M = ((n_a - n_rows + 1, -1, -1, 0), (-1, n_b - n_rows + 1, 0, -1), (-1, 0, 0, 0), (0, -1, 0, 0)).
+inline void multipartite_pair_scores(std::int64_t n_groups, std::int64_t width, const double* B, const double* pulled,
+                                     const std::int64_t* sizes, const double* pulls, std::int64_t n_rows,
+                                     double* scores) {
+    std::vector<double> to_levels(static_cast<std::size_t>(2 * width));
+    double* to = to_levels.data();
+    for (std::int64_t g = 0; g < n_groups; ++g) {
+        const std::int64_t n_a = sizes[2 * g], n_b = sizes[2 * g + 1];
+        const double* matrix = B + g * width * width;
+        const double* own_pulled = pulled + g * width;
+        double products[4] = {0.0, 0.0, 0.0, 0.0}, sums[2] = {0.0, 0.0};
+        for (std::int64_t r = 0; r < n_a + n_b; ++r) {
+            to[2 * r] = to[2 * r + 1] = 0.0;
+            for (std::int64_t c = 0; c < n_a; ++c) to[2 * r] += matrix[r * width + c];
+            for (std::int64_t c = n_a; c < n_a + n_b; ++c) to[2 * r + 1] += matrix[r * width + c];
+            products[2 * (r >= n_a)] += to[2 * r];
+            products[2 * (r >= n_a) + 1] += to[2 * r + 1];
+            sums[r >= n_a] += own_pulled[r];
+        }
+        const double m_a = static_cast<double>(n_a - n_rows + 1), m_b = static_cast<double>(n_b - n_rows + 1);
+        const double M[16] = {m_a, -1, -1, 0, -1, m_b, 0, -1, -1, 0, 0, 0, 0, -1, 0, 0};
+        const PairUpdate update{M, products, sums, pulls[2 * g], pulls[2 * g + 1]};
+        for (std::int64_t i = 0; i < n_a; ++i)
+            for (std::int64_t b = n_a; b < n_a + n_b; ++b, scores += 2)
+                held_out_scores<2>(update, matrix[i * width + i], matrix[i * width + b], matrix[b * width + b],
+                                   to + 2 * i, to + 2 * b, own_pulled[i], own_pulled[b], scores);
+    }
 }
 
 }  // namespace rankwise

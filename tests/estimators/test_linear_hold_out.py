@@ -100,7 +100,8 @@ def test_several_outputs_and_scaling():
         (60, True, {}, "leave-query-out over 8 queries"),
         (60, False, {}, "leave-pair-out over 60 rows"),
         (2100, False, {}, "10 folds of rows"),
-        (60, False, {"ties": "exclude"}, "5 folds of rows"),
+        (60, False, {"ties": "exclude"}, "leave-pair-out over 60 rows"),
+        (2100, False, {"ties": "exclude"}, "5 folds of rows"),
     ],
 )
 def test_auto_says_what_it_picked(rows, with_qid, settings, words):

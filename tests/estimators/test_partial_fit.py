@@ -13,10 +13,10 @@ import rankwise
 from oracles import label_pairs, solve_rankrls
 from rankwise import RankRLS
 from rankwise.estimators import streaming
-from rankwise.streaming.pending import SeenQueries
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, UnsuitableSolverError
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 from rankwise.solvers.choose import SOLVERS
+from rankwise.streaming.pending import SeenQueries
 from strategies import make_problem
 
 SETTINGS = [

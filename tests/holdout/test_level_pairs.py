@@ -4,10 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
 from oracles import label_pairs
-from rankwise.design import as_design
 from rankwise.estimators.kernel_problem import KernelProblem
 from rankwise.estimators.kernel_selection import reweighted_features, reweighted_kernel
 from rankwise.holdout import LevelRanking, level_pair_out_error, level_pair_out_scores
@@ -19,7 +20,9 @@ SETTINGS = [
     {"ties": "exclude", "cost": "magnitude", "query_weight": "size"},
     {"ties": "exclude", "cost": "magnitude", "query_weight": "equal"},
     {"ties": "exclude", "cost": "unit", "query_weight": "pairs"},
+    {"ties": "exclude", "cost": "unit", "query_weight": "equal"},
     {"ties": "exclude", "cost": "relative", "query_weight": "size"},
+    {"ties": "exclude", "cost": "relative", "query_weight": "equal"},
     {"ties": "include", "cost": "unit", "query_weight": "size"},
     {"ties": "include", "cost": "magnitude", "query_weight": "equal"},
 ]
@@ -30,47 +33,104 @@ def labels(sizes):
     return np.random.default_rng(0).permutation(np.repeat(np.arange(len(sizes)) ** 1.5, sizes))
 
 
-def refit_without(K, y, rows, alpha, settings):
+def refit_without(K, y, rows, alpha, options):
     kept = np.setdiff1d(np.arange(y.size), rows)
-    pairs = label_pairs(y[kept], **settings)
+    pairs = label_pairs(y[kept], **options)
     among = K[np.ix_(kept, kept)]
     dual = np.linalg.lstsq(pairs.laplacian @ among + alpha * np.eye(kept.size), pairs.pull, rcond=None)[0]
     return K[np.ix_(rows, kept)] @ dual
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(s.values()))
+def problem_of(kind, y, columns=3):
+    """A singular kernel with an offset, and what decomposes it."""
+    X = np.random.default_rng(1).normal(size=(y.size, columns))
+    X[1] = X[0]
+    rows = np.arange(y.size)
+    if kind == "features":
+        return X @ X.T, partial(reweighted_features, X + 10, rows)
+    K = rbf_kernel(X, gamma=0.4)
+    problem = KernelProblem(Kernel("precomputed"), K + 10, None, MemoryBudget(), 1)
+    return K, partial(reweighted_kernel, problem, rows)
+
+
+def differences(reweighted, ranking, shares):
+    """f(i) - f(j) of every pair with y_i < y_j, (alphas, rows, rows); NaN elsewhere; none comes twice."""
+    found = np.full((ALPHAS.size, ranking.level.size, ranking.level.size), np.nan)
+    for a, pairs_of_levels, scores in level_pair_out_scores(
+        reweighted, ranking, ALPHAS, shares=shares, n_threads=2
+    ):
+        pairs = np.array([(i, j) for rows, columns in pairs_of_levels for i in rows for j in columns])
+        assert np.isnan(found[a, pairs[:, 0], pairs[:, 1]]).all()
+        found[a, pairs[:, 0], pairs[:, 1]] = scores[:, 0] - scores[:, 1]
+    return found
+
+
+def check(kind, y, options, shares):
+    """Hold differences of scores, and the error, to refits; constants mean nothing."""
+    K, reweighted = problem_of(kind, y)
+    ranking = LevelRanking.of_labels(y, **options)
+    found = differences(reweighted, ranking, shares)
+    np.testing.assert_array_equal(np.isfinite(found), np.broadcast_to(y[:, None] < y, found.shape))
+    i, j = np.nonzero(y[:, None] < y)
+    for a, alpha in enumerate(ALPHAS):
+        for p in range(a, i.size, 3):
+            f = refit_without(K, y, np.array([i[p], j[p]]), alpha, options)
+            np.testing.assert_allclose(found[a, i[p], j[p]], f[0] - f[1], atol=1e-7)
+    own = found[:, i, j]
+    expected = np.where(np.abs(own) < 1e-9, 0.5, own > 0).mean(axis=1)
+    errors = level_pair_out_error(reweighted, ranking, ALPHAS, shares=shares)
+    np.testing.assert_allclose(errors, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("options", SETTINGS, ids=lambda s: "-".join(s.values()))
 @pytest.mark.parametrize("sizes", [(5, 6), (1, 7, 4), (3, 1, 4, 2)], ids=str)
 @pytest.mark.parametrize("kind", ["kernel", "features"])
-def test_scores(settings, sizes, kind):
+def test_a_decomposition_for_each_pair_of_levels(options, sizes, kind):
+    check(kind, labels(sizes), options, shares=False)
+
+
+@pytest.mark.parametrize("options", SETTINGS[:4], ids=lambda s: "-".join(s.values()))
+@pytest.mark.parametrize("sizes", [(5, 6), (1, 6, 4), (1,) * 9, (1, 2, 1, 3, 1, 1, 1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize("kind", ["kernel", "features"])
+def test_one_decomposition_for_all_pairs_of_levels(options, sizes, kind):
     y = labels(sizes)
-    X = np.random.default_rng(1).normal(size=(y.size, 3))
-    X[1] = X[0]  # a singular kernel
-    K = rbf_kernel(X, gamma=0.4) if kind == "kernel" else X @ X.T
-    reweighted = (
-        partial(reweighted_kernel, KernelProblem(Kernel("precomputed"), K, None, MemoryBudget(), 1))
-        if kind == "kernel"
-        else partial(reweighted_features, X)
-    )
-    ranking = LevelRanking.of_labels(y, **settings)
-    wrong, seen = np.zeros(ALPHAS.size), np.zeros(ALPHAS.size)
-    for a, i, j, scores in level_pair_out_scores(reweighted, ranking, ALPHAS, n_threads=2):
-        for row, first in enumerate(i):
-            for column, second in enumerate(j):
-                expected = refit_without(K, y, np.array([first, second]), ALPHAS[a], settings)
-                np.testing.assert_allclose(scores[row, column], expected, atol=1e-8)
-                difference = (expected[0] - expected[1]) * (y[first] - y[second])
-                wrong[a] += 0.5 if abs(difference) < 1e-9 else difference < 0
-                seen[a] += 1
-    assert (seen == (y[:, None] > y).sum()).all()
-    errors = level_pair_out_error(reweighted, ranking, ALPHAS)
-    np.testing.assert_allclose(errors, wrong / seen, atol=1e-12)
+    assert LevelRanking.of_labels(y, **options).is_multipartite
+    check(kind, y, options, shares=True)
+
+
+@given(
+    sizes=st.lists(st.integers(1, 4), min_size=3, max_size=7),
+    options=st.sampled_from(SETTINGS[:4]),
+    kind=st.sampled_from(["kernel", "features"]),
+)
+@settings(max_examples=8, deadline=None)
+def test_both_ways_agree(sizes, options, kind):
+    y = labels(sizes)
+    ranking = LevelRanking.of_labels(y, **options)
+    if y.size < 3 or not ranking.is_multipartite:
+        return
+    _, reweighted = problem_of(kind, y)
+    apart, shared = (differences(reweighted, ranking, shares) for shares in (False, True))
+    np.testing.assert_allclose(apart, shared, atol=1e-7)
 
 
 def test_nothing_left_to_learn_from():
     """Without the only row of a level no pair is left, and all scores are equal."""
     y = np.array([0.0, 0.0, 0.0, 1.0])
     ranking = LevelRanking.of_labels(y, ties="exclude", cost="magnitude", query_weight="size")
-    X = as_design(np.random.default_rng(0).normal(size=(4, 2))).X
-    np.testing.assert_array_equal(
-        level_pair_out_error(partial(reweighted_features, X), ranking, ALPHAS), np.full(ALPHAS.size, 0.5)
+    assert not ranking.is_multipartite
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    found = level_pair_out_error(partial(reweighted_features, X, np.arange(4)), ranking, ALPHAS, shares=False)
+    np.testing.assert_array_equal(found, np.full(ALPHAS.size, 0.5))
+
+
+def test_sharing_is_cheaper_for_many_levels_and_dearer_for_few_columns():
+    rng = np.random.default_rng(0)
+    many, few = (
+        LevelRanking.of_labels(
+            rng.integers(n, size=500).astype(float), ties="exclude", cost="unit", query_weight="size"
+        )
+        for n in (60, 3)
     )
+    assert many.price(500, 21, shares=True) < many.price(500, 21, shares=False) / 10
+    assert few.price(5, 21, shares=False) < few.price(5, 21, shares=True) / 5

@@ -12,12 +12,13 @@ from sklearn.model_selection import check_cv
 
 from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.folds import as_splitter
+from rankwise.estimators.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout import groups_of
 from rankwise.metrics import Metric
 
-__all__ = ["EXACT_CV", "Plan", "check_cv_parameter", "is_ridge", "plan_hold_out"]
+__all__ = ["EXACT_CV", "Plan", "check_cv_parameter", "is_ridge", "leave_pair_out_by_auto", "plan_hold_out"]
 
 Rows = npt.NDArray[np.int64]
 
@@ -25,10 +26,6 @@ EXACT_CV = ("leave-query-out", "leave-pair-out")
 _FOLDS = 10
 _PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
 _MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranking
-_FEW_LEVELS = (
-    8  # of labels: leave-pair-out takes a decomposition a pair of levels where it is no ridge regression
-)
-_LEVELS_OF_AUTO = 3
 
 
 @dataclass(frozen=True)
@@ -37,15 +34,12 @@ class Plan:
 
     Attributes
     ----------
-    kind : {"queries", "rows", "refit", "pairs", "level-pairs"}
-        Groups of whole queries; folds of one ranking in closed form, or by refits; or pairs of one ranking, where it
-        is ridge regression or by its levels.
+    kind : {"queries", "rows", "refit", "pairs"}
+        Groups of whole queries; folds of one ranking in closed form, or by refits; or pairs of one ranking.
     fold : (rows,) int64
         The group of each row; not used for pairs.
     words : str
         The same for a reader.
-    alpha_scale : float
-        The closed form's alpha for an alpha of 1; not 1 where the weight of pairs changes when two rows leave.
     is_pooled : bool
         Whether folds of one ranking are judged together instead of one by one.
     """
@@ -53,7 +47,6 @@ class Plan:
     kind: str
     fold: Rows
     words: str
-    alpha_scale: float = 1.0
     is_pooled: bool = False
 
 
@@ -68,19 +61,32 @@ def check_cv_parameter(cv: Any) -> None:
 
 
 def plan_hold_out(
-    cv: Any, data: TrainingData, metric: Metric, seed: int, *, is_pooled: bool = False, can_refit: bool = True
+    cv: Any,
+    data: TrainingData,
+    metric: Metric,
+    seed: int,
+    *,
+    rank: int,
+    n_alphas: int,
+    is_pooled: bool = False,
+    can_refit: bool = True,
 ) -> Plan:
-    """Read `cv`: a name of `EXACT_CV`, "auto", a number of folds, or a splitter."""
+    """Read `cv`: a name of `EXACT_CV`, "auto", a number of folds, or a splitter.
+
+    Parameters
+    ----------
+    rank, n_alphas : int
+        The size of the decomposition, and the length of the grid: what the price of leave-pair-out depends on.
+    """
     queries = data.queries
-    cv = _chosen_by_shape(data, metric) if isinstance(cv, str) and cv == "auto" else cv
+    why_not = ""
+    if isinstance(cv, str) and cv == "auto":
+        cv, why_not = _chosen_by_shape(data, metric, rank, n_alphas)
+    elif isinstance(cv, str) and cv == "leave-pair-out":
+        _check_leave_pair_out(data, metric, rank, n_alphas)
     if isinstance(cv, str) and cv == "leave-pair-out":
-        _check_leave_pair_out(data, metric)
         nobody = np.zeros(queries.n_rows, dtype=np.int64)
-        if not _pairs_are_ridge(data):
-            return Plan("level-pairs", nobody, f"leave-pair-out over {queries.n_rows} rows")
-        # Pairs that weigh 1 make L m times the centering; without two rows m - 2 times.
-        scale = 1.0 if data.query_weight == "size" else queries.n_rows / (queries.n_rows - 2)
-        return Plan("pairs", nobody, f"leave-pair-out over {queries.n_rows} rows", scale)
+        return Plan("pairs", nobody, f"leave-pair-out over {counted_rows(data).size} rows")
     if isinstance(cv, str):
         if len(queries) == 1:
             raise InvalidInputError(
@@ -89,7 +95,7 @@ def plan_hold_out(
             )
         return Plan("queries", queries.codes, f"leave-query-out over {data.dealer.n_units} queries")
     fold, unit = _folds(cv, data, seed)
-    words = f"{fold.max() + 1} folds of {unit}"
+    words = f"{fold.max() + 1} folds of {unit}{why_not}"
     if unit == "queries":
         return Plan("queries", fold, words)
     if is_ridge(data) and data.query_weight == "size":
@@ -104,7 +110,18 @@ def plan_hold_out(
 
 def is_ridge(data: TrainingData) -> bool:
     """Tell whether one ranking would be ridge regression with a free intercept."""
-    return bool(data.ties == "include" and data.cost == "magnitude")
+    n_rows = data.queries.n_rows
+    has_no_ties = all(levels.value.size == n_rows for levels in data.levels)
+    return bool(data.cost == "magnitude" and (data.ties == "include" or has_no_ties))
+
+
+def leave_pair_out_by_auto(data: TrainingData, metric: Metric, rank: int, n_alphas: int) -> tuple[bool, str]:
+    """Tell whether "auto" leaves out the pairs of one ranking; if it would but for the price, also why not."""
+    n_rows = counted_rows(data).size
+    if metric.base_name not in _PAIR_METRICS or not 3 <= n_rows <= _MANY_ROWS:
+        return False, ""
+    words = refusal(pair_forms(data, rank, n_alphas), is_asked_for=False)
+    return words is None, "" if words is None else f" (leave-pair-out {words})"
 
 
 def _folds(cv: Any, data: TrainingData, seed: int) -> tuple[Rows, str]:
@@ -118,32 +135,15 @@ def _folds(cv: Any, data: TrainingData, seed: int) -> tuple[Rows, str]:
     return data.dealer.folds(int(cv), seed).astype(np.int64), unit
 
 
-def _chosen_by_shape(data: TrainingData, metric: Metric) -> Any:
+def _chosen_by_shape(data: TrainingData, metric: Metric, rank: int, n_alphas: int) -> tuple[Any, str]:
     if data.dealer.unit == "queries":
-        return "leave-query-out"
-    n_rows = data.dealer.n_units
-    counts_pairs = metric.base_name in _PAIR_METRICS
-    has_form = _pairs_are_ridge(data) or _has_few_levels(data, _LEVELS_OF_AUTO)
-    if has_form and counts_pairs and 3 <= n_rows <= _MANY_ROWS:
-        return "leave-pair-out"
-    return min(_FOLDS, n_rows)
+        return "leave-query-out", ""
+    leaves_pairs, why_not = leave_pair_out_by_auto(data, metric, rank, n_alphas)
+    return ("leave-pair-out" if leaves_pairs else min(_FOLDS, data.dealer.n_units)), why_not
 
 
-def _has_few_levels(data: TrainingData, most: int) -> bool:
-    """Tell whether leave-pair-out may go by levels: few of them, and rows that weigh the same."""
-    weighs_one = data.row_weight is None and data.importance is None
-    return weighs_one and max(levels.value.size for levels in data.levels) <= most
-
-
-def _pairs_are_ridge(data: TrainingData) -> bool:
-    weight = data.row_weight
-    keeps_scale = data.query_weight == "size" or (data.query_weight == "pairs" and weight is None)
-    all_count = data.importance is None and (weight is None or bool((weight > 0).all()))
-    return is_ridge(data) and keeps_scale and all_count
-
-
-def _check_leave_pair_out(data: TrainingData, metric: Metric) -> None:
-    n_rows = data.queries.n_rows
+def _check_leave_pair_out(data: TrainingData, metric: Metric, rank: int, n_alphas: int) -> None:
+    n_rows = counted_rows(data).size
     if len(data.queries) > 1:
         raise InvalidInputError(
             "cv='leave-pair-out' is for one global ranking, and qid names several queries.",
@@ -154,17 +154,17 @@ def _check_leave_pair_out(data: TrainingData, metric: Metric) -> None:
             f"cv='leave-pair-out' leaves nothing to train on from {n_rows} rows.",
             "use three rows or more.",
         )
-    if not _pairs_are_ridge(data) and not _has_few_levels(data, _FEW_LEVELS):
-        raise InvalidInputError(
-            "cv='leave-pair-out' has a closed form only for ties='include', cost='magnitude' and "
-            "query_weight='size' with positive weights, or 'pairs' without weights; or, without weights, for labels of "
-            f"at most {_FEW_LEVELS} levels.",
-            "use a number of folds, which refits where it must, or round the labels.",
-        )
     if metric.base_name not in _PAIR_METRICS:
         raise InvalidInputError(
             f"cv='leave-pair-out' judges pairs, and scoring={metric.name!r} does not count them.",
             "use scoring='pairwise_error', or a number of folds.",
+        )
+    words = refusal(pair_forms(data, rank, n_alphas), is_asked_for=True)
+    if words is not None:
+        raise InvalidInputError(
+            f"cv='leave-pair-out' {words}.",
+            "use a number of folds, which refits where it must; ties='include' with cost='magnitude' or 'unit'; or "
+            "round the labels.",
         )
 
 

@@ -23,6 +23,7 @@ from rankwise.solvers.dual import DualSpectrum, indefiniteness, is_indefinite
 
 __all__ = [
     "KernelProblem",
+    "basis_size",
     "check_precomputed",
     "choose_basis",
     "resolve_gamma",
@@ -214,6 +215,16 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int, row_weight: Floa
         choose(rows, int(size), seed) if method == "kmeans" else leverage_rows(kernel, rows, int(size), seed)
     )
     return present[chosen]
+
+
+def basis_size(basis: Any, n_rows: int) -> int | None:
+    """Return how many rows a reduced set will have, None without one; `choose_basis` checks it."""
+    if basis is None:
+        return None
+    size = basis[1] if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str) else basis
+    if np.ndim(size) == 1:
+        return len(size)
+    return int(size) if isinstance(size, (int, np.integer)) else n_rows
 
 
 def _check_rows(rows: npt.NDArray[Any], n_rows: int) -> Rows:

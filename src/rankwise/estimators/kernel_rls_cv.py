@@ -10,6 +10,7 @@ import numpy as np
 from rankwise.data.validation import check_choice, check_count
 from rankwise.design import Design, OperatorDesign
 from rankwise.estimators.hold_out_plan import check_cv_parameter
+from rankwise.estimators.kernel_problem import basis_size
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.kernel_search import Choose, KernelSearch
 from rankwise.estimators.linear_rls import LinearRankRLS
@@ -46,8 +47,9 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
         An integer makes so many folds of whole queries, or of the rows of one ranking. Leave-pair-out judges each
         pair of rows of one global ranking by the model that saw neither. "auto" leaves out queries where
-        there are several; in one ranking pairs, up to 2000 rows, and else makes 10 folds. Also a scikit-learn
-        splitter, or a list of its splits, that puts each row into at most one test set.
+        there are several; in one ranking pairs, up to 2000 rows, and else makes 10 folds; where leave-pair-out has no
+        closed form, or not at a fair price, `cv_` says so. Also a scikit-learn splitter, or a list of its splits, that
+        puts each row into at most one test set.
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     averaging : {"folds", "pooled"}, default="folds"
@@ -56,8 +58,9 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`; leave-pair-out takes those that count pairs.
     degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
-        As in `KernelRankRLS`. Leave-pair-out takes one decomposition with ``ties="include"``, ``cost="magnitude"`` and
-        a `query_weight` of "size" or "pairs"; otherwise one for each pair of levels, of which there may be 8.
+        As in `KernelRankRLS`. Leave-pair-out takes one decomposition whatever they are, with ties left out also a
+        system for each pair of levels. With ``cost="relative"`` it takes a decomposition for each pair of levels, and
+        raises where those are too many. Rows that weigh differently have no closed form with ties left out or that cost.
     solver : {"auto", "eigen", "cg"}, default="auto"
         "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
         LinearOperator, a precomputed matrix on disk (`numpy.memmap`), or made again block by block where it does not
@@ -248,7 +251,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
             self.averaging,
             self.alphas_,
             self.solver_ == "cg",
-            self.basis is not None,
+            basis_size(self.basis, design.shape[0]),
             self.method_,
             self.patience,
             self.judge_rows,

@@ -45,7 +45,8 @@ class KernelSearch:
     ----------
     by_products : bool
         Whether only products with the kernel, or with the features of a reduced set, are taken.
-    has_basis : bool
+    n_basis : int or None
+        The rows of the reduced set; None without one.
     """
 
     cv: Any
@@ -53,7 +54,7 @@ class KernelSearch:
     averaging: str
     alphas: Floats
     by_products: bool
-    has_basis: bool
+    n_basis: int | None
     method: str
     patience: int
     judge_rows: int
@@ -73,8 +74,10 @@ class KernelSearch:
             data,
             self.metric,
             self.seed,
+            rank=data.queries.n_rows if self.n_basis is None else self.n_basis,
+            n_alphas=self.alphas.size,
             is_pooled=self.averaging == "pooled",
-            can_refit=not self.has_basis,
+            can_refit=self.n_basis is None,
         )
 
         def choose(problem: KernelProblem) -> KernelChoice:

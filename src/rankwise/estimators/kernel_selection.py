@@ -13,19 +13,16 @@ import numpy.typing as npt
 from rankwise.data.queries import Queries
 from rankwise.estimators.hold_out_plan import Plan
 from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
+from rankwise.estimators.leave_pair_out import pair_out_errors
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import NoPairsError
 from rankwise.holdout import (
     DualHoldOut,
     HoldOut,
-    LevelRanking,
     PrimalHoldOut,
     groups_of,
     held_out_residuals,
-    leave_pair_out_error,
-    level_pair_out_error,
 )
-from rankwise.holdout.level_pairs import Reweighted
 from rankwise.metrics import Evaluator, Metric
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.graph import Floats
@@ -60,7 +57,7 @@ class Candidate:
     coefficients : callable
         Takes a column of the target and an alpha; gives dual coefficients, or those of the columns of a matrix.
     reweighted : callable
-        Decomposes the same rows once more, with degrees of their own: for leave-pair-out by levels.
+        Takes some of the rows and degrees of theirs, and decomposes once more: for leave-pair-out by levels.
     """
 
     outputs: list[int]
@@ -68,7 +65,7 @@ class Candidate:
     target: Floats
     hold_out: HoldOut
     coefficients: Callable[[Floats, float], Floats]
-    reweighted: Reweighted
+    reweighted: Callable[[Rows, Floats], tuple[Floats, Floats]]
 
 
 def decompose(problem: KernelProblem, graph: LabelGraph, outputs: list[int]) -> Candidate:
@@ -113,20 +110,23 @@ def decompose_features(
     )
 
 
-def reweighted_kernel(problem: KernelProblem, degree: Floats) -> tuple[Floats, Floats]:
-    """Decompose a kernel with degrees of the rows; see `rankwise.holdout.level_pairs`."""
+def reweighted_kernel(problem: KernelProblem, rows: Rows, degree: Floats) -> tuple[Floats, Floats]:
+    """Decompose the centred kernel of some rows with degrees of theirs; see `rankwise.holdout.level_pairs`."""
     root = np.sqrt(degree)
-    matrix = problem.matrix(copies=4)
+    matrix = (problem if rows.size == problem.n_rows else problem.subset(rows)).matrix(copies=4)
+    matrix -= matrix.mean(axis=0)
+    matrix -= matrix.mean(axis=1)[:, None]
     matrix *= root
     matrix *= root[:, None]
     spectrum = DualSpectrum.of_matrix(matrix)
     return spectrum.vectors * np.sqrt(spectrum.values) / root[:, None], spectrum.values
 
 
-def reweighted_features(X: Floats, degree: Floats) -> tuple[Floats, Floats]:
-    """Decompose explicit features with degrees of the rows."""
-    hold_out, vectors = PrimalHoldOut.with_vectors(np.sqrt(degree)[:, None] * X)
-    return X @ vectors, hold_out.values
+def reweighted_features(X: Floats, rows: Rows, degree: Floats) -> tuple[Floats, Floats]:
+    """Decompose explicit features of some rows, centred, with degrees of theirs."""
+    centred = X[rows] - X[rows].mean(axis=0)
+    hold_out, vectors = PrimalHoldOut.with_vectors(np.sqrt(degree)[:, None] * centred)
+    return centred @ vectors, hold_out.values
 
 
 def candidates_of(data: TrainingData, make: Callable[[LabelGraph, list[int]], Candidate]) -> list[Candidate]:
@@ -146,19 +146,10 @@ def judge(
     alphas: Floats,
 ) -> Floats:
     """Return the held-out value of the metric, (alphas, outputs of the candidate)."""
-    labels = np.column_stack([data.columns[c] for c in candidate.outputs])
     if plan.kind == "pairs":
-        error = leave_pair_out_error(
-            candidate.hold_out,
-            labels,
-            _root_share(data),
-            alphas * plan.alpha_scale,
-            n_threads=data.design.n_threads,
-        )
+        error = pair_out_errors(candidate.hold_out, candidate.reweighted, data, candidate.outputs, alphas)
         return 1.0 - error if metric.greater_is_better else error
-    if plan.kind == "level-pairs":
-        errors = [_level_pairs(candidate, data, column, alphas) for column in labels.T]
-        return np.column_stack([1.0 - e for e in errors] if metric.greater_is_better else errors)
+    labels = np.column_stack([data.columns[c] for c in candidate.outputs])
     rows = _judging_rows(data, plan)
     by_fold = plan.kind != "queries" and not plan.is_pooled
     queries = Queries(plan.fold, np.arange(plan.fold.max() + 1)) if by_fold else data.queries
@@ -173,11 +164,6 @@ def judge(
             evaluator = _evaluator(metric, column[rows], queries, weight)
             values[:, first + at] = evaluator.many(scores[:, rows, at].T)
     return values
-
-
-def _level_pairs(candidate: Candidate, data: TrainingData, labels: Floats, alphas: Floats) -> Floats:
-    ranking = LevelRanking.of_labels(labels, ties=data.ties, cost=data.cost, query_weight=data.query_weight)
-    return level_pair_out_error(candidate.reweighted, ranking, alphas, n_threads=data.design.n_threads)
 
 
 def _evaluator(metric: Metric, labels: Floats, queries: Queries, weight: Floats | None) -> Evaluator:

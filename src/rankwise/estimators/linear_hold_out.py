@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.design import Design
-from rankwise.estimators.hold_out_plan import EXACT_CV, Plan, is_ridge
+from rankwise.estimators.hold_out_plan import EXACT_CV, Plan, is_ridge, leave_pair_out_by_auto
 from rankwise.estimators.juries import scaled_objective
 from rankwise.estimators.kernel_problem import KernelProblem
 from rankwise.estimators.kernel_selection import (
@@ -76,16 +76,19 @@ class ExactChoice:
         return np.asarray(self.values[self.positions, np.arange(self.positions.size)])
 
 
-def is_exact(cv: Any, method: str, data: TrainingData) -> bool:
-    """Tell whether one decomposition is to answer for every alpha; "auto" lets the shape decide."""
+def is_exact(cv: Any, method: str, data: TrainingData, metric: Metric, n_alphas: int) -> tuple[bool, str]:
+    """Tell whether one decomposition is to answer for every alpha; where "auto" would but for the price, why not."""
     if not isinstance(cv, str):
-        return False
+        return False, ""
     if cv in EXACT_CV:
-        return True
+        return True, ""
     design = data.design
-    has_closed_form = len(data.queries) > 1 or (is_ridge(data) and data.query_weight == "size")
     is_cheap = min(design.shape) <= _FEW_COLUMNS and _bytes(design.shape) <= 0.8 * available_memory()
-    return method == "tikhonov" and has_closed_form and is_cheap and design.kind != "operator"
+    if method != "tikhonov" or not is_cheap or design.kind == "operator":
+        return False, ""
+    if len(data.queries) > 1 or (is_ridge(data) and data.query_weight == "size"):
+        return True, ""
+    return leave_pair_out_by_auto(data, metric, min(design.shape), n_alphas)
 
 
 def check_exact_method(cv: Any, method: str) -> None:

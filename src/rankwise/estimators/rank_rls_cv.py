@@ -32,7 +32,7 @@ from rankwise.estimators.paths import PathReader
 from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas, check_powers
 from rankwise.estimators.surface_report import surface_attributes
 from rankwise.estimators.surface_search import SurfaceSearch, table_tolerance, warn_unfinished
-from rankwise.estimators.training import TrainingProblem
+from rankwise.estimators.training import TrainingData, TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 
@@ -57,8 +57,11 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. The two names are exact
         and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is judged
         by the converged models that did not see it. "auto" makes 5 folds; with ``method="tikhonov"`` and few columns or
-        rows it is exact instead, and leaves out queries, pairs up to 2000 rows, else 10 folds of rows. A scikit-learn
-        splitter must put each row into at most one test set. Not used where there is an `eval_set`.
+        rows it is exact instead, and leaves out queries, pairs up to 2000 rows, else 10 folds of rows. Leave-pair-out
+        has a closed form for every `query_weight` and any row weights, except for rows that weigh differently with ties
+        left out or ``cost="relative"``, which moreover takes a decomposition for each pair of levels; where that keeps
+        "auto" from it, `cv_` says so. A scikit-learn splitter must put each row into at most one test set. Not used
+        where there is an `eval_set`.
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     scoring : str or Metric, default="pairwise_error"
@@ -202,22 +205,36 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
             rows, judges = self._eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {rows.shape[0]} rows"
             self._select(data, EvaluationJury(data, rows, judges), refit=False)
-        elif is_exact(self.cv, self.method, data):
-            pooled = self.averaging == "pooled"
-            plan = plan_hold_out(self.cv, data, metric, self.random_state, is_pooled=pooled)
-            self.cv_ = plan.words
-            choice = choose_by_rows(data, plan, metric, check_alphas(self.alphas), check_powers(self.scaling))
-            self._keep_exact(choice, several=data.several_outputs)
         else:
-            fold, words = folds_of_rows(self.cv, data, self.random_state)
-            judged, how_many = judging_rows(data, fold, self.judge_rows, self.random_state)
-            self.cv_ = words + how_many
-            jury = RowFoldJury(data, fold, judged, metric, self.averaging, self.n_threads)
-            self._select(data, jury, refit=True)
+            self._fit_held_out(data, metric)
         self._forget("nested_score_")
         if self.nested:
             self.nested_score_ = nested_score(self, data, metric, row_taker(data.design))
         return self
+
+    def _fit_held_out(self, data: TrainingData, metric: Metric) -> None:
+        """Choose by what `cv` says, exactly or by folds in lockstep."""
+        alphas = check_alphas(self.alphas)
+        takes_exact, why_not = is_exact(self.cv, self.method, data, metric, alphas.size)
+        if not takes_exact:
+            fold, words = folds_of_rows(self.cv, data, self.random_state)
+            judged, how_many = judging_rows(data, fold, self.judge_rows, self.random_state)
+            self.cv_ = words + how_many + why_not
+            jury = RowFoldJury(data, fold, judged, metric, self.averaging, self.n_threads)
+            self._select(data, jury, refit=True)
+            return
+        plan = plan_hold_out(
+            self.cv,
+            data,
+            metric,
+            self.random_state,
+            rank=min(data.design.shape),
+            n_alphas=alphas.size,
+            is_pooled=self.averaging == "pooled",
+        )
+        self.cv_ = plan.words
+        choice = choose_by_rows(data, plan, metric, alphas, check_powers(self.scaling))
+        self._keep_exact(choice, several=data.several_outputs)
 
     def fit_pairs(
         self,

@@ -14,22 +14,33 @@ intercept, and the same holds with ``M - uu'`` in the place of ``M``, where ``u`
 removes: leave-pair-out, and k-fold over rows. This is the "size" convention: the model without U weighs its pairs by
 one over the rows it has. Weights of 1 a pair ("pairs") without U are the same model at ``alpha / (m - |U|)``.
 
-Where pairs weigh otherwise (ties left out, other costs) and the labels have few levels, leave-pair-out takes one
-decomposition an unordered pair of levels (`level_pairs`).
+Rows that weigh nothing are left out before anything else. Where every two rows are compared, leaving two out changes no
+more than alpha and, under unit cost, the labels by two steps (`compared_pairs`): any row weights, any query weight, any
+number of levels. Where ties are left out, or pairs weigh by their labels, leave-pair-out goes by pairs of levels
+(`level_pairs`).
 
 Nothing here validates, prints or warns.
 """
 
+from rankwise.holdout.compared_pairs import (
+    ComparedRows,
+    compared_pair_out_differences,
+    compared_pair_out_error,
+)
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.holdout.groups import groups_of, held_out_residuals
-from rankwise.holdout.level_pairs import LevelRanking, level_pair_out_error, level_pair_out_scores
+from rankwise.holdout.level_pairs import level_pair_out_error, level_pair_out_scores
+from rankwise.holdout.levels import LevelRanking
 from rankwise.holdout.pairs import leave_pair_out_differences, leave_pair_out_error
 
 __all__ = [
+    "ComparedRows",
     "DualHoldOut",
     "HoldOut",
     "LevelRanking",
     "PrimalHoldOut",
+    "compared_pair_out_differences",
+    "compared_pair_out_error",
     "groups_of",
     "held_out_residuals",
     "leave_pair_out_differences",

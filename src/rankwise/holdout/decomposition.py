@@ -24,6 +24,20 @@ class HoldOut(Protocol):
     def rank(self) -> int:
         """The size of the systems of `without`."""
 
+    @property
+    def coordinates(self) -> Floats:
+        """Return Φ, (rows, rank), with ``M = identity · I + Φ diag(spectral(α)) Φ'``."""
+
+    @property
+    def identity(self) -> float:
+        """1 or 0."""
+
+    def spectral(self, alphas: Floats) -> Floats:
+        """Return what stands between the coordinates, (alphas, rank)."""
+
+    def of_rows(self, rows: Rows) -> HoldOut:
+        """Return the same for some rows, where the others weigh nothing and so have neither pairs nor leverage."""
+
     def centred(self, direction: Floats) -> HoldOut:
         """Return the decomposition of ``M - uu'``, for the unit vector u that the factor sends to zero."""
 
@@ -75,10 +89,25 @@ class PrimalHoldOut:
         values, vectors = scipy.linalg.eigh(Z.T @ Z, check_finite=False, driver="evd")
         return cls(Z @ vectors, np.maximum(values, 0.0)), vectors
 
+    identity = 1.0
+
     @property
     def rank(self) -> int:
         """The number of columns."""
         return int(self.values.size)
+
+    @property
+    def coordinates(self) -> Floats:
+        """Return Φ."""
+        return self.features
+
+    def spectral(self, alphas: Floats) -> Floats:
+        """Return what stands between the coordinates."""
+        return -self.shrinkage(alphas)
+
+    def of_rows(self, rows: Rows) -> PrimalHoldOut:
+        """Return the same for some rows."""
+        return PrimalHoldOut(self.features[rows], self.values, self.n_free)
 
     def centred(self, direction: Floats) -> PrimalHoldOut:
         """Add a free column."""
@@ -153,41 +182,52 @@ class DualHoldOut:
             return cls(spectrum.vectors, spectrum.values)
         return PrimalHoldOut(spectrum.vectors * np.sqrt(spectrum.values), spectrum.values)
 
+    identity = 0.0
+
     @property
     def rank(self) -> int:
         """As many as rows: no group is larger."""
         return int(self.values.size)
 
+    @property
+    def coordinates(self) -> Floats:
+        """Return Φ."""
+        return self.vectors
+
+    def of_rows(self, rows: Rows) -> DualHoldOut:
+        """Return the same for some rows; eigenvectors that mix with the others' have the eigenvalue 0."""
+        return DualHoldOut(self.vectors[rows], self.values)
+
     def centred(self, direction: Floats) -> DualHoldOut:
         """Project the direction out: subtracting it later would leave its rounding errors."""
         return DualHoldOut(self.vectors - np.outer(direction, direction @ self.vectors), self.values)
 
-    def _kept(self, alphas: Floats) -> Floats:
-        """``α / (σ + α)``, (alphas, rows)."""
+    def spectral(self, alphas: Floats) -> Floats:
+        """Return ``α / (σ + α)``."""
         alphas = np.maximum(alphas, 1e-14 * self.values.max(initial=0.0))[:, None]  # alpha = 0 as a limit
         return alphas / (self.values + alphas)
 
     def residual(self, target: Floats, alphas: Floats) -> Floats:
         """Return ``M t``."""
-        return _spectral(self.vectors, self._kept(alphas), target)
+        return _spectral(self.vectors, self.spectral(alphas), target)
 
     def diagonals(self, alphas: Floats) -> Floats:
         """Return the diagonal of ``M``."""
-        return np.asarray(self._kept(alphas) @ np.square(self.vectors).T)
+        return np.asarray(self.spectral(alphas) @ np.square(self.vectors).T)
 
     def between(self, rows: slice, columns: slice, alpha: float) -> Floats:
         """Return entries of ``M``."""
-        d = self._kept(np.array([alpha]))[0]
+        d = self.spectral(np.array([alpha]))[0]
         return np.asarray((self.vectors[rows] * d) @ self.vectors[columns].T)
 
     def of_pairs(self, i: Rows, j: Rows, alpha: float) -> Floats:
         """Return ``M_ij``."""
-        d = self._kept(np.array([alpha]))[0]
+        d = self.spectral(np.array([alpha]))[0]
         return np.asarray(np.einsum("pk,k,pk->p", self.vectors[i], d, self.vectors[j]))
 
     def inside(self, rows: Rows, alphas: Floats) -> Floats:
         """Return ``M_UU``."""
-        scaled = self.vectors[rows] * np.sqrt(self._kept(alphas))[:, None, :]
+        scaled = self.vectors[rows] * np.sqrt(self.spectral(alphas))[:, None, :]
         return np.asarray(scaled @ scaled.transpose(0, 2, 1))
 
     def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:

@@ -1,0 +1,161 @@
+"""The levels of one ranking, what leave-pair-out by them takes, and the system of a kernel and their coupling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.pairs.graph import Floats
+
+__all__ = ["LevelRanking", "LevelSystem", "Reweighted"]
+
+# Takes the rows' degrees P; gives Φ and σ with ``(α K^-1 + P)^-1 = Φ diag(1 / (σ + α)) Φ'``, K centred.
+Reweighted = Callable[[Floats], tuple[Floats, Floats]]
+
+Rows = npt.NDArray[np.int64]
+
+# What the calls for a pair of levels take, in floating-point operations: where each decomposes, and where they share.
+_CALLS, _SHARED_CALLS = 1e6, 1e4
+
+
+@dataclass(frozen=True)
+class LevelRanking:
+    """One ranking by its levels.
+
+    Attributes
+    ----------
+    level : (rows,) int64
+    values : (levels,) float64
+        The labels, increasing.
+    ties : {"include", "exclude"}
+    cost : {"magnitude", "unit", "relative"}
+    query_weight : {"size", "pairs", "equal"}
+    """
+
+    level: Rows
+    values: Floats
+    ties: str
+    cost: str
+    query_weight: str
+
+    @classmethod
+    def of_labels(cls, y: Floats, *, ties: str, cost: str, query_weight: str) -> LevelRanking:
+        """Find the levels."""
+        values, level = np.unique(y, return_inverse=True)
+        return cls(level.reshape(-1).astype(np.int64), values, ties, cost, query_weight)
+
+    @cached_property
+    def rows_of(self) -> list[Rows]:
+        """The rows of each level."""
+        return np.split(np.argsort(self.level, kind="stable"), np.cumsum(np.bincount(self.level))[:-1])
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """How many rows each level has."""
+        return np.bincount(self.level).astype(np.float64)
+
+    @cached_property
+    def coupling(self) -> Floats:
+        """``W``: what a pair of rows of two levels weighs, but for the scale of the query."""
+        gap = self.values[:, None] - self.values
+        if self.cost == "relative":
+            np.fill_diagonal(gap, np.inf)
+            return np.asarray(1.0 / gap**2)
+        return np.ones_like(gap) if self.ties == "include" else 1.0 - np.eye(self.values.size)
+
+    @cached_property
+    def weighed_difference(self) -> Floats:
+        """``W`` times the wanted difference of two levels."""
+        gap = self.values[:, None] - self.values
+        return np.asarray(self.coupling * (np.sign(gap) if self.cost == "unit" else gap))
+
+    def scale(self, left: Floats, total: float) -> float:
+        """Return the weight of a pair where the levels have so many rows; 0 where no pair is ordered."""
+        ordered = float(total**2 - left @ left) / 2
+        if ordered == 0:
+            return 0.0
+        return {"size": 1.0 / total, "pairs": 1.0, "equal": 1.0 / ordered}[self.query_weight]
+
+    def scale_without(self, a: int, b: int) -> float:
+        """Return the weight of a pair when a row of each of two levels has left."""
+        return self.scale(self.left(a, b), float(self.level.size - 2))
+
+    def left(self, a: int, b: int) -> Floats:
+        """Return how many rows each level has then."""
+        sizes = self.sizes.copy()
+        sizes[[a, b]] -= 1
+        return sizes
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether W is 1 between all levels."""
+        return self.ties == "exclude" and self.cost != "relative"
+
+    @property
+    def is_multipartite(self) -> bool:
+        """Whether W is 1 between all levels, and no level loses all its pairs when two rows leave."""
+        return self.is_plain and bool(self.level.size - 2 > self.sizes.max())
+
+    def price(self, rank: int, n_alphas: int, *, shares: bool) -> float:
+        """Return about how many floating-point operations leave-pair-out takes.
+
+        Parameters
+        ----------
+        rank : int
+            The columns of the features, or the rows of the kernel.
+        shares : bool
+            Whether all pairs of levels share one decomposition.
+        """
+        m, levels, sizes = self.level.size, self.values.size, self.sizes
+        decomposition = 2.0 * m * min(rank, m) ** 2 + 9.0 * min(rank, m) ** 3
+        n_pairs = levels * (levels - 1) / 2
+        of_rows = n_alphas * m**2 * (rank + levels + 300.0)
+        inside = 2.0 * levels**2 * rank + 3.0 * levels**3
+        if not shares:
+            per_alpha = inside + 4.0 * (m / levels) * rank * levels + _CALLS
+            return float(n_pairs * (decomposition + n_alphas * per_alpha) + of_rows)
+        size, count = np.unique(sizes, return_counts=True)
+        both = size[:, None] + size
+        times = np.outer(count, count) / 2
+        joint = float((times * (2.0 * (rank + levels) * both**2 + 3.0 * both**3 + _CALLS / 100)).sum())
+        n_scales = size.size**2 / 2 if self.query_weight == "equal" else 1.0
+        whole = n_scales * (inside + 4.0 * m * rank * levels)
+        return float(decomposition + n_alphas * (joint + whole) + of_rows)
+
+
+class LevelSystem:
+    """``B = (α K^-1 + c P - C W C')^-1`` for one alpha, as ``A + (AC) X (AC)'`` with ``A = (α K^-1 + c P)^-1``.
+
+    Parameters
+    ----------
+    decomposition : two arrays
+        Φ and σ of `Reweighted` for P.
+    scale : float
+        ``c``.
+    sums : (levels, rank) float64
+        ``C'Φ``.
+    coupling : (levels, levels) float64
+        ``W``; symmetric.
+    """
+
+    def __init__(
+        self, decomposition: tuple[Floats, Floats], scale: float, sums: Floats, coupling: Floats, alpha: float
+    ) -> None:
+        self.features, values = decomposition
+        shifted = values + alpha / scale
+        tiny = np.finfo(np.float64).eps * values.size * values.max(initial=0.0)
+        self.inverse = np.divide(1.0 / scale, shifted, out=np.zeros_like(shifted), where=shifted > tiny)
+        self._weighted = sums * self.inverse
+        products = self._weighted @ sums.T  # C'AC
+        unit = np.eye(coupling.shape[0])
+        self.middle = np.linalg.solve(unit - coupling @ products, coupling)  # X
+        self.to_level = unit + self.middle @ products
+        self.level_products = products @ self.to_level  # C'BC
+
+    def across_levels(self, rows: Rows | slice) -> Floats:
+        """Return rows of ``AC``; those of ``BC`` are this times `to_level`."""
+        return np.asarray(self.features[rows] @ self._weighted.T)

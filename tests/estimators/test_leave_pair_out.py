@@ -1,0 +1,202 @@
+"""Leave-pair-out of one ranking by both estimators that choose alpha, against refits without the two rows."""
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+from oracles import label_pairs, solve_rankrls
+from rankwise import KernelRankRLSCV, RankRLSCV
+from rankwise.estimators import leave_pair_out
+from rankwise.exceptions import InvalidInputError
+from rankwise.permutation import permutation_test
+
+ALPHAS = [0.01, 1.0, 10.0]
+ROWS = 14
+
+
+def data(n_levels=None, seed=0, columns=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(ROWS, columns))
+    y = X[:, 0] + rng.normal(size=ROWS)
+    if n_levels is not None:
+        y = np.argsort(np.argsort(y)) * n_levels // ROWS + 0.0
+    return X, y
+
+
+def chooser(kind, **settings):
+    """The estimator that chooses; the rbf kernel, or the columns themselves."""
+    if kind == "kernel":
+        return KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, **settings)
+    return RankRLSCV(ALPHAS, method="tikhonov", **settings)
+
+
+def features(kind, X):
+    if kind == "linear":
+        return X
+    values, vectors = np.linalg.eigh(rbf_kernel(X, gamma=0.5))
+    return vectors * np.sqrt(np.maximum(values, 0))
+
+
+def refit_errors(Z, y, weight, settings):
+    """Fit explicit pairs without each two rows that weigh something and differ; one error an alpha."""
+    weight = np.ones(y.size) if weight is None else weight
+    wrong, total = np.zeros(len(ALPHAS)), 0.0
+    for i, j in zip(*np.nonzero(y[:, None] > y), strict=True):
+        if weight[i] * weight[j] == 0:
+            continue
+        kept = np.setdiff1d(np.arange(y.size), [i, j])
+        pairs = label_pairs(y[kept], sample_weight=weight[kept], **settings)
+        for a, alpha in enumerate(ALPHAS):
+            difference = (Z[i] - Z[j]) @ solve_rankrls(Z[kept], pairs, alpha)
+            wrong[a] += weight[i] * weight[j] * (0.5 if abs(difference) < 1e-10 else difference < 0)
+        total += weight[i] * weight[j]
+    return wrong / total
+
+
+WEIGHTS = np.array([0.5, 2, 1, 1, 3, 1, 1, 0.5, 1, 4, 1, 2, 1, 1])
+ZEROS = np.where(np.arange(ROWS) % 5 == 2, 0.0, 1.0)
+CASES = {
+    "weight 0": ({}, 3, ZEROS),
+    "weight 0 and others": ({}, None, ZEROS * WEIGHTS),
+    "weight 0, ties out": ({"ties": "exclude", "cost": "unit"}, 10, ZEROS * 2),
+    "weight 0, relative": ({"ties": "exclude", "cost": "relative"}, 4, ZEROS),
+    "distinct labels": ({"ties": "exclude"}, None, None),
+    "distinct labels of equal queries": ({"ties": "exclude", "query_weight": "equal"}, None, WEIGHTS),
+    "distinct but for rows of weight 0": ({"ties": "exclude"}, ROWS - 3, None),
+    "weights of pairs": ({"query_weight": "pairs"}, 4, WEIGHTS),
+    "weights of pairs, unit": ({"query_weight": "pairs", "cost": "unit"}, None, WEIGHTS),
+    "even weights": ({"query_weight": "pairs", "ties": "exclude"}, 5, np.full(ROWS, 3.0)),
+    "unit, many levels": ({"cost": "unit"}, 10, None),
+    "unit, many levels, ties out": ({"cost": "unit", "ties": "exclude", "query_weight": "equal"}, 10, None),
+    "many levels, ties out": ({"ties": "exclude"}, 9, None),
+    "relative, many levels": ({"ties": "exclude", "cost": "relative"}, 10, None),
+}
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+@pytest.mark.parametrize("case", CASES)
+def test_refits(case, kind):
+    settings, n_levels, weight = CASES[case]
+    X, y = data(n_levels)
+    if case == "distinct but for rows of weight 0":
+        weight = np.isin(np.arange(ROWS), np.unique(y, return_index=True)[1]).astype(float)
+    model = chooser(kind, **settings).fit(X, y, sample_weight=weight)
+    n_rows = ROWS if weight is None else np.count_nonzero(weight)
+    assert model.cv_ == f"leave-pair-out over {n_rows} rows"
+    np.testing.assert_allclose(
+        model.cv_errors_, refit_errors(features(kind, X), y, weight, settings), atol=1e-12
+    )
+    named = model.set_params(cv="leave-pair-out").fit(X, y, sample_weight=weight)
+    np.testing.assert_array_equal(named.cv_errors_, model.cv_errors_)
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"query_weight": "pairs", "cost": "unit"},
+        {"ties": "exclude"},
+        {"ties": "exclude", "cost": "relative"},
+    ],
+    ids=str,
+)
+def test_weight_0_is_absence_to_the_letter(kind, settings):
+    X, y = data(4)
+    kept = ZEROS > 0
+    X[~kept] *= 100
+    y[~kept] += 17
+    model, without = (chooser(kind, **settings) for _ in range(2))
+    model.fit(X, y, sample_weight=ZEROS)
+    without.fit(X[kept], y[kept])
+    assert (model.cv_, model.alpha_) == (without.cv_, without.alpha_)
+    np.testing.assert_allclose(model.cv_errors_, without.cv_errors_, atol=1e-12)
+    np.testing.assert_allclose(model.predict(X), without.predict(X), atol=1e-8)
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_importance_only_scales(kind):
+    """The importance of the only query is a factor of the loss: the same models at other alphas."""
+    X, y = data(4)
+    for settings in ({"ties": "exclude"}, {"query_weight": "pairs", "cost": "unit"}):
+        model, plain = (chooser(kind, cv="leave-pair-out", **settings) for _ in range(2))
+        model.set_params(alphas=np.array(ALPHAS) * 3).fit(X, y, query_importance=np.full(ROWS, 3.0))
+        np.testing.assert_allclose(model.cv_errors_, plain.fit(X, y).cv_errors_, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+@pytest.mark.parametrize("settings", [{"ties": "exclude"}, {"cost": "unit"}], ids=str)
+def test_outputs_go_their_own_ways(kind, settings):
+    """One column has ties, another none, and each is what it is alone."""
+    X, _ = data()
+    Y = np.column_stack([data(None, 1)[1], data(5, 2)[1], data(11, 3)[1]])
+    model = chooser(kind, **settings).fit(X, Y)
+    for c in range(3):
+        one = chooser(kind, **settings).fit(X, Y[:, c])
+        np.testing.assert_allclose(model.cv_errors_[:, c], one.cv_errors_, atol=1e-12)
+
+
+def test_a_reduced_set():
+    X, y = data(10)
+    basis = np.arange(0, ROWS, 2)
+    values, vectors = np.linalg.eigh(rbf_kernel(X[basis], gamma=0.5))
+    Z = rbf_kernel(X, X[basis], gamma=0.5) @ (vectors / np.sqrt(values))
+    for settings in ({"ties": "exclude"}, {"cost": "unit", "query_weight": "pairs"}):
+        model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, basis=basis, **settings).fit(X, y)
+        same = RankRLSCV(ALPHAS, cv="leave-pair-out", **settings).fit(Z, y)
+        assert model.cv_ == same.cv_
+        np.testing.assert_allclose(model.cv_errors_, same.cv_errors_, atol=1e-12)
+
+
+NO_FORM = [
+    ({"ties": "exclude"}, 5, "has no closed form for ties='exclude' with rows that weigh differently"),
+    (
+        {"ties": "exclude", "cost": "relative"},
+        5,
+        "has no closed form for cost='relative' with rows that weigh",
+    ),
+]
+
+
+@pytest.mark.parametrize(("settings", "n_levels", "words"), NO_FORM, ids=["ties", "relative"])
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_auto_says_why_it_took_folds_instead(kind, settings, n_levels, words):
+    X, y = data(n_levels)
+    model = chooser(kind, **settings).fit(X, y, sample_weight=WEIGHTS)
+    folds = "5 folds of rows" if kind == "linear" else "10 folds of rows"
+    assert model.cv_.startswith(f"{folds} (leave-pair-out {words}")
+    with pytest.raises(InvalidInputError, match=rf"cv='leave-pair-out' {words}.*Hint: use a number of folds"):
+        model.set_params(cv="leave-pair-out").fit(X, y, sample_weight=WEIGHTS)
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_a_price_that_is_too_high(kind, monkeypatch):
+    """What auto does not pay, it says; what nobody should wait for is refused with a remedy."""
+    X, y = data(None)
+    settings = {"ties": "exclude", "cost": "relative"}
+    monkeypatch.setattr(leave_pair_out, "_AFFORDABLE", 1e6)
+    model = chooser(kind, **settings).fit(X, y)
+    words = f"a decomposition for each of {ROWS * (ROWS - 1) // 2} pairs of levels"
+    assert words in model.cv_
+    assert model.set_params(cv="leave-pair-out").fit(X, y).cv_ == f"leave-pair-out over {ROWS} rows"
+    monkeypatch.setattr(leave_pair_out, "_MOST", 1e6)
+    with pytest.raises(InvalidInputError, match=rf"{words}.*Hint: .*round the labels"):
+        model.fit(X, y)
+
+
+def test_distinct_labels_of_relative_cost_are_refused_before_anything_is_computed():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(900, 2)), rng.permutation(900) / 7
+    with pytest.raises(InvalidInputError, match="404550 pairs of levels"):
+        KernelRankRLSCV(cv="leave-pair-out", ties="exclude", cost="relative").fit(X, y)
+
+
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_permutations_and_nested_folds(kind):
+    """What fits inside: permuted labels as outputs, and outer folds with weights of their own."""
+    X, y = data(10)
+    model = chooser(kind, ties="exclude", nested=3)
+    assert 0 <= model.fit(X, y, sample_weight=ZEROS).nested_score_ <= 1
+    found = permutation_test(model, X, y, n_permutations=4)
+    alone = chooser(kind, ties="exclude").fit(X, y)
+    assert found.statistic == pytest.approx(alone.best_score_, abs=1e-12)
