@@ -29,6 +29,7 @@ from rankwise.estimators.surface_search import SurfaceSearch, table_tolerance, w
 from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
+from rankwise.threads import one_blas_thread
 
 __all__ = ["RankRLSCV"]
 
@@ -169,6 +170,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    @one_blas_thread
     def fit(
         self,
         X: Any,
@@ -210,6 +212,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
             self.nested_score_ = nested_score(self, data, metric, row_taker(data.design))
         return self
 
+    @one_blas_thread
     def fit_pairs(
         self,
         X: Any,

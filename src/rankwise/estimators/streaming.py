@@ -29,6 +29,7 @@ from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
 from rankwise.solvers.choose import fits_direct
 from rankwise.solvers.solution import Solution
+from rankwise.threads import one_blas_thread
 
 __all__ = ["FEW_COLUMNS", "Stream", "StreamingRanker"]
 
@@ -170,6 +171,7 @@ class StreamingRanker(LinearRankRLS):
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
+    @one_blas_thread
     def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to more rows: what is minimised is the sum over all calls so far, plus ``alpha ‖w‖²``.
 
