@@ -174,10 +174,10 @@ void sweep(Counting counting, const SortedQuery& query, double margin, Side side
 
 // ---- running over queries ------------------------------------------------------------------------------------------
 
-// From this many rows on, two threads share a query (one side each) instead of taking one query each: starting a
-// thread costs 30 microseconds, a sweep of this size about a millisecond.
+// From this many rows on, two threads share a query (one side each) instead of taking one query each: waking a
+// thread costs 10 microseconds, a sweep of this size about a millisecond.
 constexpr std::int64_t kSharedQueryRows = 1 << 15;
-constexpr std::int64_t kRowsWorthAThread = 1 << 10;  // the same 30 microseconds, at 30 ns a row
+constexpr std::int64_t kRowsWorthAThread = 1 << 10;  // 30 microseconds of work, at 30 ns a row
 constexpr std::int64_t kMostQueriesAtOnce = 16;
 
 template <typename Work>

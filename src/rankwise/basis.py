@@ -14,6 +14,7 @@ from sklearn.cluster import MiniBatchKMeans
 
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel
+from rankwise.threads import large_algebra
 
 __all__ = ["BASIS_METHODS", "kmeans_rows", "leverage_rows", "random_rows"]
 
@@ -49,10 +50,11 @@ def leverage_rows(kernel: Kernel, X: Any, size: int, seed: int) -> Rows:
     rng = np.random.default_rng(seed)
     sketch = FeatureMap.of_basis(kernel, X[random_rows(n_rows, min(n_rows, size), seed)])
     G = np.zeros((sketch.n_features, sketch.n_features))
-    for _, values in kernel.blocks(X, sketch.basis):
-        Z = values @ sketch.projection
-        G += Z.T @ Z
-    eigenvalues, vectors = scipy.linalg.eigh(G, check_finite=False)
+    with large_algebra(sketch.n_features):
+        for _, values in kernel.blocks(X, sketch.basis):
+            Z = values @ sketch.projection
+            G += Z.T @ Z
+        eigenvalues, vectors = scipy.linalg.eigh(G, check_finite=False)
     penalty = max(float(eigenvalues[eigenvalues.size // 2]), 1e-10 * float(eigenvalues[-1]))
     whiten = sketch.projection @ (vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty))
     leverage = np.empty(n_rows)

@@ -28,7 +28,7 @@ __all__ = ["Coupling", "Folds", "QueryBlocks", "as_table", "laplacian"]
 Coupling = Literal["all", "others", "relative"]
 COUPLINGS: tuple[Coupling, ...] = ("all", "others", "relative")  # in the order of the compiled enumeration
 
-# Starting threads costs about 30 microseconds: below this many rows times vectors one thread is faster.
+# Waking threads costs about 10 microseconds: below this many rows times vectors one thread is faster.
 MANY_SCORES = 1 << 16
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import unicodedata
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "RankwiseError",
     "UndefinedMetricError",
     "UnsuitableSolverError",
+    "caller_level",
     "visible",
 ]
 
@@ -79,3 +81,11 @@ class MissingPackageError(RankwiseError, ImportError):
 
 class ModelFileError(RankwiseError, ValueError):
     """A model that cannot be written to a file, or a file that holds no model that can be read."""
+
+
+def caller_level() -> int:
+    """Return the ``stacklevel`` with which a warning points at the first line outside rankwise."""
+    level, frame = 1, sys._getframe(1)  # noqa: SLF001  what `warnings` itself goes by
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] == "rankwise":
+        level, frame = level + 1, frame.f_back
+    return level

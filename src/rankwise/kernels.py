@@ -23,6 +23,7 @@ from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.design import Design, GramProduct, gram
 from rankwise.design.offsets import Shift, find_shift, sampled_rows
 from rankwise.design.protocol import Floats, RowIndex
+from rankwise.threads import large_algebra
 
 __all__ = [
     "KERNELS",
@@ -147,7 +148,8 @@ class FeatureMap:
             The kernel between basis rows, where it is at hand.
         """
         K = kernel.matrix(basis, basis) if between is None else between
-        values, vectors = scipy.linalg.eigh((K + K.T) / 2, check_finite=False, driver="evd")
+        with large_algebra(K.shape[0]):
+            values, vectors = scipy.linalg.eigh((K + K.T) / 2, check_finite=False, driver="evd")
         kept = values > values.size * np.finfo(np.float64).eps * max(values.max(initial=0.0), 0.0)
         extremes = float(values.min(initial=0.0)), float(values.max(initial=0.0))
         return cls(kernel, basis, vectors[:, kept] / np.sqrt(values[kept]), extremes)
@@ -163,7 +165,8 @@ class FeatureMap:
             return np.asarray(X @ self.projection, dtype=np.float64)
         Z = np.empty((X.shape[0], self.n_features))
         for rows, values in self.kernel.blocks(X, self.basis):
-            np.matmul(values, self.projection, out=Z[rows])
+            with large_algebra(self.n_features):
+                np.matmul(values, self.projection, out=Z[rows])
             report(rows.stop)
         return Z
 

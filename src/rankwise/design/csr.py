@@ -23,7 +23,7 @@ __all__ = ["CsrDesign"]
 Relabel = bool | Literal["auto"]
 Prepared = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.int32] | None]
 
-# Starting threads costs about 30 microseconds: below this much work one thread is faster.
+# Waking threads costs about 10 microseconds: below this much work one thread is faster.
 MANY_NONZEROS = 1 << 17
 # Above this share of non-zeros, dense rows multiplied by BLAS beat sparse products of rows.
 DENSE_SHARE = 0.02

@@ -18,8 +18,9 @@ import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
 from rankwise import _core
-from rankwise.blocks import QueryBlocks
+from rankwise.blocks import MANY_SCORES, QueryBlocks
 from rankwise.design.protocol import Floats
+from rankwise.threads import large_algebra
 
 __all__ = ["CentredBlocks", "gram_diagonal", "gram_matrix"]
 
@@ -69,7 +70,7 @@ class CentredBlocks:
         segments = int(blocks.query_segment[last] - blocks.query_segment[first])
         needed = blocks.coupling != "all"
         S = np.zeros((segments if needed else 0, self.columns))
-        threads = self.n_threads if last - first > self.n_threads else 1
+        threads = self.n_threads if last - first > self.n_threads and Z.size >= MANY_SCORES else 1
         _core.centre_queries(blocks.compiled(), first, last, Z, S if needed else None, threads)
         return Z, S, self._coupled(first, last, S)
 
@@ -148,11 +149,12 @@ def gram_matrix(centred: CentredBlocks) -> Floats:
     G: npt.NDArray[np.float64] = np.zeros((centred.columns, centred.columns), order="F")
     if centred.columns == 0:
         return G
-    for Z, S, T in centred:
-        # Z' Z of C-ordered rows, the upper half only.
-        G = dsyrk(1.0, Z.T, beta=1.0, c=G, overwrite_c=1)
-        if S.shape[0]:
-            G -= S.T @ T
+    with large_algebra(centred.columns):
+        for Z, S, T in centred:
+            # Z' Z of C-ordered rows, the upper half only.
+            G = dsyrk(1.0, Z.T, beta=1.0, c=G, overwrite_c=1)
+            if S.shape[0]:
+                G -= S.T @ T
     upper = np.triu(G)
     return upper + np.triu(G, 1).T
 

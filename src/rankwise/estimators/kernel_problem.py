@@ -15,7 +15,7 @@ from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_row
 from rankwise.data.validation import check_choice
 from rankwise.design import DenseDesign, Design
 from rankwise.design.offsets import spreads
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.kernels import FeatureMap, Kernel, KernelDesign, Report, matrix_rows, no_report
 from rankwise.memory import MemoryBudget
 from rankwise.pairs.graph import Floats
@@ -125,7 +125,7 @@ class KernelProblem:
         else:
             found = FeatureMap.of_basis(self.kernel, self.X[self.basis])
         if not self.kernel.is_surely_positive:
-            warn_of_extremes(*found.extremes, "between basis rows", stacklevel=5)
+            warn_of_extremes(*found.extremes, "between basis rows")
         return found
 
     def kept_features(self, feature_map: FeatureMap) -> Floats:
@@ -265,10 +265,10 @@ def check_precomputed(K: Any) -> None:
 def warn_if_indefinite(spectrum: DualSpectrum) -> None:
     """Say how indefinite a kernel is on the pairs, and what was done about it."""
     largest = float(spectrum.values[-1]) if spectrum.values.size else 0.0
-    warn_of_extremes(spectrum.smallest, largest, "on the pairs", stacklevel=5)
+    warn_of_extremes(spectrum.smallest, largest, "on the pairs")
 
 
-def warn_of_extremes(smallest: float, largest: float, where: str, stacklevel: int) -> None:
+def warn_of_extremes(smallest: float, largest: float, where: str) -> None:
     """Say how indefinite a kernel with these extreme eigenvalues is, and that its positive part is used."""
     if is_indefinite(smallest, largest):
         warnings.warn(
@@ -276,5 +276,5 @@ def warn_of_extremes(smallest: float, largest: float, where: str, stacklevel: in
             f"{100 * indefiniteness(smallest, largest):.2g} % of the largest in size ({largest:.3g}); the directions "
             "without a positive eigenvalue were left out. Hint: use a positive semidefinite kernel.",
             UserWarning,
-            stacklevel=stacklevel,
+            stacklevel=caller_level(),
         )

@@ -15,6 +15,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows
 from rankwise.memory import MemoryBudget
 from rankwise.pairs.graph import Floats
+from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRanker"]
 
@@ -27,6 +28,7 @@ class KernelRanker(LinearRanker):
 
     dual_coef_: Floats
 
+    @one_blas_thread
     def predict(self, X: Any) -> Floats:
         """Return a score for each row of X: higher is better.
 

@@ -17,7 +17,7 @@ from rankwise.estimators.kernel_progress import KernelProgress
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
@@ -26,6 +26,7 @@ from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
 from rankwise.solvers.solution import Status
+from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRankRLS"]
 
@@ -132,6 +133,7 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    @one_blas_thread
     def fit(
         self,
         X: Any,
@@ -249,6 +251,6 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
                 f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter "
                 "or tol, or use a larger alpha.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=caller_level(),
             )
         return solution.coef

@@ -21,6 +21,7 @@ from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats
+from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRankRLSCV"]
 
@@ -157,6 +158,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    @one_blas_thread
     def fit(
         self,
         X: Any,
@@ -189,6 +191,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
             self.nested_score_ = nested_score(self, data, metric, self._taker(data))
         return self
 
+    @one_blas_thread
     def fit_pairs(
         self,
         X: Any,

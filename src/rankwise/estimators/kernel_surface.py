@@ -148,7 +148,7 @@ def choose_by_products(
     if not trial.converged:
         warn_unfinished(search)
     low, high = zip(*(fit.extremes for fit in trial.fits), strict=True)
-    warn_of_extremes(min(low), max(high), "on the pairs", stacklevel=7)
+    warn_of_extremes(min(low), max(high), "on the pairs")
     said: dict[str, Any] = surface_attributes(search, trial, grid, metric)
     said.pop("scaling_")
     values = np.asarray(said.pop("cv_errors_")).reshape(grid.size, -1)

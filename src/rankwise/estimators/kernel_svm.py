@@ -14,6 +14,7 @@ from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRankSVM"]
 
@@ -96,6 +97,7 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    @one_blas_thread
     def fit(
         self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, query_importance: Any = None
     ) -> Self:
@@ -131,7 +133,7 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
         fit = self._margin_fit(pairs[0])
         solutions = [fit.solve(features, own, float(self.alpha)) for own in pairs]
         self.n_reads_ = features.reads
-        coef = self._report_solutions(fit, solutions, several, stacklevel=4)
+        coef = self._report_solutions(fit, solutions, several)
         self.dual_coef_ = np.ascontiguousarray(feature_map.dual_coefficients(coef.T).T)
 
     def _check_parameters(self) -> None:

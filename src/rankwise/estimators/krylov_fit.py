@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.exceptions import caller_level
 from rankwise.memory import available_memory, check_columns_fit
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats
@@ -165,5 +166,5 @@ def warn_interrupted(what: str) -> None:
     warnings.warn(
         f"Interrupted {what}. Hint: call fit again without interrupting it for the final one.",
         ConvergenceWarning,
-        stacklevel=5,
+        stacklevel=caller_level(),
     )

@@ -16,6 +16,7 @@ from rankwise.memory import check_columns_fit
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats
 from rankwise.resampling import Judge
+from rankwise.threads import one_blas_thread
 
 __all__ = ["LinearRanker"]
 
@@ -23,6 +24,7 @@ __all__ = ["LinearRanker"]
 class LinearRanker(Ranker):
     """A ranker whose scores are ``X @ coef_``; subclasses say by `ties`, `cost` and `query_weight` which pairs."""
 
+    @one_blas_thread
     def predict(self, X: Any) -> Floats:
         """Return a score for each row of X: higher is better.
 

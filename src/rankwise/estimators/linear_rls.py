@@ -11,7 +11,7 @@ from rankwise.data.validation import check_choice, check_count, check_number, ch
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.pairwise import NEAR_TIE
 from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 
 __all__ = ["LinearRankRLS"]
@@ -51,5 +51,5 @@ class LinearRankRLS(LinearRanker):
                     f"Labels that differ by only {gaps.min():.3g} weigh 1/difference² in cost='relative' and "
                     "dominate the fit. Hint: round the labels, or use cost='magnitude'.",
                     UserWarning,
-                    stacklevel=4,
+                    stacklevel=caller_level(),
                 )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from rankwise.design import CsrDesign, Design
 from rankwise.estimators.training import TrainingData
@@ -116,7 +114,7 @@ class MarginFit:
             )
         last: list[tuple[Floats, float, int]] = []
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
-        with ProgressLine(title) as progress, _quiet_blas(design), overflows:
+        with ProgressLine(title) as progress, overflows:
 
             def monitor(coef: Floats, gap: float, n_iter: int) -> bool:
                 last[:] = [(coef, gap, n_iter)]
@@ -169,8 +167,3 @@ def prepare_columns(design: Design) -> None:
     """Rename columns by frequency where many products follow: the solvers only ever use ``Xv`` and ``X'u``."""
     if isinstance(design, CsrDesign) and design.relabelling_pays:
         design.relabel_columns()
-
-
-def _quiet_blas(design: Design) -> Any:
-    """Keep BLAS on one thread where it only sees vectors: waiting for others cost five times the work itself."""
-    return threadpool_limits(1, user_api="blas") if isinstance(design, CsrDesign) else nullcontext()

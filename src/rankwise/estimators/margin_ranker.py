@@ -17,7 +17,7 @@ from rankwise.estimators.margin_fit import MARGIN_LOSSES, MarginFit, one_or_all
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.selection import judge_differences
 from rankwise.estimators.training import PairData, TrainingData
-from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
+from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError, caller_level
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats, MarginPairs
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
@@ -114,9 +114,7 @@ class MarginRanker(PreferenceRanker, LinearRanker):
             second = "smoothing" if solver == "bundle" else None
         return MarginFit(self.loss, solver, float(self.tol), self.max_iter, second)
 
-    def _report_solutions(
-        self, fit: MarginFit, solutions: Sequence[Solution], several: bool, stacklevel: int
-    ) -> Floats:
+    def _report_solutions(self, fit: MarginFit, solutions: Sequence[Solution], several: bool) -> Floats:
         """Set the attributes that describe the solutions, warn about bad ones, and return their coefficients."""
         self.solver_, self.loss_ = fit.solver, fit.loss
         self.duality_gap_ = one_or_all([float(s.certificate) for s in solutions], several)
@@ -131,7 +129,7 @@ class MarginRanker(PreferenceRanker, LinearRanker):
                     f"solver={self.solver_!r} stopped after {solution.n_iter} iterations at a duality gap of "
                     f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: {remedy}.",
                     ConvergenceWarning,
-                    stacklevel=stacklevel,
+                    stacklevel=caller_level(),
                 )
         return np.ascontiguousarray(one_or_all([s.coef for s in solutions], several))
 

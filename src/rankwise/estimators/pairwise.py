@@ -11,11 +11,12 @@ from rankwise.design import Design, shifted_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.selection import judge_preferences, read_pair_eval_set
 from rankwise.estimators.training import PairData
-from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
 from rankwise.metrics import Metric, preference_error
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 from rankwise.resampling import PreferenceJudge
+from rankwise.threads import one_blas_thread
 
 __all__ = ["NEAR_TIE", "PairwiseRanker", "PreferenceRanker"]
 
@@ -112,7 +113,7 @@ class PreferenceRanker(Ranker):
                 f"Pairs of a magnitude of only {positive.min():.3g} weigh 1/magnitude² in cost='relative' and dominate "
                 "the fit. Hint: round the magnitudes, or use cost='magnitude'.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=caller_level(),
             )
 
 
@@ -122,6 +123,7 @@ class PairwiseRanker(PreferenceRanker):
     A subclass checks its parameters in `_check_parameters`, and finds its model in `_learn`.
     """
 
+    @one_blas_thread
     def fit_pairs(self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None) -> Self:
         """Fit the model to preferences: a list of pairs instead of labels.
 

@@ -22,6 +22,7 @@ from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.solvers.choose import ITERATIVE, SOLVERS
 from rankwise.solvers.momentum import MOMENTUM
 from rankwise.solvers.solution import Solution
+from rankwise.threads import one_blas_thread
 
 __all__ = ["RankRLS"]
 
@@ -157,6 +158,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    @one_blas_thread
     def fit(
         self,
         X: Any,
@@ -196,6 +198,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         self._set(self._stopped_early(data, metric, panel))
         return self
 
+    @one_blas_thread
     def fit_pairs(
         self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None, eval_set: Any = None
     ) -> RankRLS:

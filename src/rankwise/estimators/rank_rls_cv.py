@@ -35,6 +35,7 @@ from rankwise.estimators.surface_search import SurfaceSearch, table_tolerance, w
 from rankwise.estimators.training import TrainingData, TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
+from rankwise.threads import one_blas_thread
 
 __all__ = ["RankRLSCV"]
 
@@ -179,6 +180,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    @one_blas_thread
     def fit(
         self,
         X: Any,
@@ -236,6 +238,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         choice = choose_by_rows(data, plan, metric, alphas, check_powers(self.scaling))
         self._keep_exact(choice, several=data.several_outputs)
 
+    @one_blas_thread
     def fit_pairs(
         self,
         X: Any,

@@ -22,6 +22,7 @@ from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.resampling import Judge
 from rankwise.solvers.solution import Solution, Status
+from rankwise.threads import one_blas_thread
 
 __all__ = ["RankSVM"]
 
@@ -128,6 +129,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    @one_blas_thread
     def fit(
         self,
         X: Any,
@@ -157,6 +159,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
         self._solve(data.design, pairs, held_out, several=data.several_outputs)
         return self
 
+    @one_blas_thread
     def fit_pairs(
         self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None, eval_set: Any = None
     ) -> Self:
@@ -235,7 +238,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
             if solutions[-1].status is Status.INTERRUPTED and len(solutions) < len(pairs):
                 raise KeyboardInterrupt  # there is no model of the other outputs
         self.n_reads_ = design.reads - reads
-        self.coef_ = self._report_solutions(fit, solutions, several, stacklevel=4)
+        self.coef_ = self._report_solutions(fit, solutions, several)
         self._forget("best_iteration_", "history_")
         if held_out is not None:
             sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0

@@ -26,6 +26,7 @@ from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetric
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats, MarginPairs
 from rankwise.solvers.solution import Status
+from rankwise.threads import one_blas_thread
 
 __all__ = ["RankSVMCV"]
 
@@ -116,6 +117,7 @@ class RankSVMCV(MarginRanker):
         self.random_state = random_state
         self.n_threads = n_threads
 
+    @one_blas_thread
     def fit(
         self,
         X: Any,
@@ -149,6 +151,7 @@ class RankSVMCV(MarginRanker):
         )
         return self
 
+    @one_blas_thread
     def fit_pairs(
         self,
         X: Any,
@@ -260,7 +263,7 @@ class RankSVMCV(MarginRanker):
         )
         self.n_reads_ = design.reads - reads
         solutions = [choice.solution for choice in choices]
-        self.coef_ = self._report_solutions(fit, solutions, several, stacklevel=4)
+        self.coef_ = self._report_solutions(fit, solutions, several)
 
     def _check_parameters(self) -> Floats:
         """Return the grid."""

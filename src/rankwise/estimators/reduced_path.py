@@ -20,6 +20,7 @@ from rankwise.estimators.kernel_choice import KernelChoice, choose_among
 from rankwise.estimators.kernel_problem import KernelProblem
 from rankwise.estimators.kernel_progress import KernelProgress
 from rankwise.estimators.training import TrainingData
+from rankwise.exceptions import caller_level
 from rankwise.kernels import FeatureMap
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
@@ -102,7 +103,7 @@ class ReducedPath:
                 f"solver='cg' stopped after {self.n_iter} iterations at a relative residual of {self.worst:.1e} "
                 f"(tol={self.tol}). Hint: raise max_iter or tol, or leave the smallest alphas out.",
                 ConvergenceWarning,
-                stacklevel=6,
+                stacklevel=caller_level(),
             )
         return choice
 

@@ -11,7 +11,7 @@ import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.design import Design
-from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.exceptions import InvalidInputError, UnsuitableSolverError, caller_level
 from rankwise.objectives import QuadraticObjective, ScaledObjective, prior_scale
 from rankwise.solvers.choose import (
     SOLVERS,
@@ -74,7 +74,7 @@ def solve(model: Any, solver: str, objective: QuadraticObjective) -> Solution:
             f"{objective.n_features} columns, and alpha={model.alpha} does not choose between the "
             f"solutions: the one of least norm was taken. Hint: use {remedy}.",
             scipy.linalg.LinAlgWarning,
-            stacklevel=5,
+            stacklevel=caller_level(),
         )
     elif not solution.status.is_good:
         warnings.warn(
@@ -82,7 +82,7 @@ def solve(model: Any, solver: str, objective: QuadraticObjective) -> Solution:
             f"{solution.certificate:.1e} (tol={model.tol}): {solution.status.value}. Hint: raise max_iter "
             "or tol, use a larger alpha, or scale the columns.",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=caller_level(),
         )
     return solution
 

@@ -19,6 +19,7 @@ from rankwise.streaming.accumulators import (
     PairOptions,
 )
 from rankwise.streaming.state import Stream
+from rankwise.threads import one_blas_thread
 
 __all__ = ["FEW_COLUMNS", "StreamingRanker"]
 
@@ -31,6 +32,7 @@ class StreamingRanker(LinearRankRLS):
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
+    @one_blas_thread
     def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model to more rows: what is minimised is the sum over all calls so far, plus ``alpha ‖w‖²``.
 

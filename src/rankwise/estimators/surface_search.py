@@ -14,6 +14,7 @@ from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
 from rankwise.estimators.krylov_fit import KrylovFit, warn_interrupted
 from rankwise.estimators.selection import after_steps, best_cells, stopping_rule
 from rankwise.estimators.training import TrainingProblem
+from rankwise.exceptions import caller_level
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.resampling import NoRows
@@ -182,7 +183,7 @@ def warn_unfinished(search: SurfaceSearch) -> None:
         f"method={search.method!r} stopped at max_iter={search.max_iter} iterations before it was done. "
         f"Hint: raise max_iter or tol{other}.",
         ConvergenceWarning,
-        stacklevel=4,
+        stacklevel=caller_level(),
     )
 
 

@@ -11,6 +11,7 @@ import scipy.linalg
 
 from rankwise.pairs.graph import Floats
 from rankwise.solvers.dual import DualSpectrum
+from rankwise.threads import large_algebra
 
 __all__ = ["DualHoldOut", "HoldOut", "PrimalHoldOut", "Rows"]
 
@@ -86,8 +87,9 @@ class PrimalHoldOut:
     @classmethod
     def with_vectors(cls, Z: Floats) -> tuple[PrimalHoldOut, Floats]:
         """Do the same, and return the W as well: coefficients are ``W (σ + α)^-1 (ZW)'t``."""
-        values, vectors = scipy.linalg.eigh(Z.T @ Z, check_finite=False, driver="evd")
-        return cls(Z @ vectors, np.maximum(values, 0.0)), vectors
+        with large_algebra(Z.shape[1]):
+            values, vectors = scipy.linalg.eigh(Z.T @ Z, check_finite=False, driver="evd")
+            return cls(Z @ vectors, np.maximum(values, 0.0)), vectors
 
     identity = 1.0
 

@@ -8,11 +8,11 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
 from rankwise.holdout.decomposition import HoldOut, PrimalHoldOut, Rows
 from rankwise.holdout.lockstep import batches_of_like_size, solve_in_lockstep
 from rankwise.pairs.graph import Floats
+from rankwise.threads import blas_held, large_algebra
 
 __all__ = ["groups_of", "held_out_residuals"]
 
@@ -76,11 +76,12 @@ def held_out_residuals(
 
     largest = max((rows.size for rows in groups), default=0)
     if largest > _LARGE or len(groups) < n_threads:
-        for rows in groups:
-            leave_out(rows)
+        with large_algebra(largest):
+            for rows in groups:
+                leave_out(rows)
         return out
     # Threads of the linear algebra library lose more by waiting for each other than they win here.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+    with blas_held(), ThreadPoolExecutor(n_threads) as pool:
         if isinstance(decomposition, PrimalHoldOut) and largest <= decomposition.rank:
             list(pool.map(leave_out_batch, batches_of_like_size(groups, decomposition.rank)))
         else:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from rankwise import _core
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.pairs.graph import Floats
+from rankwise.threads import blas_held
 
 __all__ = ["leave_pair_out_differences", "leave_pair_out_error"]
 
@@ -105,7 +105,7 @@ def leave_pair_out_error(
         return counts
 
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+    with blas_held(), ThreadPoolExecutor(n_threads) as pool:
         wrong, right = np.sum(list(pool.map(judge, _upper_blocks(n_rows))), axis=0)
     total = np.array([_weight_of_pairs(column, root_share if is_weighted else None) for column in labels])
     # What rounding cannot tell from a tie, such as twin rows, is half wrong.

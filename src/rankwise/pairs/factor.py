@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
-from rankwise.blocks import QueryBlocks
+from rankwise.blocks import MANY_SCORES, QueryBlocks
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
@@ -70,11 +70,12 @@ class LabelFactor:
         """Return ``F v`` where ties are compared: rows minus their query's mean, scaled; one compiled pass."""
         blocks = self.blocks
         table = np.array(v.reshape(v.shape[0], -1), dtype=np.float64, order="C", copy=True)
+        threads = self.n_threads if table.size >= MANY_SCORES else 1
         if self._in_order:
-            _core.centre_queries(blocks.compiled(), 0, blocks.scale.size, table, None, self.n_threads)
+            _core.centre_queries(blocks.compiled(), 0, blocks.scale.size, table, None, threads)
             return table.reshape(v.shape)
         grouped = np.ascontiguousarray(table[blocks.order])
-        _core.centre_queries(blocks.compiled(), 0, blocks.scale.size, grouped, None, self.n_threads)
+        _core.centre_queries(blocks.compiled(), 0, blocks.scale.size, grouped, None, threads)
         table[blocks.order] = grouped
         return table.reshape(v.shape)
 

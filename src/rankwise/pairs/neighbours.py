@@ -18,6 +18,7 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from rankwise import _core
+from rankwise.blocks import MANY_SCORES
 from rankwise.pairs.graph import Floats
 
 __all__ = ["Neighbours", "connect"]
@@ -52,7 +53,8 @@ class Neighbours:
         """Return ``Σ_j ω_ij (v_i - v_j)`` for each row i, in each column of `v`."""
         block = np.ascontiguousarray(v, dtype=np.float64).reshape(self.n_rows, -1)
         out = np.empty_like(block)
-        _core.preference_laplacian(self.start, self.row, self.weight, block, out, n_threads)
+        threads = n_threads if self.row.size * block.shape[1] >= MANY_SCORES else 1
+        _core.preference_laplacian(self.start, self.row, self.weight, block, out, threads)
         return out.reshape(v.shape)
 
     @cached_property

@@ -10,6 +10,7 @@ from rankwise.pairs.graph import Floats
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.scales import column_norms, is_out_of_range
 from rankwise.solvers.solution import Solution, Status
+from rankwise.threads import large_algebra
 
 __all__ = ["DirectFactor"]
 
@@ -29,7 +30,8 @@ class DirectFactor:
         diagonal = np.einsum("ii->i", shifted)
         diagonal += alpha
         try:
-            factor = scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
+            with large_algebra(shifted.shape[0]):
+                factor = scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
         except np.linalg.LinAlgError:
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
         # A pivot that is all rounding means that the matrix is singular although Cholesky went through. Each is

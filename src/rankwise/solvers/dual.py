@@ -21,6 +21,7 @@ import scipy.linalg
 from rankwise.design import DenseDesign, Design
 from rankwise.pairs.factor import Factor
 from rankwise.pairs.graph import Floats
+from rankwise.threads import large_algebra
 
 __all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_indefinite", "is_positive"]
 
@@ -127,7 +128,8 @@ class DualSpectrum:
     @classmethod
     def of_matrix(cls, matrix: Floats) -> DualSpectrum:
         """Diagonalise, overwriting the matrix."""
-        values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=True, driver="evd")
+        with large_algebra(matrix.shape[0]):
+            values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=True, driver="evd")
         smallest, largest = float(values[0]), float(values[-1])
         if is_indefinite(smallest, largest):
             kept = values > _ROUNDING * largest
@@ -158,7 +160,8 @@ def is_positive(matrix: Floats) -> bool:
     diagonal = np.einsum("ii->i", shifted)
     diagonal += _ROUNDING * max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(np.float64).tiny)
     try:
-        scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+        with large_algebra(shifted.shape[0]):
+            scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:
         return False
     return True

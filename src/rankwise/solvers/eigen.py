@@ -8,6 +8,7 @@ from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
 from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status
+from rankwise.threads import large_algebra
 
 __all__ = ["EigenFactor"]
 
@@ -29,7 +30,8 @@ class EigenFactor:
         self._rhs, self._size = rhs, float(np.trace(matrix))
         if not np.isfinite(self._size):
             return
-        values, self.vectors = np.linalg.eigh(matrix)
+        with large_algebra(matrix.shape[0]):
+            values, self.vectors = np.linalg.eigh(matrix)
         self.values = np.maximum(values, 0.0)  # H is positive semidefinite: below zero there is only rounding
         self._projected = self.vectors.T @ rhs
 

@@ -19,6 +19,7 @@ from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import Floats
 from rankwise.solvers.solution import Solution, Status
+from rankwise.threads import large_algebra
 
 __all__ = ["SampledSpectrum", "preconditioned_gradients"]
 
@@ -42,7 +43,8 @@ class SampledSpectrum:
         H = design.gram_matrix(sampled(blocks, _ROWS_A_COLUMN * design.shape[1], seed))
         if H is None:
             return None
-        values, vectors = scipy.linalg.eigh(H, check_finite=False, driver="evd")
+        with large_algebra(H.shape[0]):
+            values, vectors = scipy.linalg.eigh(H, check_finite=False, driver="evd")
         return cls(np.maximum(values, 0.0), vectors)
 
     def solve(self, block: Floats, alphas: Floats) -> Floats:
