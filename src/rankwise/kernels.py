@@ -32,6 +32,7 @@ __all__ = [
     "Report",
     "matrix_rows",
     "no_report",
+    "whole_entries",
 ]
 
 KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
@@ -335,10 +336,14 @@ class _ReadAhead:
 def matrix_rows(design: Design) -> Any:
     """Return the matrix behind a design as something whose rows can be sliced."""
     if isinstance(design, CsrDesign):
-        matrix = sp.csr_matrix(design.arrays, shape=design.shape)
-        if not matrix.has_canonical_format:
-            matrix = matrix.copy()
-            matrix.sum_duplicates()  # scikit-learn's norms would square the parts of a split entry
-        return matrix
+        return whole_entries(sp.csr_matrix(design.arrays, shape=design.shape))
     assert isinstance(design, DenseDesign)
     return design.X
+
+
+def whole_entries(X: Any) -> Any:
+    """Return rows whose entries are stored in one piece each: scikit-learn's norms would square parts one by one."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
