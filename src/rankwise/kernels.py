@@ -34,6 +34,7 @@ __all__ = [
     "Report",
     "matrix_rows",
     "no_report",
+    "whole_entries",
 ]
 
 KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
@@ -361,8 +362,12 @@ class _ReadAhead:
 
 def matrix_rows(design: Design) -> Any:
     """Return the matrix behind a design as something whose rows can be sliced."""
-    matrix = design.matrix()
-    if sp.issparse(matrix) and not matrix.has_canonical_format:
-        matrix = matrix.copy()
-        matrix.sum_duplicates()  # scikit-learn's norms would square the parts of a split entry
-    return matrix
+    return whole_entries(design.matrix())
+
+
+def whole_entries(X: Any) -> Any:
+    """Return rows whose entries are stored in one piece each: scikit-learn's norms would square parts one by one."""
+    if sp.issparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X

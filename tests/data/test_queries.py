@@ -19,6 +19,8 @@ IDS = {
     "tuples": [("x", 1), ("x", 0), ("x", 1), ("y", 0), ("x", 0)],
     "mixed": [1, "1", 1, None.__class__, "1"],
     "bytes": [b"b", b"a", b"b", b"c", b"a"],
+    "integers beyond 64 bits": [2**63 + 1, -1, 2**63 + 1, 2**63 + 2, -1],
+    "NUL at the end": ["a\0", "a", "a\0", "b", "a"],
     "booleans and integers": [True, 2, True, 3, 2],
 }
 

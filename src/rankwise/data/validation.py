@@ -270,9 +270,10 @@ def _as_column(values: Any) -> npt.NDArray[Any]:
         values = list(values)
         # numpy would turn [1, "a"] into strings, which merges 1 with "1", and tuples into a second axis
         kinds = {str if isinstance(v, str) else bool if isinstance(v, bool) else type(v) for v in values}
-        if len(kinds) == 1 and kinds <= {int, float, str}:
-            array = np.asarray(values)
-        else:
+        is_plain = len(kinds) == 1 and kinds <= {int, float, str}
+        array = np.asarray(values) if is_plain else np.empty(0)
+        # ... integers of both signs beyond 2^63 into floats, which merges neighbours, and text loses NULs at its end
+        if not is_plain or array.tolist() != values:
             array = np.empty(len(values), dtype=object)
             array[:] = values
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array

@@ -12,7 +12,7 @@ from rankwise.design import Design, OperatorDesign, as_design
 from rankwise.estimators.kernel_problem import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows
+from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows, whole_entries
 from rankwise.memory import MemoryBudget
 from rankwise.pairs.graph import Floats
 from rankwise.threads import one_blas_thread
@@ -52,7 +52,7 @@ class KernelRanker(LinearRanker):
                 whole[slice(None) if self.basis_ is None else self.basis_] = dual
                 return np.asarray(X @ whole, dtype=np.float64)
             return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
-        return KernelDesign(self.kernel_, X, self.X_fit_).dot(dual)
+        return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
 
     def _design(self, X: Any) -> Design:
         """Return the rows as they are: which kernels may shift them, the kernels know."""

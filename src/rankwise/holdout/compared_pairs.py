@@ -1,7 +1,7 @@
 """Leave-pair-out where every two rows are compared, whatever they weigh: unit cost, row weights, any query weight.
 
 With row weights w of sum S every such graph is ``L = s S (D_w - ww'/S)``, so the model without rows i and j is the
-"size" convention's with another alpha and other labels (MATH section 4):
+"size" convention's with another alpha and other labels (docs/mathematics.md, section 4):
 
 - its alpha is ``alpha · s S / (s' S')``, where s' and S' are what s and S become when the two leave: the same for all
   pairs where rows weigh the same and labels do not matter, else a number that depends on the pair;

@@ -147,15 +147,16 @@ def _change(ranking: LevelRanking, a: int, b: int) -> tuple[Floats, Floats, Floa
     """Return what makes ``B^-1 = α K^-1 + P - D W D'`` the system without a row of each of two levels.
 
     That is the coupling of C in B, the vectors h beside e_i and e_j, as sums of columns of C, and M. In general
-    ``D = C diag(√(n'/n))``, so that B is positive whatever W: the indicators without i and j are D plus ``c_a 1_a - e_i`` in
-    column a and ``c_b 1_b - e_j`` in column b, ``c = 1 - √(n'/n)``, and h are 1_a, 1_b, D W_a, D W_b.
+    ``D = C diag(√(n'/n))``, so that B is positive whatever W: the indicators without i and j are D plus ``c_a 1_a - e_i``
+    in column a and ``c_b 1_b - e_j`` in column b, ``c = 1 - √(n'/n)``, and h are 1_a, 1_b, D W_a, D W_b.
     """
     W, both = ranking.coupling, [a, b]
     left, n_rows = ranking.left(a, b), ranking.level.size
     indicators = np.zeros((ranking.values.size, 2))
     indicators[both, [0, 1]] = 1.0
     if ranking.is_plain:
-        return _plain_coupling(ranking), indicators, _plain_correction(*ranking.sizes[both], n_rows)
+        n_a, n_b = (float(size) for size in ranking.sizes[both])
+        return _plain_coupling(ranking), indicators, _plain_correction(n_a, n_b, n_rows)
     root = np.sqrt(left / ranking.sizes)
     leaving = np.vstack([-np.eye(2), np.diag(1 - root[both]), np.zeros((2, 2))])  # c 1 - e
     onto = np.vstack([np.zeros((4, 2)), np.eye(2)])
