@@ -13,7 +13,7 @@ from sklearn.model_selection import check_cv
 from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.folds import as_splitter
 from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.holdout import groups_of
 from rankwise.metrics import Metric
 from rankwise.resampling import deal_folds
@@ -115,7 +115,10 @@ def _folds(cv: Any, data: TrainingData, seed: int) -> tuple[Rows, str]:
         return _given_folds(cv, data), unit
     if int(cv) > n_units:
         raise InvalidInputError(
-            f"cv={cv} is more than the {n_units} {unit} there are.", f"use cv <= {n_units}."
+            f"cv={cv} is more than the {n_units} {unit} there are.",
+            f"use cv <= {n_units}.",
+            Change("cv", n_units),
+            Change("eval_set"),
         )
     return deal_folds(data.design, data.columns[0], queries, int(cv), seed).astype(np.int64), unit
 
