@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import sys
 import unicodedata
+from typing import Any, NamedTuple, Self
 
 __all__ = [
+    "Change",
     "InvalidInputError",
     "MemoryLimitError",
     "MissingPackageError",
@@ -30,6 +32,13 @@ def visible(text: object) -> str:
     )
 
 
+class Change(NamedTuple):
+    """What a hint tells to change, and to what (None: any other value), for front ends with words of their own."""
+
+    parameter: str
+    value: object = None
+
+
 class RankwiseError(Exception):
     """The base of every error that rankwise raises on purpose.
 
@@ -39,16 +48,26 @@ class RankwiseError(Exception):
         What is wrong, in one sentence.
     hint : str
         What the reader can do about it.
+    *changes : Change
+        The same for front ends; any one of them helps.
+    about : str
+        The argument that is wrong, where the sentence begins with it; `problem` is then the rest, and becomes the
+        attribute `predicate` beside the whole.
     """
 
-    def __init__(self, problem: str, hint: str) -> None:
-        self.problem = visible(problem)
-        self.hint = visible(hint)
+    def __init__(self, problem: str, hint: str, *changes: Change, about: str = "") -> None:
+        self.predicate = visible(problem)
+        self.problem = f"{about} {self.predicate}" if about else self.predicate
+        self.hint, self.changes, self.about = visible(hint), changes, about
         super().__init__(f"{self.problem} Hint: {self.hint}")
 
-    def __reduce__(self) -> tuple[type[RankwiseError], tuple[str, str]]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # Errors travel between processes (n_jobs > 1); the default would rebuild them from the joined text.
-        return type(self), (self.problem, self.hint)
+        return type(self), (self.problem, self.hint, *self.changes), self.__dict__
+
+    def restated(self, problem: str) -> Self:
+        """Return the same error with other words for what is wrong, such as the file it is wrong in."""
+        return type(self)(problem, self.hint, *self.changes)
 
 
 class InvalidInputError(RankwiseError, ValueError):

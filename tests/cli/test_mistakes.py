@@ -1,15 +1,21 @@
 """What the command line says to mistakes, and streams that are used for two things."""
 
+import ast
 import csv
 import gzip
 import io
 import json
+import pickle
 import sys
+from pathlib import Path
 
 import pandas as pd
 import pytest
 
+import rankwise
 from command_line import call, call_json, process
+from rankwise.cli import remedies
+from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
 from rankwise.memory import available_memory
 
 
@@ -372,3 +378,47 @@ def test_packages_that_lack_are_asked_for_before_any_work(
     assert (code, out) == (1, "")
     assert f"pip install 'rankwise[{extra}]'" in err
     assert sorted(tmp_path.iterdir()) == before
+
+
+def changes_in(folder):
+    """Every change that a hint of the library tells, read from its source."""
+    for file in folder.rglob("*.py"):
+        if "cli" not in file.relative_to(folder).parts:
+            for node in ast.walk(ast.parse(file.read_text())):
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Change":
+                    parameter, *value = (getattr(argument, "value", None) for argument in node.args)
+                    yield Change(parameter, *value)
+
+
+def test_hints_are_worded_from_what_they_change():
+    told = set(changes_in(Path(rankwise.__file__).parent))
+    # Folds are made by the command itself, so that a hint about them also tells another change.
+    assert {change for change in told if change.parameter != "cv"} == set(remedies._HINTS)
+    for change, words in remedies._HINTS.items():
+        error = InvalidInputError("wrong.", "in Python.", Change("cv", 3), change)
+        assert remedies.hint_of(error) == remedies.hint_of(error.restated("t.csv: wrong.")) == words
+        again = pickle.loads(pickle.dumps(error))
+        assert (str(again), again.changes) == (str(error), error.changes)
+    assert remedies.hint_of(InvalidInputError("wrong.", "in Python.", Change("cv", 3))) == "in Python."
+
+
+def test_an_argument_that_is_wrong_can_be_called_otherwise():
+    error = UndefinedMetricError("holds nothing.", "fill it.", about="y_true")
+    for one in (error, pickle.loads(pickle.dumps(error))):
+        assert str(one) == "y_true holds nothing. Hint: fill it."
+        assert (one.problem, one.about, one.predicate) == (
+            "y_true holds nothing.",
+            "y_true",
+            "holds nothing.",
+        )
+
+
+def test_the_command_line_reads_no_messages():
+    for file in Path(remedies.__file__).parent.rglob("*.py"):
+        imported = {
+            name.name
+            for node in ast.walk(ast.parse(file.read_text()))
+            if isinstance(node, ast.Import)
+            for name in node.names
+        }
+        assert "re" not in imported, file

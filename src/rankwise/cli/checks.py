@@ -46,9 +46,7 @@ def check_trainable(rows: Rows) -> Rows:
     try:
         check_columns_fit(n_columns)
     except MemoryLimitError as error:
-        raise MemoryLimitError(
-            f"{rows.source}: {error.problem[0].lower()}{error.problem[1:]}", error.hint
-        ) from error
+        raise error.restated(f"{rows.source}: {error.problem[0].lower()}{error.problem[1:]}") from error
     return rows
 
 

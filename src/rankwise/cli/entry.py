@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import glob
 import os
-import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -16,6 +15,7 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
 from rankwise.cli.patience import interrupted_later
 from rankwise.cli.printing import complain
+from rankwise.cli.remedies import hint_of
 from rankwise.exceptions import (
     InvalidInputError,
     MissingQueriesError,
@@ -26,27 +26,6 @@ from rankwise.exceptions import (
 
 __all__ = ["main"]
 
-# Arguments in the library's hints, and what stands for them here.
-_OPTIONS = {
-    r"missing='(\w+)'": r"--missing \1",
-    r"regroup=True": "--regroup (rankwise convert)",
-    r"zero_based=True": "--zero-based yes",
-    r"zero_based=False": "--zero-based no",
-    r"\bn_features\b": "--columns",
-    r"(an )?\beval_set\b(=\([^)]*\))?": "--valid FILE",
-    r"(use )?more folds, cv=.*": "use --valid FILE.",
-    r"use cv (<=|of at least) \d+": "use --valid FILE",
-    r"\balphas=[^,;]*[^,;.]": "--alpha A, repeated for a grid",
-    r"use positive values, such as .*": "use --alpha above 0.",
-    r"\bn_threads\b": "--threads",
-    r"check (that )?y_true.*": "check the labels, and that ids name queries and not rows (tables: --label, --qid).",
-    r"a folder that write_store wrote": "a store that rankwise convert wrote, or a folder of tables",
-    r"\bwrite_store\b": "rankwise convert",
-    r"name a column of lists as embedding": "name a column of lists with --embedding",
-    r"out of features\b": "out of --features",
-    r"name it in features\b": "name it with --features",
-    r"features may be missing with .*": "--missing zero reads features as 0, --missing nan is to inspect and convert.",
-}
 _FAILED, _USAGE, _INTERRUPTED, _PIPE_CLOSED = 1, 2, 130, 141
 
 
@@ -81,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _PIPE_CLOSED
     except RankwiseError as error:
-        complain(_of_files(error, options), _in_options(error.hint))
+        complain(_of_files(error, options), hint_of(error))
         return _USAGE if isinstance(error, UsageError) else _FAILED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -125,20 +104,13 @@ def _check_files(options: argparse.Namespace) -> None:
 def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
     """Name the file that labels or queries are wrong in, where the library only saw arrays."""
     named = ["standard input" if file == "-" else file for file in getattr(options, "data", [])]
-    if "y_true" in error.problem:
-        return error.problem.replace("y_true", f"the file {' and '.join(named)}")
+    if error.about == "y_true":
+        return f"the file {' and '.join(named)} {error.predicate}"
     is_named = any(file in error.problem for file in [*named, *(getattr(options, "valid", None) or [])])
     is_of_rows = isinstance(error, (NoPairsError, MissingQueriesError, UndefinedMetricError))
     if is_named or not named or not is_of_rows:
         return error.problem
     return f"{', '.join(named)}: {error.problem}"
-
-
-def _in_options(hint: str) -> str:
-    """Say a remedy that names arguments of Python by the options of the command line."""
-    for argument, option in _OPTIONS.items():
-        hint = re.sub(argument, option, hint)
-    return hint
 
 
 def _remedy(error: OSError) -> str:

@@ -34,10 +34,10 @@ from rankwise.data.query_text import decode_ids
 from rankwise.data.store import open_store
 from rankwise.data.store_format import HEADER
 from rankwise.data.table_plan import TablePlan
-from rankwise.data.text_reader import COUNTED_FROM_1, TextReader, ZeroBased, no_rows
+from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
 from rankwise.data.text_sources import ZSTD_MAGIC
 from rankwise.data.validation import check_qid
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.memory import available_memory
 from rankwise.progress import ProgressLine
 
@@ -224,7 +224,8 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
 def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any = None) -> TextReader:
     """Return a reader of text as the options say; see `read_rows`."""
     base = text_base(options)
-    if base == "auto" and first_column is not None:
+    is_told = base == "auto" and first_column is not None
+    if is_told:
         base = first_column == 0
     reader = TextReader(
         paths if len(paths) > 1 else paths[0],
@@ -233,6 +234,8 @@ def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any
         missing=options.missing,
         n_threads=options.threads,
     )
+    if is_told:
+        reader.counting = "columns of the training data count"
     reader.looks_for_comments = options.command == "convert"
     return reader
 
@@ -246,10 +249,10 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
                 share = None if total is None else min(reader.n_bytes / total, 1.0)
                 progress.update(f"{reader.n_bytes / 1e6:,.0f} MB", share)
     except InvalidInputError as error:
-        if COUNTED_FROM_1 not in error.problem or options.zero_based != "auto":
+        if Change("zero_based", True) not in error.changes or options.zero_based != "auto":
             raise
         raise InvalidInputError(
-            error.problem.replace(COUNTED_FROM_1, "columns of the training data count from 1"),
+            error.problem,
             "use text whose columns count as those do; if they count from 0, and column 0 did not occur in training, "
             "train again with --zero-based yes.",
         ) from error

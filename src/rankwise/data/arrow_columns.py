@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rankwise.data.arrow_files import NULLS, TableSource, import_pyarrow, is_number_text
 from rankwise.data.query_text import decode_ids
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 
 __all__ = [
     "amounts_of",
@@ -143,7 +143,9 @@ def amounts_of(sources: Sequence[TableSource], name: str, what: str, if_negative
     return np.concatenate(parts)
 
 
-def check_numeric(source: TableSource, name: str, column: Any, first_row: int, hint: str) -> None:
+def check_numeric(
+    source: TableSource, name: str, column: Any, first_row: int, hint: str, *changes: Change
+) -> None:
     """Raise unless a column holds numbers; the error shows an entry that is none."""
     if is_number(column.type):
         return
@@ -155,6 +157,7 @@ def check_numeric(source: TableSource, name: str, column: Any, first_row: int, h
         f"{source.name}, column {name!r}, {source.place(first_row + at)}: {_show(entry)} is no number (the column "
         f"holds {column.type}).",
         hint,
+        *changes,
     )
 
 
@@ -178,6 +181,7 @@ def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, widt
         raise InvalidInputError(
             f"{source.name}, column {name!r} holds {column.type}, which is no list of numbers.",
             "name it in features if it holds one number a row; an embedding is a column of lists.",
+            Change("features", "more"),
         )
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
@@ -274,6 +278,7 @@ def check_finite(
         return
     at = np.unravel_index(int(np.argmax(bad)), bad.shape)
     value = float(values[at])
+    changes = [Change("missing")] if np.isnan(value) else []
     row = int(at[0]) if start is None else int(np.searchsorted(start, at[0], side="right")) - 1
     if np.isnan(value):
         what = "a missing value"
@@ -286,7 +291,7 @@ def check_finite(
     else:
         what, remedy = f"{value} is too large for {np.dtype(dtype)}", "pass dtype=np.float64."
     raise InvalidInputError(
-        f"{source.name}, column {name!r}, {source.place(first_row + row)}: {what}.", remedy
+        f"{source.name}, column {name!r}, {source.place(first_row + row)}: {what}.", remedy, *changes
     )
 
 

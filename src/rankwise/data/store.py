@@ -24,7 +24,7 @@ from rankwise import _core
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.query_text import QueryRuns
 from rankwise.data.store_format import FILES, HEADER, Header, damaged, read_header
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.threads import default_threads
 
 __all__ = ["Store", "open_store"]
@@ -197,7 +197,9 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     folder = os.fspath(path)
     if not Path(folder, HEADER).is_file():
         raise InvalidInputError(
-            f"{folder} is not a store: there is no {HEADER} in it.", "pass a folder that write_store wrote."
+            f"{folder} is not a store: there is no {HEADER} in it.",
+            "pass a folder that write_store wrote.",
+            Change("store"),
         )
     for _ in range(_ATTEMPTS):
         with _Folder(folder) as files:

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rankwise import _core
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 
 __all__ = ["FILES", "HEADER", "VERSION", "Header", "Segment", "read_header"]
 
@@ -97,7 +97,9 @@ def read_header(text: bytes, path: str) -> Header:
     try:
         content = json.loads(text)
         if content["format"] != FORMAT:
-            raise InvalidInputError(f"{path} is not a store.", "pass the folder that write_store wrote.")
+            raise InvalidInputError(
+                f"{path} is not a store.", "pass the folder that write_store wrote.", Change("store")
+            )
         version, checksum = int(content["version"]), content.pop("checksum")
         own_checksum = _own_checksum(content)
     except (ValueError, OverflowError, KeyError, TypeError, RecursionError) as error:

@@ -25,7 +25,7 @@ from rankwise.data.text_reader import (
     text_blocks,
 )
 from rankwise.data.validation import check_choice, check_numbers, check_qid
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 
 __all__ = ["Columns", "Rows", "rows_of"]
 
@@ -236,6 +236,7 @@ class _Blocks:
             raise InvalidInputError(
                 f"Block {number} has {width} columns where {self._n_features} are expected.",
                 "make blocks of equal width; where trailing columns may be absent, pass n_features.",
+                Change("n_features"),
             )
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
@@ -245,6 +246,7 @@ class _Blocks:
             raise InvalidInputError(
                 f"X of block {number} has values that are not finite.",
                 "replace them; NaN is stored with missing='nan', and left out with missing='zero'.",
+                Change("missing"),
             )
         if not finite.all() and self._missing == "zero":
             matrix = matrix.tocoo()

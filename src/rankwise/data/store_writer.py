@@ -19,7 +19,7 @@ from rankwise.data.store_regroup import Regrouping
 from rankwise.data.store_sources import Columns, Rows, rows_of
 from rankwise.data.text_reader import Missing, ZeroBased
 from rankwise.data.validation import check_count
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.replacing import replacing_path
 
 __all__ = ["write_store"]
@@ -210,6 +210,7 @@ class StoreWriter:
                     raise InvalidInputError(
                         f"Query {text.decode('utf-8', 'backslashreplace')!r} comes again after rows of other queries.",
                         "sort the rows by query, or pass regroup=True to have them sorted together on disk.",
+                        Change("regroup", True),
                     )
                 self._seen.add(text)
         self._last = texts[-1]

@@ -21,7 +21,7 @@ from rankwise import _core
 from rankwise.data.query_text import encode_ids
 from rankwise.data.text_sources import import_zstandard
 from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.replacing import replacing_path
 from rankwise.threads import default_threads
 
@@ -80,8 +80,10 @@ class TextWriter:
             at = int(np.argmax(bad if self._missing == "error" else np.isinf(rows.data)))
             row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
             raise InvalidInputError(
-                f"X is {rows.data[at]} in row {first_row + row}, column {rows.indices[at]}.",
+                f"is {rows.data[at]} in row {first_row + row}, column {rows.indices[at]}.",
                 "replace infinite values; NaN is written as such with missing='nan'.",
+                Change("missing"),
+                about="X",
             )
         return rows
 

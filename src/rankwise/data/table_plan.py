@@ -31,7 +31,7 @@ from rankwise.data.sparse_columns import SparseColumns
 from rankwise.data.text_reader import MISSING
 from rankwise.data.text_sources import read_ahead
 from rankwise.data.validation import check_choice
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.threads import default_threads
 
 __all__ = ["TableBlock", "TablePlan"]
@@ -272,7 +272,7 @@ class TablePlan:
         source, row = batch.source, batch.row
         features = [name for name in self.features if name in batch.columns]
         for name in features:
-            check_numeric(source, name, batch.columns[name], row, _FEATURE_HINT)
+            check_numeric(source, name, batch.columns[name], row, _FEATURE_HINT, Change("features", "fewer"))
         columns = [doubles_of(batch.columns[name]) for name in features]
         at = self.features.index(features[0]) if features else 0
         is_finite = _core.write_table_rows(columns, X, at, default_threads())
@@ -346,5 +346,6 @@ def _default_columns(source: TableSource, taken: set[str | None]) -> tuple[list[
         raise InvalidInputError(
             f"{source.name} has no column of numbers beside label and qid.",
             "name a column of lists as embedding, or encode the columns as numbers.",
+            Change("embedding"),
         )
     return chosen, [] if chosen else lists

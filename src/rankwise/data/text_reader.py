@@ -7,7 +7,7 @@ written down, zeros among them, are stored; numbers are correctly rounded.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from rankwise import _core
 from rankwise.data.query_text import QueryRuns
 from rankwise.data.text_sources import Source, list_sources, open_source, read_ahead, whole_lines
 from rankwise.data.validation import check_choice, check_count
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.threads import default_threads
 
 __all__ = ["Missing", "TextBlock", "TextReader", "ZeroBased", "no_rows", "text_blocks"]
@@ -29,10 +29,9 @@ LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
 # Text that is parsed at a time: what a thread makes of its part should still be in cache when it is put in place.
 PARSED_AT_ONCE = 1 << 22
 
-# How the error of a column 0 begins: what the command line says otherwise, where it was a model that said so.
-COUNTED_FROM_1 = "columns were said to count from 1"
-# What is wrong and what to do about it, in the order of the compiled enumeration.
-PROBLEMS = (
+# What is wrong, what to do about it and what that changes, in the order of the compiled enumeration.
+Problem: TypeAlias = tuple[str, str, *tuple[Change, ...]]
+PROBLEMS: tuple[Problem, ...] = (
     ("", ""),
     (
         "the label is not a number",
@@ -46,21 +45,23 @@ PROBLEMS = (
         "this is not `column:value`",
         "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
     ),
-    (f"{COUNTED_FROM_1}, and this is column 0", "pass zero_based=True"),
+    (" from 1, and this is column 0", "pass zero_based=True", Change("zero_based", True)),
     (
         "the column number is too large",
         "raise n_features, or leave it out to take as many columns as there are",
+        Change("n_features"),
     ),
     ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
     (
         "the value is missing",
         "pass missing='nan' to read such values as NaN, or missing='zero' to leave them out",
+        Change("missing"),
     ),
     ("the number is infinite", "replace it by a finite one"),
     ("the column comes twice in this row", "write each column once a row"),
 )
 
-_TOO_LARGE = 8  # in that order
+_COLUMN_0, _TOO_LARGE = 7, 8  # in that order
 
 
 class TextBlock:
@@ -120,6 +121,7 @@ class TextReader:
         self.base_is_sure = zero_based != "auto"
         self.bytes_at_once = PARSED_AT_ONCE * self.n_threads
         self.n_bytes = 0
+        self.counting = "columns were said to count"  # from 1, by whoever says so
         self.looks_for_comments = False
         self.has_comments = False  # as far as was looked
 
@@ -169,13 +171,16 @@ class TextReader:
         )
         if error is not None:
             problem, at, length = error
-            what, remedy = PROBLEMS[problem]
+            what, remedy, *changes = PROBLEMS[problem]
+            if problem == _COLUMN_0:
+                what = self.counting + what
             if problem == _TOO_LARGE and last == LAST_COLUMN:
                 remedy = (
                     f"columns are numbered up to {LAST_COLUMN + self.base:,}: number those that occur from 1, or hash "
                     "their names to fewer"
                 )
-            raise _located(buffer, at, length, what, remedy, source.name, lines)
+                changes = []
+            raise _located(buffer, at, length, (what, remedy, *changes), source.name, lines)
 
     def _settle_base(self) -> None:
         """Decide what the first column is called, once rows leave."""
@@ -191,6 +196,7 @@ class TextReader:
                 f"There is a column 0, so columns count from 0, and there is a column {self.rows.largest}, "
                 f"which makes more than {self.n_features}.",
                 "raise n_features, or leave it out.",
+                Change("n_features"),
             )
 
 
@@ -216,8 +222,9 @@ def text_blocks(
 
 
 def _located(
-    buffer: bytearray, at: int, length: int, what: str, remedy: str, name: str, lines_before: int
+    buffer: bytearray, at: int, length: int, problem: Problem, name: str, lines_before: int
 ) -> InvalidInputError:
+    what, remedy, *changes = problem
     line = lines_before + buffer.count(b"\n", 0, at) + 1
     start = buffer.rfind(b"\n", 0, at) + 1
     if length == 0:  # the parser names the row: show its beginning
@@ -225,7 +232,9 @@ def _located(
         length = min(end - at, 40)
     text = bytes(buffer[at : at + min(length, 60)]).decode("utf-8", "backslashreplace")
     shown = repr(text.rstrip("\r")) + ("..." if length > 60 else "")
-    return InvalidInputError(f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.")
+    return InvalidInputError(
+        f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.", *changes
+    )
 
 
 def no_rows(reader: TextReader) -> InvalidInputError:

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.estimators.training import PairData, TrainingData
-from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
 from rankwise.resampling import LeftOutPairs, deal_pairs, share_as_folds
 
 __all__ = [
@@ -174,6 +174,8 @@ def _count(cv: Any, n_units: int, unit: str) -> int:
             if n_folds > n_units
             else f"There is one of {unit} only, which cannot be split.",
             f"use cv <= {n_units}." if n_units > 1 else "pass an eval_set.",
+            Change("cv", n_units),
+            Change("eval_set"),
         )
     return n_folds
 

@@ -14,7 +14,7 @@ from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.folds import as_splitter
 from rankwise.estimators.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.holdout import groups_of
 from rankwise.metrics import Metric
 
@@ -130,7 +130,10 @@ def _folds(cv: Any, data: TrainingData, seed: int) -> tuple[Rows, str]:
         return _given_folds(cv, data), unit
     if int(cv) > n_units:
         raise InvalidInputError(
-            f"cv={cv} is more than the {n_units} {unit} there are.", f"use cv <= {n_units}."
+            f"cv={cv} is more than the {n_units} {unit} there are.",
+            f"use cv <= {n_units}.",
+            Change("cv", n_units),
+            Change("eval_set"),
         )
     return data.dealer.folds(int(cv), seed).astype(np.int64), unit
 

@@ -16,7 +16,7 @@ from rankwise.data.queries import Queries, encode_queries
 from rankwise.design import Design
 from rankwise.estimators.selection import judge_differences, judge_rows
 from rankwise.estimators.training import PairData, TrainingData, TrainingProblem
-from rankwise.exceptions import NoPairsError
+from rankwise.exceptions import Change, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import Floats, PairGraph
@@ -137,6 +137,8 @@ class RowFoldJury:
                 "train on.",
                 "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an "
                 "eval_set.",
+                Change("cv"),
+                Change("eval_set"),
             )
         return left
 

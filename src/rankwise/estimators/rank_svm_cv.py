@@ -22,7 +22,7 @@ from rankwise.estimators.margin_fit import label_margins, one_or_all, prepare_co
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.selection import check_alphas, judge_rows
 from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
+from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import Floats, MarginPairs
 from rankwise.solvers.solution import Status
@@ -274,6 +274,8 @@ class RankSVMCV(MarginRanker):
         grid = check_alphas(self.alphas)
         if grid[0] == 0:
             raise InvalidInputError(
-                "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7)."
+                "alphas contains 0.",
+                "use positive values, such as 10.0 ** -np.arange(1, 7).",
+                Change("alphas"),
             )
         return grid

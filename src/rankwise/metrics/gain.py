@@ -28,15 +28,17 @@ _DISCOUNTS = {
 def _gains(labels: Doubles, gain: str) -> Doubles:
     if (labels < 0).any():
         raise InvalidInputError(
-            f"y_true holds negative labels (smallest {labels.min():g}), whose gain would be negative.",
+            f"holds negative labels (smallest {labels.min():g}), whose gain would be negative.",
             "shift the labels so that the smallest is 0, or use pairwise_error, which takes any labels.",
+            about="y_true",
         )
     if gain == "linear":
         return labels.copy()  # the caller may write to the labels while an evaluator lives
     if labels.max() > 1000:
         raise InvalidInputError(
-            f"y_true goes up to {labels.max():g}, and 2^y overflows.",
+            f"goes up to {labels.max():g}, and 2^y overflows.",
             "pass gain='linear', or rescale the labels.",
+            about="y_true",
         )
     return np.exp2(labels) - 1.0
 
@@ -153,8 +155,9 @@ class Err(TopMetric):
         max_grade = largest if self.max_grade is None else float(self.max_grade)
         if largest > max_grade:
             raise InvalidInputError(
-                f"y_true goes up to {largest:g}, above max_grade={max_grade:g}.",
+                f"goes up to {largest:g}, above max_grade={max_grade:g}.",
                 "pass the largest grade that the scale of the labels has.",
+                about="y_true",
             )
         values = gains / np.exp2(max_grade)
         return TopEvaluator(

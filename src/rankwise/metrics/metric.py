@@ -204,7 +204,7 @@ class Metric(ABC):
         """
         labels = check_numbers("y_true", y_true)
         if labels.shape[0] == 0:
-            raise InvalidInputError("y_true is empty.", "a ranking needs at least one row.")
+            raise InvalidInputError("is empty.", "a ranking needs at least one row.", about="y_true")
         if not isinstance(queries, Queries):
             queries = check_qid(queries, labels.shape[0])
         elif queries.n_rows != labels.shape[0]:

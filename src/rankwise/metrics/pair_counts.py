@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rankwise import _core
-from rankwise.exceptions import NoPairsError
+from rankwise.exceptions import Change, NoPairsError
 from rankwise.metrics.metric import Doubles, Evaluator
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class LabelPairs:
             raise NoPairsError(
                 "no query has two rows with different labels, so there are no pairs to count.",
                 "check that y_true varies inside queries, and that qid names queries and not rows.",
+                Change("y_true"),
             )
 
     def count(self, block: Doubles, n_threads: int) -> Doubles:

@@ -114,8 +114,9 @@ class Auc(_OrderMetric):
             labels = (labels >= self.relevant).astype(np.float64)
         elif ((labels != labels.min()) & (labels != labels.max())).any():
             raise InvalidInputError(
-                "auc needs two levels, and y_true has more.",
+                "has more than two levels, and auc needs two.",
                 "pass relevant=1 to call every label of at least 1 relevant, or use concordance.",
+                about="y_true",
             )
         return super()._prepare(labels, queries, weights, n_threads)
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.data.validation import check_choice
-from rankwise.exceptions import InvalidInputError, UndefinedMetricError
+from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
 from rankwise.metrics.metric import Doubles, Evaluator, Metric
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class TopEvaluator(Evaluator):
             raise UndefinedMetricError(
                 f"no query has a relevant row, so {metric.name} is undefined.",
                 "check y_true, or pass empty='zero' to count such queries as 0.",
+                Change("y_true"),
             )
         super().__init__(queries, counted, n_threads)
         self._kernel, self._item_values = kernel, values

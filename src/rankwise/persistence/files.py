@@ -144,7 +144,7 @@ def _naming(file: File) -> Iterator[None]:
     except ModelFileError as error:
         if not isinstance(file, (str, os.PathLike)):
             raise
-        raise ModelFileError(f"{os.fspath(file)}: {error.problem}", error.hint) from error
+        raise error.restated(f"{os.fspath(file)}: {error.problem}") from error
 
 
 def _read(file: File, *, only_header: bool = False) -> Container:

@@ -117,11 +117,9 @@ def _named(source: str) -> Iterator[None]:
     try:
         yield
     except InvalidInputError as error:
-        if not error.problem.startswith("X is "):
+        if error.about != "X":
             raise
-        raise InvalidInputError(
-            f"{source}: {error.problem.replace('X is', 'a value is', 1)}", error.hint
-        ) from error
+        raise error.restated(f"{source}: a value {error.predicate}") from error
 
 
 def _unpacked(name: str) -> str:

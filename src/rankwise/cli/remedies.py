@@ -1,0 +1,33 @@
+"""What the library tells to change, in words of options."""
+
+from __future__ import annotations
+
+from rankwise.exceptions import Change, RankwiseError
+
+__all__ = ["hint_of"]
+
+_HINTS = {
+    Change(
+        "missing"
+    ): "fill them in, or drop those rows; --missing zero reads features as 0, and --missing nan keeps them, to "
+    "inspect and convert.",
+    Change(
+        "regroup", True
+    ): "sort the rows by query, or add --regroup to have them sorted together on disk (rankwise convert).",
+    Change("zero_based", True): "add --zero-based yes.",
+    Change("n_features"): "raise --columns, or leave it out to take as many columns as there are.",
+    Change("eval_set"): "use --valid FILE.",
+    Change("alphas"): "use --alpha above 0.",
+    Change("y_true"): "check the labels, and that ids name queries and not rows (tables: --label, --qid).",
+    Change("store"): "name a store that rankwise convert wrote, or a folder of tables.",
+    Change("embedding"): "name a column of lists with --embedding, or encode the columns as numbers.",
+    Change(
+        "features", "more"
+    ): "name it with --features if it holds one number a row; an embedding is a column of lists.",
+    Change("features", "fewer"): "leave the column out of --features, or encode it as numbers first.",
+}
+
+
+def hint_of(error: RankwiseError) -> str:
+    """Say what to do about an error on the command line."""
+    return next((_HINTS[change] for change in error.changes if change in _HINTS), error.hint)
