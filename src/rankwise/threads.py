@@ -55,17 +55,20 @@ def one_blas_thread(method: Callable[Parameters, Result]) -> Callable[Parameters
     return held
 
 
-@contextmanager
-def blas_held() -> Iterator[None]:
+class blas_held:  # noqa: N801
     """Hold BLAS to one thread in a block, such as one that has threads of its own."""
-    holder = object()
-    try:
+
+    def __enter__(self) -> None:
+        try:
+            for holds in _needed_holds():
+                holds.hold(self)
+        except BaseException:  # Ctrl-C, of all moments
+            self.__exit__()
+            raise
+
+    def __exit__(self, *error: object) -> None:
         for holds in _needed_holds():
-            holds.hold(holder)
-        yield
-    finally:
-        for holds in _needed_holds():
-            holds.let_go(holder)
+            holds.let_go(self)
 
 
 @contextmanager
@@ -125,16 +128,18 @@ class _Holds:
                 self._lower()
 
     def _lower(self) -> None:
-        for library in _libraries(self.per_thread):
-            n_threads = library.get_num_threads()
-            if n_threads is not None and n_threads > 1:
-                self._lowered.append((library, n_threads))
-                _set_threads(library, 1)
+        with _in_control():
+            for library in _libraries(self.per_thread):
+                n_threads = library.get_num_threads()
+                if n_threads is not None and n_threads > 1:
+                    self._lowered.append((library, n_threads))
+                    library.set_num_threads(1)
 
     def _restore(self) -> None:
-        for library, n_threads in self._lowered:
-            if library.get_num_threads() == 1:  # else somebody else has set it since
-                _set_threads(library, n_threads)
+        with _in_control():
+            for library, n_threads in self._lowered:
+                if library.get_num_threads() == 1:  # else somebody else has set it since
+                    library.set_num_threads(n_threads)
         self._lowered = []
 
 
@@ -176,17 +181,28 @@ def _is_per_thread(library: Any) -> bool:
     return hasattr(library, "clear_controlling_thread") and library.threading_layer == "openmp"
 
 
-def _set_threads(library: Any, n_threads: int) -> None:
-    """Set the threads of a library, whichever thread did so before and has not said that it is done.
+class _in_control:  # noqa: N801  a class, for a generator would take as long as all the rest
+    """Make threadpoolctl listen to this thread.
 
-    From 3.8 on, threadpoolctl listens to the first thread that sets something, and to no other until that one is done.
+    From 3.8 on, it listens to the first thread that sets something, and silently to no other until that one is done.
     """
-    library.set_num_threads(n_threads)
-    if hasattr(library, "clear_controlling_thread"):
-        if library.get_num_threads() != n_threads:
-            library.clear_controlling_thread(force=True)
-            library.set_num_threads(n_threads)
-        library.clear_controlling_thread()
+
+    def __enter__(self) -> None:
+        self._clear()
+
+    def __exit__(self, *error: object) -> None:
+        self._clear()
+
+    @staticmethod
+    def _clear() -> None:
+        for kind in _controlled_kinds():
+            kind.clear_controlling_thread(force=True)
+
+
+@functools.cache
+def _controlled_kinds() -> list[Any]:
+    kinds = {type(library) for library in (*_libraries(per_thread=False), *_libraries(per_thread=True))}
+    return [kind for kind in kinds if hasattr(kind, "clear_controlling_thread")]
 
 
 def _is_busy(loads: Path = Path("/proc/loadavg")) -> bool:

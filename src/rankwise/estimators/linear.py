@@ -16,15 +16,16 @@ from rankwise.memory import check_columns_fit
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats
 from rankwise.resampling import Judge
-from rankwise.threads import one_blas_thread
+from rankwise.threads import blas_held
 
 __all__ = ["LinearRanker"]
+
+_MANY_ENTRIES = 1 << 13  # below, OpenBLAS takes no second thread, and holding it would be a tenth of the time
 
 
 class LinearRanker(Ranker):
     """A ranker whose scores are ``X @ coef_``; subclasses say by `ties`, `cost` and `query_weight` which pairs."""
 
-    @one_blas_thread
     def predict(self, X: Any) -> Floats:
         """Return a score for each row of X: higher is better.
 
@@ -40,7 +41,11 @@ class LinearRanker(Ranker):
         """
         check_is_fitted(self)
         design = as_design(self._check_matrix(X, reset=False), self.n_threads)
-        return design.dot(np.ascontiguousarray(self.coef_.T))
+        coef = np.ascontiguousarray(self.coef_.T)
+        if design.nnz < _MANY_ENTRIES:
+            return design.dot(coef)
+        with blas_held():
+            return design.dot(coef)
 
     def _check_matrix(self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2) -> Any:
         checked = super()._check_matrix(X, y, reset=reset, min_rows=min_rows)
