@@ -136,7 +136,7 @@ def test_nested_is_not_flattered():
         model = KernelRankRLSCV(nested=3, gamma=[0.1, 1.0, 10.0]).fit(X, y, qid)
         nested.append(model.nested_score_)
         chosen.append(model.best_score_)
-    assert np.mean(chosen) < 0.49 < np.mean(nested)
+    assert np.mean(chosen) < 0.47 < np.mean(nested) < 0.53
 
 
 def test_nested_agrees_for_a_precomputed_kernel():

@@ -165,6 +165,25 @@ def test_more_iterations_without_starting_over():
     np.testing.assert_array_equal(halves.coefficients(0, 1.0, 9), whole.coefficients(0, 1.0, 9))
 
 
+@pytest.mark.parametrize("later", [ALPHAS[:2], ALPHAS[-2:], ALPHAS[[1, -1]]], ids=str)
+def test_alphas_that_come_later_are_as_if_they_had_been_there(later):
+    _, objective = problem_and_objective(6)
+    validation = make_problem(31, features=12)
+    judge = MetricJudge(
+        get_metric("pairwise_error").prepare(validation.y, validation.qid), greater_is_better=False
+    )
+    system = EvaluationRows(objective, as_design(validation.X), [judge])
+    whole = SurfaceRun(system, ALPHAS, tol=1e-6)
+    run = SurfaceRun(system, np.setdiff1d(ALPHAS, later), tol=1e-6, keep_scores=True)
+    run.advance(forever, 4)
+    run.widen(later)
+    run.advance(forever, 9)
+    whole.advance(forever, 9)
+    np.testing.assert_array_equal(run.surfaces[0].alphas, ALPHAS)
+    np.testing.assert_array_equal(run.surfaces[0].table, whole.surfaces[0].table)
+    np.testing.assert_array_equal(run.surfaces[0].converged_at, whole.surfaces[0].converged_at)
+
+
 def test_the_basis_stays_orthonormal_and_ends_with_the_space():
     problem = make_problem(7, rows=200, features=60, queries=1, real=True)
     problem.X = problem.X * np.logspace(-3, 1, 60)

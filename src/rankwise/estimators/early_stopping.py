@@ -127,10 +127,11 @@ def _read_surface(model: Any, data: TrainingData | PairData, metric: Metric, pan
         tol=min(float(model.tol), EXACT),
         max_iter=_MOST_STEPS if model.max_iter is None else model.max_iter,
         metric=metric,
+        default=(),
     )
     with np.errstate(over="ignore", invalid="ignore"):
         trial = search.run(model.scaling, _jury(model, data, metric, panel))
-        coefs = list(trial.coefficients(search.alphas))
+        coefs = list(trial.coefficients())
         if not np.any(coefs):  # nothing was learned: nothing to learn, or numbers that a first step shows
             for graph in data.graphs():
                 objective, _ = scaled_objective(data.design, graph, float(model.scaling))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.design import Design
+from rankwise.estimators.grids import judge_grid
 from rankwise.estimators.kernel_problem import KernelProblem
 from rankwise.estimators.kernel_selection import Candidate
 from rankwise.estimators.linear_hold_out import best_positions
@@ -28,6 +29,8 @@ class KernelChoice:
 
     Attributes
     ----------
+    alphas : (alphas,) float64
+        The grid, which may have grown.
     values : (alphas, outputs) float64
         The held-out value of the metric.
     positions : (outputs,) int64
@@ -40,6 +43,7 @@ class KernelChoice:
         Further attributes of the estimator.
     """
 
+    alphas: Floats
     values: Floats
     positions: Ints
     best: Floats
@@ -48,13 +52,27 @@ class KernelChoice:
 
 
 def choose_among(
-    values: Floats, metric: Metric, dual_of: Callable[[int, int], Floats], said: dict[str, Any] | None = None
+    alphas: Floats,
+    judge: Callable[[Floats], Floats],
+    metric: Metric,
+    dual_of: Callable[[int, float], Floats],
+    *,
+    small_is_cheap: bool = True,
 ) -> KernelChoice:
-    """Choose the best alpha of each output; ``dual_of(output, position)`` makes its model."""
+    """Choose the best alpha of each output, beyond the default grid where that is best at its end.
+
+    Parameters
+    ----------
+    judge : callable
+        Takes alphas, and returns the held-out values, (alphas, outputs).
+    dual_of : callable
+        Takes an output and an alpha, and makes the model.
+    """
+    grid, values = judge_grid(alphas, judge, metric, small_is_cheap=small_is_cheap)
     positions = best_positions(values, metric)
     best = values[positions, np.arange(positions.size)]
-    dual = [dual_of(output, int(position)) for output, position in enumerate(positions)]
-    return KernelChoice(values, positions, best, dual, said or {})
+    dual = [dual_of(output, float(grid[position])) for output, position in enumerate(positions)]
+    return KernelChoice(grid, values, positions, best, dual)
 
 
 def judge_on_rows(

@@ -9,7 +9,9 @@ import numpy as np
 
 from rankwise.data.validation import check_choice, check_count
 from rankwise.design import Design, OperatorDesign
+from rankwise.estimators.grids import POWERS_OF_TWO, warn_of_edges
 from rankwise.estimators.hold_out_plan import check_cv_parameter
+from rankwise.estimators.kernel_choice import KernelChoice
 from rankwise.estimators.kernel_problem import basis_size
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.kernel_search import Choose, KernelSearch
@@ -27,7 +29,6 @@ __all__ = ["KernelRankRLSCV"]
 
 # What only a search over iterations says.
 _OF_SURFACES = ("surface_", "unpenalised_", "choices_", "best_iteration_", "keeps_basis_", "n_products_")
-_GRID = tuple(2.0**power for power in range(-10, 11))
 
 
 class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
@@ -42,7 +43,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     kernel : str or callable, default="rbf"
         As in `KernelRankRLS`.
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
-        The grid.
+        The grid; the default one goes on beyond its ends as in `RankRLSCV`.
     gamma : "scale", "auto", float, or a list of those, default="scale"
         As in `KernelRankRLS`; from a list the best is chosen.
     cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
@@ -81,7 +82,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         One for all outputs.
     alphas_ : ndarray of shape (alphas,)
     cv_errors_ : ndarray of shape (alphas,) or (alphas, outputs); a first axis where `gamma` is a list
-        The held-out value of `scoring`.
+        The held-out value of `scoring`; NaN where the grid went on for another gamma only.
     best_score_ : float, or ndarray of shape (outputs,)
         That of the choice. It is optimistic: the choice was made on the same rows.
     nested_score_ : float, or ndarray of shape (outputs,)
@@ -112,7 +113,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         self,
         kernel: str | Callable[..., Any] = "rbf",
         *,
-        alphas: Any = _GRID,
+        alphas: Any = POWERS_OF_TWO,
         cv: Any = "auto",
         nested: Any = False,
         averaging: str = "folds",
@@ -276,16 +277,21 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         several: bool,
     ) -> None:
         sign = -1.0 if metric.greater_is_better else 1.0
-        tables, best, chosen = [], np.inf, gammas[0]
+        choices: list[KernelChoice] = []
+        best, chosen = np.inf, gammas[0]
         for gamma in gammas:
-            choice = choose(self._problem(design, row_weight, gamma))
-            tables.append(choice.values)
-            error = float((sign * choice.best).mean())
-            if error < best or not tables[1:]:
-                best, chosen, kept = error, gamma, choice
+            choices.append(choose(self._problem(design, row_weight, gamma)))
+            error = float((sign * choices[-1].best).mean())
+            if error < best or not choices[1:]:
+                best, chosen, kept = error, gamma, choices[-1]
         self._problem(design, row_weight, chosen)  # sets the attributes of the chosen kernel again
-        table = tables[0] if _is_one(self.gamma) else np.array(tables)
-        alphas = self.alphas_[np.minimum(kept.positions, self.alphas_.size - 1)]
+        self.alphas_ = np.unique(np.concatenate([choice.alphas for choice in choices]))
+        tables = np.full((len(gammas), self.alphas_.size, kept.values.shape[1]), np.nan)
+        for one, choice in zip(tables, choices, strict=True):
+            one[np.searchsorted(self.alphas_, choice.alphas)] = choice.values
+        table = tables[0] if _is_one(self.gamma) else tables
+        alphas = kept.alphas[np.minimum(kept.positions, kept.alphas.size - 1)]
+        warn_of_edges(kept.alphas, kept.values, metric, stacklevel=4)
         self.cv_errors_ = table if several else table[..., 0]
         self.alpha_ = alphas if several else float(alphas[0])
         self.best_score_ = kept.best if several else float(kept.best[0])

@@ -16,7 +16,7 @@ from rankwise.estimators.hold_out_plan import EXACT_CV, plan_hold_out
 from rankwise.estimators.juries import Jury, RowFoldJury
 from rankwise.estimators.kernel_choice import KernelChoice, choose_among, judge_on_rows
 from rankwise.estimators.kernel_problem import KernelProblem
-from rankwise.estimators.kernel_selection import candidates_of, decompose, judge
+from rankwise.estimators.kernel_selection import Candidate, candidates_of, decompose, judge
 from rankwise.estimators.kernel_surface import (
     KernelEvaluationJury,
     KernelFoldJury,
@@ -82,9 +82,9 @@ class KernelSearch:
 
         def choose(problem: KernelProblem) -> KernelChoice:
             candidates = candidates_of(data, partial(decompose, problem))
-            tables = [judge(c, problem, data, plan, self.metric, self.alphas) for c in candidates]
-            models = {output: (c, at) for c in candidates for at, output in enumerate(c.outputs)}
-            return choose_among(np.column_stack(tables), self.metric, self._dual_of(models))
+            return self._best_of(
+                candidates, lambda c, alphas: judge(c, problem, data, plan, self.metric, alphas)
+            )
 
         return choose, plan.words
 
@@ -97,35 +97,44 @@ class KernelSearch:
 
         def choose(problem: KernelProblem) -> KernelChoice:
             candidate = decompose_pairs_of_kernel(problem, data.graph, group)
-            if eval_set is None:
-                values = judge_pairs(candidate, data, group, self.metric, self.averaging, self.alphas)
-            else:
-                dual = np.column_stack([candidate.coefficients(float(alpha)) for alpha in self.alphas])
+
+            def values(alphas: Floats) -> Floats:
+                if eval_set is None:
+                    return judge_pairs(candidate, data, group, self.metric, self.averaging, alphas)
+                dual = np.column_stack([candidate.coefficients(float(alpha)) for alpha in alphas])
                 errors = eval_set[1][0].errors(problem.scores(eval_set[0], dual).T)
-                values = (-errors if self.metric.greater_is_better else errors)[:, None]
+                return np.asarray((-errors if self.metric.greater_is_better else errors)[:, None])
+
             return choose_among(
-                values, self.metric, lambda _, at: candidate.coefficients(float(self.alphas[at]))
+                self.alphas, values, self.metric, lambda _, alpha: candidate.coefficients(alpha)
             )
 
         return choose, words
 
-    def _dual_of(self, models: dict[int, Any]) -> Callable[[int, int], Floats]:
-        def dual_of(output: int, position: int) -> Floats:
-            candidate, at = models[output]
-            coefficients: Floats = candidate.coefficients(
-                candidate.target[:, at], float(self.alphas[position])
-            )
-            return coefficients
+    def _best_of(
+        self, candidates: Sequence[Candidate], table: Callable[[Candidate, Floats], Floats]
+    ) -> KernelChoice:
+        """Choose by the tables of all candidates, side by side."""
+        models = {output: (c, at) for c in candidates for at, output in enumerate(c.outputs)}
 
-        return dual_of
+        def dual_of(output: int, alpha: float) -> Floats:
+            candidate, at = models[output]
+            return candidate.coefficients(candidate.target[:, at], alpha)
+
+        return choose_among(
+            self.alphas,
+            lambda alphas: np.column_stack([table(c, alphas) for c in candidates]),
+            self.metric,
+            dual_of,
+        )
 
     def _decompose_and_judge(
         self, data: TrainingData, eval_set: EvalSet, problem: KernelProblem
     ) -> KernelChoice:
         candidates = candidates_of(data, partial(decompose, problem))
-        tables = [judge_on_rows(c, problem, *eval_set, self.metric, self.alphas) for c in candidates]
-        models = {output: (c, at) for c in candidates for at, output in enumerate(c.outputs)}
-        return choose_among(np.column_stack(tables), self.metric, self._dual_of(models))
+        return self._best_of(
+            candidates, lambda c, alphas: judge_on_rows(c, problem, *eval_set, self.metric, alphas)
+        )
 
     def _rows_by_products(self, data: TrainingData, eval_set: EvalSet | None) -> tuple[Choose, str]:
         words = ""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.design import Design
+from rankwise.estimators.grids import POWERS_OF_TWO
 from rankwise.estimators.juries import Hearing, Jury, RowFoldJury, n_outputs
 from rankwise.estimators.kernel_choice import KernelChoice
 from rankwise.estimators.kernel_problem import warn_of_extremes
@@ -110,7 +111,8 @@ class KernelSurfaceSearch(SurfaceSearch):
         return KernelRows(self.kernel, factor_of(graph, by_products=True), graph.pull), None
 
     def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
-        return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, run=DualSurfaceRun)
+        widens = bool(self.default)
+        return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, run=DualSurfaceRun, widens=widens)
 
 
 def choose_by_products(
@@ -135,6 +137,7 @@ def choose_by_products(
         tol=tol if method == "tikhonov" else min(tol, EXACT),
         max_iter=_MAX_ITER if max_iter is None else max_iter,
         metric=metric,
+        default=POWERS_OF_TWO,
     )
     search = KernelSurfaceSearch(**vars(general), kernel=kernel)
     trial = search.run(0.0, jury)
@@ -151,10 +154,11 @@ def choose_by_products(
     warn_of_extremes(min(low), max(high), "on the pairs")
     said: dict[str, Any] = surface_attributes(search, trial, grid, metric)
     said.pop("scaling_")
+    grid = said.pop("alphas_")
     values = np.asarray(said.pop("cv_errors_")).reshape(grid.size, -1)
     positions = np.searchsorted(grid, np.atleast_1d(said.pop("alpha_")))
     best = np.atleast_1d(said.pop("best_score_"))
     said["n_products_"] = n_products
     if method == "early-stopping":
         said["alpha_"] = 0.0 if best.size == 1 and not problem.several_outputs else np.zeros(best.size)
-    return KernelChoice(values, positions, best, trial.coefficients(search.alphas), said)
+    return KernelChoice(grid, values, positions, best, trial.coefficients(), said)

@@ -23,6 +23,7 @@ __all__ = ["KrylovFit", "warn_interrupted"]
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
 _SHARE = 0.8  # of the free memory, for the basis
+_SHARE_OF_SCORES = 0.1  # for what more alphas would be judged by
 # Of a step: the right-hand side, the basis vectors before and now, their image, and what is left of it.
 _VECTORS = 5
 
@@ -41,6 +42,8 @@ class KrylovFit:
     column_scale : (features,) float64, optional
         Where the system is in scaled coordinates ``w = column_scale * u``.
     run : type
+    widens : bool
+        Whether alphas may be added later, if the scores of the rows that judge fit in memory.
     """
 
     def __init__(
@@ -52,6 +55,7 @@ class KrylovFit:
         max_iter: int,
         column_scale: Floats | None = None,
         run: type[SurfaceRun | DualSurfaceRun] = SurfaceRun,
+        widens: bool = False,
     ) -> None:
         n_features, lanes = system.rhs.shape
         if run is SurfaceRun:  # the other's vectors have a number a row, and rows are in memory
@@ -59,8 +63,10 @@ class KrylovFit:
         self._step_bytes = basis_bytes(n_features, lanes, 1)
         expected = min(max_iter, n_features + 1, _EXPECTED_STEPS)
         self.keeps_basis = expected * self._step_bytes <= _SHARE * available_memory()
-        self._start = partial(run, system, alphas, tol=tol)
-        self._run: SurfaceRun | DualSurfaceRun = self._start(keep_basis=self.keeps_basis)
+        kept = 8 * expected * sum(rows.size for rows in system.row_lanes)
+        self.widens = widens and kept <= _SHARE_OF_SCORES * available_memory()
+        self._start = partial(run, system, tol=tol, keep_scores=self.widens)
+        self._run: SurfaceRun | DualSurfaceRun = self._start(alphas, keep_basis=self.keeps_basis)
         self._max_iter = max_iter
         self._scale = column_scale
         self.was_interrupted = False
@@ -109,7 +115,7 @@ class KrylovFit:
         if self._outgrown:
             # Vectors of a basis that was kept orthogonal cannot be made again one by one, so the run starts anew.
             self._outgrown = self.keeps_basis = False
-            self._run = self._start(keep_basis=False)
+            self._run = self._start(self.surfaces[0].alphas, keep_basis=False)
             ended = self._advance(is_done, title, metric)
         return ended
 
@@ -139,6 +145,10 @@ class KrylovFit:
         if self.n_steps % STORED_TOGETHER:
             return False
         return STORED_TOGETHER * self._step_bytes > _SHARE * available_memory()
+
+    def widen(self, alphas: Floats) -> None:
+        """Add alphas to the tables, without products."""
+        self._run.widen(alphas)
 
     def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the coefficients of an alpha after some iterations."""

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.design import Design
+from rankwise.estimators.grids import judge_grid
 from rankwise.estimators.hold_out_plan import EXACT_CV, Plan, is_ridge, leave_pair_out_by_auto
 from rankwise.estimators.juries import scaled_objective
 from rankwise.estimators.kernel_problem import KernelProblem
@@ -55,6 +56,8 @@ class ExactChoice:
 
     Attributes
     ----------
+    alphas : (alphas,) float64
+        The grid, which may have grown.
     values : (alphas, outputs) float64
         The held-out value of the metric.
     positions : (outputs,) int64
@@ -65,6 +68,7 @@ class ExactChoice:
         The chosen `scaling`.
     """
 
+    alphas: Floats
     values: Floats
     positions: Ints
     coef: list[Floats]
@@ -100,12 +104,12 @@ def check_exact_method(cv: Any, method: str) -> None:
         )
 
 
-def exact_attributes(choice: ExactChoice, grid: Floats, *, several: bool) -> dict[str, Any]:
+def exact_attributes(choice: ExactChoice, *, several: bool) -> dict[str, Any]:
     """Return what `RankRLSCV` says about its choice."""
-    alphas, values = grid[choice.positions], choice.best
+    alphas, values = choice.alphas[choice.positions], choice.best
     chosen = [(float(alpha), 0, float(value)) for alpha, value in zip(alphas, values, strict=True)]
     return {
-        "alphas_": grid,
+        "alphas_": choice.alphas,
         "cv_errors_": choice.values if several else choice.values[:, 0],
         "choices_": {"tikhonov": chosen if several else chosen[0]},
         "alpha_": alphas if several else float(alphas[0]),
@@ -125,14 +129,18 @@ def choose_by_rows(
 
     def trial(power: float) -> ExactChoice:
         candidates = candidates_of(data, partial(_decompose, data.design, X, power))
-        values = np.column_stack([judge(c, None, data, plan, metric, alphas) for c in candidates])
+        grid, values = judge_grid(
+            alphas,
+            lambda some: np.column_stack([judge(c, None, data, plan, metric, some) for c in candidates]),
+            metric,
+        )
         positions = best_positions(values, metric)
         coef = [
-            c.coefficients(c.target[:, at], float(alphas[positions[output]]))
+            c.coefficients(c.target[:, at], float(grid[positions[output]]))
             for c in candidates
             for at, output in enumerate(c.outputs)
         ]
-        return ExactChoice(values, positions, coef, power)
+        return ExactChoice(grid, values, positions, coef, power)
 
     return _best_trial([trial(power) for power in powers], metric)
 
@@ -147,10 +155,12 @@ def choose_by_pairs(
         scale = scaled_objective(data.design, data.graph, power)[1]
         finish: Callable[[Floats], Floats] = (lambda w: w) if scale is None else (lambda w: w * scale)
         candidate = decompose_pairs(_scaled(X, scale), data.graph, group, MemoryBudget(), finish)
-        values = judge_pairs(candidate, data, group, metric, averaging, alphas)
+        grid, values = judge_grid(
+            alphas, lambda some: judge_pairs(candidate, data, group, metric, averaging, some), metric
+        )
         positions = best_positions(values, metric)
-        coef = candidate.coefficients(float(alphas[positions[0]]))
-        return ExactChoice(values, positions, [coef], power)
+        coef = candidate.coefficients(float(grid[positions[0]]))
+        return ExactChoice(grid, values, positions, [coef], power)
 
     return _best_trial([trial(power) for power in powers], metric)
 

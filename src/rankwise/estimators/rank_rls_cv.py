@@ -14,6 +14,7 @@ from rankwise.estimators.folds import (
     judging_rows,
     judging_share,
 )
+from rankwise.estimators.grids import POWERS_OF_TWO, warn_of_edges
 from rankwise.estimators.hold_out_plan import EXACT_CV, check_cv_parameter, plan_hold_out
 from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
 from rankwise.estimators.krylov_fit import warn_interrupted
@@ -39,7 +40,6 @@ from rankwise.threads import one_blas_thread
 
 __all__ = ["RankRLSCV"]
 
-_GRID = tuple(2.0**power for power in range(-10, 11))
 _MAX_ITER = 1000
 
 
@@ -53,7 +53,9 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
     Parameters
     ----------
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
-        The grid; order and duplicates do not matter.
+        The grid; order and duplicates do not matter. The default grid goes on where the best value lies at its end
+        and still becomes better, by at most as many values again on either side; another one is taken as it is, and a
+        best alpha at its end is warned of.
     cv : "auto", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. The two names are exact
         and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is judged
@@ -103,7 +105,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
     best_score_ : float, or ndarray of shape (outputs,)
         The value of `scoring` in the chosen cell. It is optimistic: the choice was made on the same rows.
     alphas_ : ndarray of shape (alphas,)
-        The grid, in increasing order.
+        The grid, in increasing order, with what came to it.
     surface_ : ndarray of shape (alphas, iterations), or (outputs, alphas, iterations)
         The value of `scoring` for every alpha after every iteration. Exact hold-out has no iterations, and so neither
         this, nor `unpenalised_`, `best_iteration_` and `keeps_basis_`.
@@ -145,7 +147,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
 
     def __init__(
         self,
-        alphas: Any = _GRID,
+        alphas: Any = POWERS_OF_TWO,
         *,
         cv: Any = "auto",
         scoring: str | Metric = "pairwise_error",
@@ -312,6 +314,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
             tol=table_tolerance(problem.design, self.method_, self.tol),
             max_iter=_MAX_ITER if self.max_iter is None else self.max_iter,
             metric=get_metric(self.scoring),
+            default=POWERS_OF_TWO,
         )
         trials = search.run_all(check_powers(self.scaling), jury)
         best = min(trials, key=lambda trial: trial.error)
@@ -325,7 +328,9 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         self._set(surface_attributes(search, best, grid, get_metric(self.scoring)))
         if not best.converged:
             warn_unfinished(search)
-        coef = best.coefficients(search.alphas)
+        if self.method_ != "early-stopping":
+            warn_of_edges(self.alphas_, self.cv_errors_, get_metric(self.scoring), stacklevel=4)
+        coef = best.coefficients()
         self.coef_ = np.array(coef) if problem.several_outputs else coef[0]
         self._lanes = best.lanes
         return self
@@ -333,7 +338,8 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
     def _keep_exact(self, choice: ExactChoice, *, several: bool) -> RankRLSCV:
         """Keep a choice by exact hold-out, which has no surface."""
         self._forget("surface_", "unpenalised_", "best_iteration_", "keeps_basis_")
-        self._set(exact_attributes(choice, check_alphas(self.alphas), several=several))
+        self._set(exact_attributes(choice, several=several))
+        warn_of_edges(self.alphas_, self.cv_errors_, get_metric(self.scoring), stacklevel=4)
         self.method_, self._lanes = "tikhonov", []
         return self
 

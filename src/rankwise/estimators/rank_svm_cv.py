@@ -18,6 +18,7 @@ from rankwise.estimators.folds import (
     judging_rows,
     judging_share,
 )
+from rankwise.estimators.grids import is_default_grid, warn_of_edges
 from rankwise.estimators.margin_fit import label_margins, one_or_all, prepare_columns
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.selection import check_alphas, judge_rows
@@ -42,7 +43,9 @@ class RankSVMCV(MarginRanker):
     Parameters
     ----------
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
-        The grid; order and duplicates do not matter.
+        The grid; order and duplicates do not matter. The default grid goes on where the best value lies at its end
+        and still becomes better, by at most as many values again on either side; another one is taken as it is, and a
+        best alpha at its end is warned of.
     cv : "auto", int or splitter, default="auto"
         Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used
         where `fit` gets an `eval_set`.
@@ -63,10 +66,10 @@ class RankSVMCV(MarginRanker):
     alpha_ : float, or ndarray of shape (outputs,)
         The chosen alpha; of equally good ones the largest.
     alphas_ : ndarray of shape (alphas,)
-        The grid, in increasing order.
+        The grid, in increasing order, with what came to it.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
         The value of `scoring` for each alpha, averaged over held-out queries, or over the folds of one ranking or of
-        pairs; NaN for those that an interruption cut off.
+        pairs; NaN for those that an interruption cut off, or that came to the grid for another output.
     best_score_ : float, or ndarray of shape (outputs,)
         Its value for the chosen alpha. It is optimistic: the choice was made on the same rows.
     cv_ : str
@@ -248,19 +251,23 @@ class RankSVMCV(MarginRanker):
         fit = self._margin_fit(splits[0][0].pairs)
         choices: list[AlphaChoice] = []
         for pairs, own in zip(whole, splits, strict=True):
-            choices.append(choose_alpha(fit, design, own, grid, pairs if is_refit else None))
+            default = _GRID if is_default_grid(grid, _GRID) else ()
+            choices.append(choose_alpha(fit, design, own, grid, pairs if is_refit else None, default))
             if choices[-1].solution.status is Status.INTERRUPTED:
                 if len(choices) < len(whole):
                     raise KeyboardInterrupt  # there is no model of the other outputs
                 self.cv_ += f", interrupted after {choices[-1].n_judged} of {len(own)}"
         sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
-        errors = sign * np.array([choice.errors for choice in choices])
-        self.alphas_ = grid
-        self.cv_errors_ = errors.T if several else errors[0]
-        self.alpha_ = one_or_all([float(grid[choice.best]) for choice in choices], several)
+        self.alphas_ = np.unique(np.concatenate([choice.grid for choice in choices]))
+        values = np.full((self.alphas_.size, len(choices)), np.nan)
+        for column, choice in zip(values.T, choices, strict=True):
+            column[np.searchsorted(self.alphas_, choice.grid)] = sign * choice.errors
+        self.cv_errors_ = values if several else values[:, 0]
+        self.alpha_ = one_or_all([float(choice.grid[choice.best]) for choice in choices], several)
         self.best_score_ = one_or_all(
-            [float(row[choice.best]) for row, choice in zip(errors, choices, strict=True)], several
+            [sign * float(choice.errors[choice.best]) for choice in choices], several
         )
+        warn_of_edges(self.alphas_, values, get_metric(self.scoring), stacklevel=4)
         self.n_reads_ = design.reads - reads
         solutions = [choice.solution for choice in choices]
         self.coef_ = self._report_solutions(fit, solutions, several)

@@ -7,7 +7,7 @@ serves every alpha. The sample that preconditions the whole problem precondition
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,36 +67,43 @@ class ReducedPath:
 
     def judged_by_folds(self, jury: RowFoldJury) -> KernelChoice:
         """Judge every fold by the rows it does not see, and fit all rows with the alphas chosen."""
-        fold, judged, values = jury.fold, jury.judged, []
-        for output in range(len(self.data.columns)):
-            scores = np.empty((self.alphas.size, judged.size))
+        fold, judged = jury.fold, jury.judged
+
+        def errors(output: int, alphas: Floats) -> Floats:
+            scores = np.empty((alphas.size, judged.size))
             for number, graph in enumerate(jury.fold_graphs(output)):
-                coef = self._solve(graph, output, self.alphas)
+                coef = self._solve(graph, output, alphas)
                 own = fold[judged] == number
                 scores[:, own] = self.features.rows(judged[own]).dot(coef).T
-            values.append(jury.judge_of(output)(judged).errors(scores))
-        return self._choose(values, None)
+            return jury.judge_of(output)(judged).errors(scores)
+
+        return self._choose(
+            errors, lambda output, alpha: self._dual(self._whole(output), output, np.array([alpha]))[:, 0]
+        )
 
     def judged_by_rows(self, rows: Design, judges: Sequence[Judge]) -> KernelChoice:
         """Judge by rows of their own."""
-        values, found = [], []
-        for output, judge in enumerate(judges):
-            dual = self.feature_map.dual_coefficients(self._solve(self._whole(output), output, self.alphas))
-            values.append(judge.errors(self.problem.scores(rows, dual).T))
-            found.append(dual)
-        return self._choose(values, found)
+        found: dict[tuple[int, float], Floats] = {}
 
-    def _choose(self, errors: Sequence[Floats], dual: Sequence[Floats] | None) -> KernelChoice:
-        values = np.column_stack(errors)
-        values = -values if self.metric.greater_is_better else values
+        def errors(output: int, alphas: Floats) -> Floats:
+            dual = self._dual(self._whole(output), output, alphas)
+            found.update(
+                {(output, float(alpha)): column for alpha, column in zip(alphas, dual.T, strict=True)}
+            )
+            return judges[output].errors(self.problem.scores(rows, dual).T)
 
-        def dual_of(output: int, position: int) -> Floats:
-            if dual is not None:
-                return np.ascontiguousarray(dual[output][:, position])
-            coef = self._solve(self._whole(output), output, self.alphas[[position]])
-            return self.feature_map.dual_coefficients(coef[:, 0])
+        return self._choose(errors, lambda output, alpha: np.ascontiguousarray(found[output, alpha]))
 
-        choice = choose_among(values, self.metric, dual_of)
+    def _choose(
+        self, errors: Callable[[int, Floats], Floats], dual_of: Callable[[int, float], Floats]
+    ) -> KernelChoice:
+        sign = -1.0 if self.metric.greater_is_better else 1.0
+        outputs = range(len(self.data.columns))
+
+        def judge(alphas: Floats) -> Floats:
+            return sign * np.column_stack([errors(output, alphas) for output in outputs])
+
+        choice = choose_among(self.alphas, judge, self.metric, dual_of, small_is_cheap=False)
         choice.said["n_iter_"] = self.n_iter
         if self.worst > self.tol:
             warnings.warn(
@@ -106,6 +113,9 @@ class ReducedPath:
                 stacklevel=caller_level(),
             )
         return choice
+
+    def _dual(self, graph: LabelGraph, output: int, alphas: Floats) -> Floats:
+        return self.feature_map.dual_coefficients(self._solve(graph, output, alphas))
 
     def _whole(self, output: int) -> LabelGraph:
         return self.data.graph(output, self.data.row_weight)

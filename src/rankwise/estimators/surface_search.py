@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.design import Design
+from rankwise.estimators.grids import alphas_beyond, is_default_grid, worth_keeping
 from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
 from rankwise.estimators.krylov_fit import KrylovFit, warn_interrupted
 from rankwise.estimators.selection import after_steps, best_cells, stopping_rule
@@ -35,6 +36,10 @@ class Trial:
     ----------
     power : float
         The value of `scaling`.
+    alphas : (alphas,) float64
+        Of the tables, in increasing order.
+    candidates : list of int
+        The positions in `alphas` that may be chosen.
     surfaces : list of Surface
         The tables, output by output.
     cells : list of Cell
@@ -48,6 +53,8 @@ class Trial:
     """
 
     power: float
+    alphas: Floats
+    candidates: list[int]
     surfaces: list[Surface] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     fits: list[KrylovFit] = field(default_factory=list)
@@ -60,14 +67,25 @@ class Trial:
         return float(np.mean([cell.error for cell in self.cells]))
 
     @property
+    def grid(self) -> Floats:
+        """The alphas that may be chosen."""
+        return self.alphas[self.candidates]
+
+    def errors(self, method: str) -> Floats:
+        """Return the error of each alpha of the grid as a method reads it, (alphas, outputs)."""
+        return np.array(
+            [[best_cells(method, [s], [i])[0].error for s in self.surfaces] for i in self.candidates]
+        )
+
+    @property
     def was_interrupted(self) -> bool:
         """Whether Ctrl-C ended one of the runs."""
         return any(fit.was_interrupted for fit in self.fits)
 
-    def coefficients(self, alphas: Floats) -> list[Floats]:
+    def coefficients(self) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
-            fit.coefficients(lane, alphas[cell.alpha_index], min(cell.step, fit.n_steps))
+            fit.coefficients(lane, self.alphas[cell.alpha_index], min(cell.step, fit.n_steps))
             for (fit, lane), cell in zip(self.lanes, self.cells, strict=True)
         ]
 
@@ -87,6 +105,8 @@ class SurfaceSearch:
         The positions in `alphas` that may be chosen.
     metric : Metric
         What the tables hold, for whoever watches; there, lower is always better.
+    default : tuple of float
+        A grid that goes on where the best is at its end; empty where the grid is taken as it is.
     """
 
     problem: TrainingProblem
@@ -97,6 +117,7 @@ class SurfaceSearch:
     tol: float
     max_iter: int
     metric: Metric
+    default: tuple[float, ...]
 
     @classmethod
     def over_grid(
@@ -109,25 +130,48 @@ class SurfaceSearch:
         tol: float,
         max_iter: int,
         metric: Metric,
+        default: tuple[float, ...],
     ) -> SurfaceSearch:
         """Search a grid; 0 is always in the table, so that early stopping can be read beside the other methods."""
         alphas = np.union1d([0.0], grid)
         candidates = [0] if method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
-        return cls(problem, method, alphas, candidates, patience, tol, max_iter, metric)
+        grows = method != "early-stopping" and is_default_grid(grid, default)
+        default = default if grows else ()
+        return cls(problem, method, alphas, candidates, patience, tol, max_iter, metric, default)
 
     def run(self, power: float, jury: Jury) -> Trial:
         """Grow the tables under one value of `scaling`, and choose their cells."""
-        trial = Trial(power)
+        trial = Trial(power, self.alphas, self.candidates)
         for hearing in jury.hearings(power):
             fit = self._krylov(hearing.system, self.alphas, hearing.column_scale, self.tol)
-            trial.converged &= fit.advance(
-                stopping_rule(self.method, self.candidates, self.patience), "selecting", self.metric
-            )
             trial.fits.append(fit)
-            trial.surfaces.extend(fit.surfaces)
             trial.lanes.extend((fit, lane) for lane in hearing.lanes)
-        trial.cells = best_cells(self.method, trial.surfaces, self.candidates)
+            self._grow(trial, [fit])
+        while (more := self._beyond(trial)) is not None:
+            grid = np.union1d(trial.grid, more)
+            trial.alphas = np.union1d(trial.alphas, more)
+            trial.candidates = np.searchsorted(trial.alphas, grid).tolist()
+            for fit in trial.fits:
+                fit.widen(more)
+            self._grow(trial, trial.fits)
+        if self.default:
+            kept = worth_keeping(trial.grid, trial.errors(self.method), self.default)
+            trial.candidates = np.array(trial.candidates)[kept].tolist()
+        trial.cells = best_cells(self.method, trial.surfaces, trial.candidates)
         return trial
+
+    def _grow(self, trial: Trial, fits: Sequence[KrylovFit]) -> None:
+        rule = stopping_rule(self.method, trial.candidates, self.patience)
+        for fit in fits:
+            trial.converged &= fit.advance(rule, "selecting", self.metric)
+        trial.surfaces = [surface for fit in trial.fits for surface in fit.surfaces]
+
+    def _beyond(self, trial: Trial) -> Floats | None:
+        """Return alphas to add: the tables need no products for them."""
+        if not self.default or trial.was_interrupted or not all(fit.widens for fit in trial.fits):
+            return None
+        is_cheap = self.method != "tikhonov"  # which goes on until all have converged
+        return alphas_beyond(trial.grid, trial.errors(self.method), self.default, small_is_cheap=is_cheap)
 
     def run_all(self, powers: Sequence[float], jury: Jury) -> list[Trial]:
         """Search under one value of `scaling` after the other, until Ctrl-C says that it is enough."""
@@ -152,7 +196,7 @@ class SurfaceSearch:
             system, scale = self._unjudged(graph, best.power)
             first, outputs = len(lanes), n_outputs(graph)
             cells = best.cells[first : first + outputs]
-            alphas = np.unique([self.alphas[cell.alpha_index] for cell in cells])
+            alphas = np.unique([best.alphas[cell.alpha_index] for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
             tol = self.tol if self.method == "tikhonov" else 0.0
             fit = self._krylov(system, alphas, scale, tol)
@@ -173,7 +217,8 @@ class SurfaceSearch:
         return NoRows(objective), scale
 
     def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
-        return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale)
+        widens = bool(self.default)
+        return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale, widens=widens)
 
 
 def warn_unfinished(search: SurfaceSearch) -> None:

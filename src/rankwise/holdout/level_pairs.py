@@ -148,7 +148,8 @@ def _change(ranking: LevelRanking, a: int, b: int) -> tuple[Floats, Floats, Floa
 
     That is the coupling of C in B, the vectors h beside e_i and e_j, as sums of columns of C, and M. In general
     ``D = C diag(√(n'/n))``, so that B is positive whatever W: the indicators without i and j are D plus
-    ``c_a 1_a - e_i`` in column a and ``c_b 1_b - e_j`` in column b, ``c = 1 - √(n'/n)``, and h are 1_a, 1_b, D W_a, D W_b.
+    ``c_a 1_a - e_i`` in column a and ``c_b 1_b - e_j`` in column b, ``c = 1 - √(n'/n)``, and h are
+    1_a, 1_b, D W_a, D W_b.
     """
     W, both = ranking.coupling, [a, b]
     left, n_rows = ranking.left(a, b), ranking.level.size

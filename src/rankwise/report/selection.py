@@ -163,7 +163,7 @@ def read_curve(ranker: Any) -> AlphaCurve | None:
     metric = get_metric(ranker.scoring)
     table = np.asarray(values, dtype=np.float64).reshape(-1, len(alphas))
     # Several gammas: for each alpha its best.
-    curve = table.max(axis=0) if metric.greater_is_better else table.min(axis=0)
+    curve = np.nanmax(table, axis=0) if metric.greater_is_better else np.nanmin(table, axis=0)
     return AlphaCurve(
         np.asarray(alphas, dtype=np.float64),
         curve,

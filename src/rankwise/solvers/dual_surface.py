@@ -104,9 +104,16 @@ class DualSurfaceRun:
         Whether the basis is stored (see `Lanczos`).
     """
 
-    def __init__(self, system: DualSystem, alphas: Floats, *, tol: float, keep_basis: bool = True) -> None:
+    def __init__(
+        self,
+        system: DualSystem,
+        alphas: Floats,
+        *,
+        tol: float,
+        keep_basis: bool = True,
+        keep_scores: bool = True,  # they are, in any case
+    ) -> None:
         self._system = system
-        self._alphas = alphas
         self.space = Lanczos(system.rhs, keep_basis=keep_basis)
         self._lanes = [_Lane(float(norm)) for norm in self.space.start_norm]
         self._scores: list[list[Floats]] = [[] for _ in system.row_lanes]  # by output, then by step
@@ -149,21 +156,31 @@ class DualSurfaceRun:
             zip(self.space.diagonal[-1], self.space.off_diagonal[-1], strict=True)
         ):
             self._lanes[lane].add(float(a), float(beta))
-        steps = self.space.n_steps
         for output, surface in enumerate(self.surfaces):
             self._scores[output].append(row_scores[output])
-            active = surface.n_active
-            if active == 0:
-                surface.repeat()
-                continue
-            # Rows of an output are scored by its own lane, or by the lane of their fold.
-            row_lane = self._system.row_lanes[output]
-            lanes = np.unique(row_lane) if row_lane.size else np.array([output])
-            solved = [self._lanes[lane].solve(self._alphas, steps) for lane in lanes]
-            table = np.array(self._scores[output])
-            scores = np.empty((active, row_lane.size))
-            for lane, (weights, _) in zip(lanes, solved, strict=True):
-                rows = row_lane == lane
-                scores[:, rows] = weights[:, :active].T @ table[:, rows]
-            residual = np.array([found for _, found in solved])
-            surface.record(self._system.errors(output, scores), residual)
+            self._judge(output, self.space.n_steps, surface)
+
+    def widen(self, alphas: Floats) -> None:
+        """Add alphas to the tables, as if they had been there from the start."""
+        for output, surface in enumerate(self.surfaces):
+            columns = Surface(alphas, surface.tol)
+            for step in range(1, self.space.n_steps + 1):
+                self._judge(output, step, columns)
+            surface.absorb(columns)
+
+    def _judge(self, output: int, steps: int, surface: Surface) -> None:
+        """Judge an output after some steps, and record it."""
+        active = surface.n_active
+        if active == 0:
+            surface.repeat()
+            return
+        # Rows of an output are scored by its own lane, or by the lane of their fold.
+        row_lane = self._system.row_lanes[output]
+        lanes = np.unique(row_lane) if row_lane.size else np.array([output])
+        solved = [self._lanes[lane].solve(surface.alphas, steps) for lane in lanes]
+        table = np.array(self._scores[output][:steps])
+        scores = np.empty((active, row_lane.size))
+        for lane, (weights, _) in zip(lanes, solved, strict=True):
+            rows = row_lane == lane
+            scores[:, rows] = weights[:, :active].T @ table[:, rows]
+        surface.record(self._system.errors(output, scores), np.array([found for _, found in solved]))

@@ -48,19 +48,20 @@ class Readout:
         self._zeta = np.zeros((n_lanes, alphas.size))
         self.residual = np.ones((n_lanes, alphas.size))  # ‖b - (H + αI)w‖ / ‖b‖
 
-    def move(self, space: Lanczos, row_scores: Floats, active: int) -> None:
-        """Take in a step that `space` has just completed.
+    def move(self, space: Lanczos, step: int, row_scores: Floats, active: int) -> None:
+        """Take in a step that `space` has completed.
 
         Parameters
         ----------
+        step : int
+            From 1.
         row_scores : (rows,) float64
             The rows' inner products with the basis vectors of that step, each with its own lane's.
         active : int
             Only the first so many alphas still move; the others have converged.
         """
-        step = space.n_steps
-        a, beta_next = space.diagonal[-1], space.off_diagonal[-1]
-        beta = space.off_diagonal[-2] if step > 1 else np.zeros_like(a)
+        a, beta_next = space.diagonal[step - 1], space.off_diagonal[step - 1]
+        beta = space.off_diagonal[step - 2] if step > 1 else np.zeros_like(a)
         for lane, rows in enumerate(self._rows):
             pivot, zeta = self._pivot[lane, :active], self._zeta[lane, :active]
             if step == 1:
@@ -84,6 +85,16 @@ class Readout:
             self.residual[lane, :active] = (
                 beta_next[lane] * np.abs(zeta * inverse) / start if start > 0 else 0.0
             )
+
+    def absorb(self, other: Readout) -> None:
+        """Take over the alphas of another one, of the same rows after the same steps."""
+        order = np.argsort(np.concatenate([self.alphas, other.alphas]))
+        self.alphas = np.concatenate([self.alphas, other.alphas])[order]
+        self.scores = np.concatenate([self.scores, other.scores])[order]
+        self._direction = np.concatenate([self._direction, other._direction])[order]
+        self._pivot = np.concatenate([self._pivot, other._pivot], axis=1)[:, order]
+        self._zeta = np.concatenate([self._zeta, other._zeta], axis=1)[:, order]
+        self.residual = np.concatenate([self.residual, other.residual], axis=1)[:, order]
 
 
 @dataclass(frozen=True)
@@ -142,6 +153,15 @@ class Surface:
     def repeat(self) -> None:
         """Add an iteration in which nothing moved."""
         self.errors.append(self.errors[-1])
+
+    def absorb(self, other: Surface) -> None:
+        """Take over the alphas of another one, of the same rows after the same steps."""
+        order = np.argsort(np.concatenate([self.alphas, other.alphas]))
+        self.alphas = np.concatenate([self.alphas, other.alphas])[order]
+        self.converged_at = np.concatenate([self.converged_at, other.converged_at])[order]
+        self.errors = [
+            np.concatenate([own, more])[order] for own, more in zip(self.errors, other.errors, strict=True)
+        ]
 
     def best_cell(self, candidates: Sequence[int] | None = None) -> Cell:
         """Return the cell of least error: of equals the earliest, then the largest alpha."""
@@ -202,10 +222,21 @@ class SurfaceRun:
     tol : float
     keep_basis : bool
         Whether the basis is stored (see `Lanczos`).
+    keep_scores : bool
+        Whether the rows' inner products with the basis are stored, so that `widen` needs no products.
     """
 
-    def __init__(self, system: System, alphas: Floats, *, tol: float, keep_basis: bool = True) -> None:
+    def __init__(
+        self,
+        system: System,
+        alphas: Floats,
+        *,
+        tol: float,
+        keep_basis: bool = True,
+        keep_scores: bool = False,
+    ) -> None:
         self._system = system
+        self._kept: list[Sequence[Floats]] | None = [] if keep_scores else None
         self.space = Lanczos(system.rhs, keep_basis=keep_basis)
         lanes = self.space.n_lanes
         self._readouts = [Readout(alphas, row_lane, lanes) for row_lane in system.row_lanes]
@@ -237,13 +268,29 @@ class SurfaceRun:
             lambda v: self._system.multiply(v)[0], lane, self.space.projected_solution(lane, alpha, steps)
         )
 
+    def widen(self, alphas: Floats) -> None:
+        """Add alphas to the tables, as if they had been there from the start; needs `keep_scores`."""
+        assert self._kept is not None
+        for output, (readout, surface) in enumerate(zip(self._readouts, self.surfaces, strict=True)):
+            others = Readout(alphas, self._system.row_lanes[output], self.space.n_lanes)
+            columns = Surface(alphas, surface.tol)
+            for step, row_scores in enumerate(self._kept, 1):
+                self._judge(output, step, row_scores[output], others, columns)
+            readout.absorb(others)
+            surface.absorb(columns)
+
     def _step(self) -> None:
         image, row_scores = self._system.multiply(self.space.vectors)
         self.space.advance(image)
+        if self._kept is not None:
+            self._kept.append([np.array(scores) for scores in row_scores])
         for output, (readout, surface) in enumerate(zip(self._readouts, self.surfaces, strict=True)):
-            active = surface.n_active
-            if active == 0:
-                surface.repeat()
-                continue
-            readout.move(self.space, row_scores[output], active)
-            surface.record(self._system.errors(output, readout.scores[:active]), readout.residual)
+            self._judge(output, self.space.n_steps, row_scores[output], readout, surface)
+
+    def _judge(self, output: int, step: int, row_scores: Floats, readout: Readout, surface: Surface) -> None:
+        active = surface.n_active
+        if active == 0:
+            surface.repeat()
+            return
+        readout.move(self.space, step, row_scores, active)
+        surface.record(self._system.errors(output, readout.scores[:active]), readout.residual)

@@ -1,0 +1,137 @@
+"""Grids of alphas that go on where the best value lies at their end."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.metrics import Metric
+from rankwise.pairs.graph import Floats
+
+__all__ = [
+    "POWERS_OF_TWO",
+    "alphas_beyond",
+    "is_default_grid",
+    "judge_grid",
+    "warn_of_edges",
+    "worth_keeping",
+]
+
+POWERS_OF_TWO = tuple(2.0**power for power in range(-10, 11))  # the default of least squares
+
+_FEW = 4  # alphas that somebody picked, not a grid to be searched
+_NOTICEABLE = 0.01  # of the best value: a gain at the end of a grid that is worth a word
+
+
+def is_default_grid(alphas: Any, default: tuple[float, ...]) -> bool:
+    """Tell whether a checked grid is the default one, which may grow; one that somebody chose is taken as it is."""
+    return np.array_equal(alphas, np.sort(default))
+
+
+def alphas_beyond(
+    grid: Floats, errors: Floats, default: tuple[float, ...], *, small_is_cheap: bool
+) -> Floats | None:
+    """Return alphas to judge beyond an end of what was judged, at which some output is best; None where it ends.
+
+    Above, equally good alphas are no end: a grid may lie where alphas are too small to change a ranking, and large ones
+    are quickly fitted. Below, where a grid may lie too high, a few more are judged if that is cheap, or if nothing in
+    the grid makes a difference. On either side of the default grid at most as many values are judged as it has.
+
+    Parameters
+    ----------
+    grid : (alphas,) float64
+        What was judged, in increasing order, all positive.
+    errors : (alphas, outputs) float64
+        Lower is better; NaN where an alpha was not judged for an output.
+    default : tuple of float
+        The grid that is extended, in geometric progression.
+    small_is_cheap : bool
+        Whether a small alpha costs no more than a large one.
+    """
+    size = len(default)
+    ratio = round((max(default) / min(default)) ** (1 / (size - 1)), 9)  # 2 or 10, not nearly so
+    step = ratio ** np.arange(1.0, max(1, size // 4) + 1)
+    best = np.nanmin(errors, axis=0)
+    at_top = errors[-1] == best
+    is_alone, all_equal = (errors[1:] > best).all(axis=0), (errors == best).all(axis=0)
+    may_look = small_is_cheap and grid[0] == min(default)
+    at_bottom = (errors[0] == best) & (is_alone | all_equal | may_look)
+    more = np.concatenate(
+        [grid[0] / step[::-1] if at_bottom.any() else [], grid[-1] * step if at_top.any() else []]
+    )
+    reach = ratio ** (size + 0.5)
+    more = more[(more > min(default) / reach) & (more < max(default) * reach)]
+    return more if more.size else None
+
+
+def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> npt.NDArray[np.bool_]:
+    """Tell which of the alphas that were judged belong to the grid: the default ones, and up to one beyond the best.
+
+    What was tried beyond an end in vain is forgotten: equally good alphas far out there are no news.
+    """
+    first, last = int(np.searchsorted(grid, min(default))), int(np.searchsorted(grid, max(default)))
+    low, high = first, last
+    for column in errors.T:
+        best = np.flatnonzero(column == np.nanmin(column))
+        nearest = best[np.argmin(np.maximum(np.maximum(first - best, best - last), 0))]
+        if nearest < first:
+            low = min(low, max(nearest - 1, 0))
+        elif nearest > last:
+            high = max(high, min(nearest + 1, grid.size - 1))
+    places = np.arange(grid.size)
+    return np.asarray((places >= low) & (places <= high))
+
+
+def judge_grid(
+    grid: Floats,
+    judge: Callable[[Floats], Floats],
+    metric: Metric,
+    default: tuple[float, ...] = POWERS_OF_TWO,
+    *,
+    small_is_cheap: bool = True,
+) -> tuple[Floats, Floats]:
+    """Judge a grid, and if it is the default one what is beyond an end at which the best lies.
+
+    Parameters
+    ----------
+    judge : callable
+        Takes alphas, and returns the values of the metric, (alphas, outputs).
+
+    Returns
+    -------
+    (alphas,) float64
+        In increasing order.
+    (alphas, outputs) float64
+        Their values.
+    """
+    values, sign = judge(grid), -1.0 if metric.greater_is_better else 1.0
+    if not is_default_grid(grid, default):
+        return grid, values
+    options = {"small_is_cheap": small_is_cheap}
+    while (more := alphas_beyond(grid, sign * values, default, **options)) is not None:
+        order = np.argsort(np.concatenate([grid, more]))
+        grid = np.concatenate([grid, more])[order]
+        values = np.concatenate([values, judge(more)])[order]
+    kept = worth_keeping(grid, sign * values, default)
+    return grid[kept], values[kept]
+
+
+def warn_of_edges(grid: Floats, values: Floats, metric: Metric, stacklevel: int) -> None:
+    """Say it where the best alpha of the only output is at an end of the grid, and the step to it gained noticeably."""
+    errors = (-1.0 if metric.greater_is_better else 1.0) * values.ravel()
+    if errors.size > grid.size or grid.size <= _FEW:
+        return
+    for end, last, before in (("smallest", 0, 1), ("largest", -1, -2)):
+        if errors[last] == np.nanmin(errors) and errors[before] - errors[last] > _NOTICEABLE * abs(
+            errors[last]
+        ):
+            warnings.warn(
+                f"The best alpha is the {end} of the grid, {grid[last]:g}, and one beyond may be better. "
+                "Hint: extend alphas there, or leave alphas out: the default grid goes on by itself.",
+                UserWarning,
+                stacklevel=stacklevel,
+            )
