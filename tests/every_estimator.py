@@ -39,6 +39,7 @@ class Problem:
     judging: tuple[np.ndarray, np.ndarray, np.ndarray]  # X, y, qid
     judging_pairs: np.ndarray
     new: np.ndarray
+    importance: dict[Any, float] | None = None
 
     def columns(self, change):
         """Change the columns of all matrices alike."""
@@ -215,6 +216,7 @@ class Case:
             return model.fit_pairs(X, problem.pairs, magnitude, problem.pair_weight, **options)
         if self.stream:
             return self._fit_stream(model, problem, store)
+        options["query_importance"] = problem.importance
         return model.fit(X, problem.y, qid=problem.qid, sample_weight=problem.weight, **options)
 
     def _fit_stream(self, model, problem, store):

@@ -355,6 +355,20 @@ def test_weight_0_is_absent(case, draw):
     )  # they count what was passed
 
 
+@invariance([case for case in CASES if case.data == "queries" and not case.stream], few=1)
+def test_importance_0_is_absent(case, draw):
+    """A query of importance 0 neither trains nor judges."""
+    problem = case.problem(draw(st.integers(0, 3)))
+    crowded = np.bincount(problem.fold[:6]).argmax()  # every fold keeps a query
+    gone = int(np.flatnonzero(problem.fold[:6] == crowded)[0])
+    problem = replace(problem, basis=np.setdiff1d(problem.basis, np.flatnonzero(problem.qid == gone)))
+    absent = problem.rows(np.flatnonzero(problem.qid != gone))
+    model = case.fit(absent)
+    before = (absent, model, case.scores(model, absent))
+    changed = replace(problem, importance={gone: 0.0})
+    assert_same(case, before, changed, skip=("n_queries_", "n_ignored_queries_"))
+
+
 # --- storage --------------------------------------------------------------------------------------------
 
 

@@ -187,8 +187,6 @@ def _judging_rows(data: TrainingData, plan: Plan) -> Rows:
     judges = plan.fold >= 0
     if data.row_weight is not None:
         judges &= data.row_weight > 0
-    if data.importance is not None:
-        judges &= data.importance[data.queries.codes] > 0
     return np.flatnonzero(judges)
 
 

@@ -88,6 +88,10 @@ class TrainingData:
     query_weight: QueryWeight
 
     def __post_init__(self) -> None:
+        if self.importance is not None and not self.importance.all():
+            # A query of no importance is left out: its rows neither train nor judge.
+            weight = np.ones(self.queries.n_rows) if self.row_weight is None else self.row_weight
+            self.row_weight = weight * (self.importance[self.queries.codes] > 0)
         self.columns: list[Floats] = [self.y] if self.y.ndim == 1 else list(np.ascontiguousarray(self.y.T))
         self.levels: list[Levels] = [find_levels(c, self.queries, self.row_weight) for c in self.columns]
         for output, levels in enumerate(self.levels):
