@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_rows
+from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_choice
 from rankwise.design import DenseDesign, Design
 from rankwise.exceptions import InvalidInputError
@@ -192,7 +193,7 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int) -> Rows | None:
     )
     check_choice("basis", method, BASIS_METHODS)
     if np.ndim(size) == 1:
-        return _check_rows(np.asarray(size), n_rows)
+        return _check_rows(np.asarray(unmasked("basis", size)), n_rows)
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= n_rows:
         raise InvalidInputError(
             f"basis={basis!r} is not a number of rows between 1 and {n_rows}.",
