@@ -6,6 +6,7 @@ NB_MODULE(_core, m) {
     nanobind::set_leak_warnings(false);
     m.doc() = "The compiled kernels of rankwise. Arguments are trusted: they were validated above.";
     bind_held_out(m);
+    bind_input(m);
     bind_metrics(m);
     bind_order_statistics(m);
     bind_preferences(m);

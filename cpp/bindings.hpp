@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 void bind_held_out(nanobind::module_& m);
+void bind_input(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
 void bind_order_statistics(nanobind::module_& m);
 void bind_preferences(nanobind::module_& m);

@@ -321,6 +321,15 @@ def write_svmlight(
     n_threads: int,
 ) -> list[npt.NDArray[np.uint8]]: ...
 
+# ---- checks of input: see the header input_checks
+
+_Indices: TypeAlias = npt.NDArray[np.int32] | npt.NDArray[np.int64]
+
+def compressed_misfit(start: _Indices, indices: _Indices, limit: int, n_threads: int) -> str | None: ...
+def values_fit(
+    values: npt.NDArray[np.float64] | npt.NDArray[np.float32], limit: float, n_threads: int
+) -> bool: ...
+
 # ---- the store: see the headers checksum, disk and windows
 
 def checksum(content: npt.NDArray[np.uint8]) -> int: ...

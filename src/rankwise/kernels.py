@@ -23,6 +23,7 @@ from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.design import Design, GramProduct, gram
 from rankwise.design.offsets import Shift, find_shift, sampled_rows
 from rankwise.design.protocol import Floats, RowIndex
+from rankwise.exceptions import InvalidInputError
 from rankwise.threads import large_algebra
 
 __all__ = [
@@ -81,6 +82,11 @@ class Kernel:
         """Whether theory promises that every kernel matrix is positive semidefinite."""
         return isinstance(self.name, str) and self.name in POSITIVE_KERNELS
 
+    @property
+    def _may_overflow(self) -> bool:
+        """Whether moderate rows can have a kernel that is not finite; others are bounded, or sums of products."""
+        return not isinstance(self.name, str) or self.name in {"poly", "polynomial"}
+
     def between(self, X: Any, Y: Any) -> Floats:
         """Return the kernel values of the rows of X and of Y as one new array."""
         X, Y = (rows.astype(np.float64, copy=False) for rows in (X, Y))
@@ -88,10 +94,18 @@ class Kernel:
         if shift is not None:
             X, Y = shift.taken_off(X), shift.taken_off(Y)
         if isinstance(self.name, str):
-            values = pairwise_kernels(X, Y, metric=self.name, **self.parameters)
+            with np.errstate(over="ignore"):  # looked at below
+                values = pairwise_kernels(X, Y, metric=self.name, **self.parameters)
         else:
             values = self.name(X, Y, **self.parameters)
-        return np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
+        matrix = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
+        if self._may_overflow and not np.isfinite(matrix).all():
+            raise InvalidInputError(
+                f"The kernel {self.name!r} has values that are NaN or too large for floating-point numbers.",
+                "scale the columns, for example with sklearn.preprocessing.StandardScaler, or use a smaller degree, "
+                "gamma or coef0.",
+            )
+        return matrix
 
     def _shift(self, Y: Any) -> Shift | None:
         """Return what is subtracted from rows on either side, judged by those that a model keeps.

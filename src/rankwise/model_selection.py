@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import heapq
+import sys
+import warnings
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from numbers import Integral
@@ -16,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
+from rankwise.data.containers import unmasked
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
@@ -44,6 +47,10 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     A `GroupKFold` whose groups are the query ids: under metadata routing one ``qid=`` serves the estimator,
     the scorer and this splitter. Ids may be anything hashable.
 
+    Without routing, scikit-learn's ``cross_val_score(..., groups=qid)`` and its relatives hand the ids to the splitter
+    alone: a ranker is then fitted and scored without them, as if all rows were one ranking. This splitter warns of
+    that; scikit-learn's own cannot.
+
     Parameters
     ----------
     n_splits : int, default=5
@@ -55,7 +62,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     __metadata_request__split: ClassVar[dict[str, str]] = {"groups": "qid"}
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
-        """Yield training and test rows, with every query on one side.
+        """Return an iterator over training and test rows, with every query on one side.
 
         Parameters
         ----------
@@ -66,6 +73,15 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
         """
         if groups is None:
             raise MissingQueriesError("QueryKFold got no query ids.", f"{_ROUTING_HINT}.")
+        # Who calls is all that can be known here: the estimator is out of sight, and so are the ids to an estimator.
+        caller = str(sys._getframe(1).f_globals.get("__name__", ""))  # noqa: SLF001
+        if caller.startswith("sklearn.") and not sklearn.get_config()["enable_metadata_routing"]:
+            warnings.warn(
+                "scikit-learn passes groups= to the splitter alone: rankers are fitted and scored without query ids, "
+                f"as if all rows were one ranking. Hint: {_ROUTING_HINT}.",
+                UserWarning,
+                stacklevel=2,
+            )
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)
         queries = check_qid(groups, n_rows, name="groups")
         if len(queries) < self.n_splits:
@@ -75,7 +91,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
                 if len(queries) > 1
                 else "with one query, split rows with sklearn.model_selection.KFold.",
             )
-        yield from super().split(np.zeros((n_rows, 1)), None, queries.codes)
+        return super().split(np.zeros((n_rows, 1)), None, queries.codes)
 
 
 class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
@@ -132,7 +148,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         check_choice("by", self.by, ("pairs", "items", "components", "groups"))
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
             raise InvalidInputError(f"n_splits={self.n_splits!r} makes no folds.", "use 2 or more.")
-        edges = np.asarray(X)
+        edges = np.asarray(unmasked("pairs", X))
         preferences = check_pairs(edges, int(edges.max(initial=0)) + 1 if edges.dtype.kind in "iuf" else 0)
         ends = np.column_stack([preferences.winner, preferences.loser])
         items, ends = np.unique(ends, return_inverse=True)
@@ -258,6 +274,7 @@ def predict_scores(estimator: Any, X: Any, qid: Any = None) -> Any:
     X : array-like, sparse matrix or data frame of shape (rows, features)
     qid : array-like of shape (rows,), optional
     """
+    X = unmasked("X", X)
     with sklearn.config_context(enable_metadata_routing=True):
         wanted = qid is not None and hasattr(estimator, "get_metadata_routing")
         if wanted and estimator.get_metadata_routing().consumes("predict", ["qid"]):
@@ -297,6 +314,7 @@ def cross_validate_ranker(
         As `sklearn.model_selection.cross_validate`: ``test_<metric>``, or ``test_score`` for one metric,
         with errors as negative numbers.
     """
+    X = unmasked("X", X)  # before scikit-learn takes rows of it
     chosen = [scoring] if isinstance(scoring, (str, Metric)) else list(scoring)
     metrics = [get_metric(metric) for metric in chosen]
     scorers = {metric.name: make_ranking_scorer(metric, global_ranking=qid is None) for metric in metrics}

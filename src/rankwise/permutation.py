@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import clone
 
+from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
@@ -82,6 +84,7 @@ def permutation_test(
     >>> round(result.p_value, 3)
     0.02
     """
+    X = unmasked("X", X)
     labels = check_numbers("y", y)
     queries = check_qid(qid, labels.size)
     if not isinstance(n_permutations, (int, np.integer)) or n_permutations < 1:
@@ -122,7 +125,7 @@ def _chosen_values(estimator: Any, X: Any, outputs: Floats, qid: Any, metric: Me
 def _fold_values(
     estimator: Any, X: Any, outputs: Floats, queries: Queries, metric: Metric, seed: int
 ) -> Floats:
-    X = X if hasattr(X, "shape") else np.asarray(X)
+    X = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)
     unit = queries.codes if len(queries) > 1 else np.arange(queries.n_rows)
     n_units = int(unit.max()) + 1
     fold = np.random.default_rng(seed).permutation(n_units)[unit] % min(_FOLDS, n_units)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import MissingQueriesError
@@ -135,7 +136,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def _check(self, X: Any, *, reset: bool) -> Any:
         return validate_data(
             self,
-            X,
+            unmasked("X", X),
             accept_sparse="csr",
             dtype=(np.float64, np.float32),
             ensure_all_finite="allow-nan",

@@ -1,6 +1,7 @@
 """Columns of extreme scales: the right model, or one clear error; and columns that say nothing."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from oracles import label_pairs, solve_rankrls
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError
 from rankwise.solvers.choose import SOLVERS
 from strategies import make_problem
@@ -87,3 +88,142 @@ def test_columns_that_say_nothing(solver, storage, alpha, name):
     assert np.isfinite(model.coef_).all()
     if alpha > 0 or name == "zeros":
         np.testing.assert_allclose(model.coef_, 0.0, atol=1e-12)
+
+
+# Every estimator, and every way in which kernels are computed with. A raw warning of NumPy is an error in the tests.
+EVERYONE = [
+    RankRLS(),
+    RankRLS(solver="cg"),
+    RankRLSCV(),
+    RankSVM(),
+    RankSVM(loss="squared_hinge"),
+    RankSVMCV(alphas=[0.01, 1.0]),
+    KernelRankRLS("rbf"),
+    KernelRankRLS("linear", solver="cg"),
+    KernelRankRLS("laplacian", basis=10),
+    KernelRankRLSCV("rbf"),
+    KernelRankRLSCV("linear", solver="cg"),
+    KernelRankSVM("rbf"),
+    KernelRankSVM("poly", basis=10),
+]
+
+
+def sixty_rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    return SimpleNamespace(X=X, y=X @ [1.0, 2.0, -1.0] + rng.normal(size=60), qid=np.arange(60) // 10)
+
+
+everyone = pytest.mark.parametrize("model", EVERYONE, ids=repr)
+
+
+@everyone
+@pytest.mark.parametrize("scale", [1e-300, 1e-160])
+@pytest.mark.parametrize("with_qid", [True, False])
+def test_columns_whose_squares_vanish(model, scale, with_qid):
+    """One clear error, but for RankRLS: its penalty may leave something to compute, and `SOLVERS` are tested above."""
+    problem = sixty_rows()
+    qid = problem.qid if with_qid else None
+    if isinstance(model, RankRLS):
+        assert np.isfinite(clone(model).fit(problem.X * scale, problem.y, qid).coef_).all()
+        return
+    for storage in STORAGES.values():
+        with pytest.raises(InvalidInputError, match=r"too small .*Hint: bring X to values around 1"):
+            clone(model).fit(storage(problem.X * scale), problem.y, qid)
+
+
+@everyone
+@pytest.mark.parametrize("scale", [1e160, 1e308])
+@pytest.mark.parametrize("with_qid", [True, False])
+def test_labels_whose_squares_overflow(model, scale, with_qid):
+    problem = sixty_rows()
+    y = problem.y / np.abs(problem.y).max() * scale
+    said = r"y has numbers as large as 1\.0e\+(160|308), .* too large .*Hint: divide y by a constant"
+    with pytest.raises(InvalidInputError, match=said):
+        clone(model).fit(problem.X, y, problem.qid if with_qid else None)
+
+
+@everyone
+@pytest.mark.parametrize("scale", [2.0**-450, 2.0**450])
+def test_very_large_and_small_labels_give_the_same_ranking(model, scale):
+    """Powers of two, so that no label is rounded."""
+    problem = sixty_rows()
+    expected = clone(model).fit(problem.X, problem.y, problem.qid).rank(problem.X, problem.qid)
+    scaled = clone(model).fit(problem.X, problem.y * scale, problem.qid)
+    np.testing.assert_array_equal(scaled.rank(problem.X, problem.qid), expected)
+
+
+@everyone
+def test_weights_whose_products_overflow(model):
+    problem = sixty_rows()
+    weight = np.full(problem.y.size, 1e300)
+    with pytest.raises(
+        InvalidInputError, match=r"sample_weight has numbers as large as .*Hint: use weights around 1"
+    ):
+        clone(model).fit(problem.X, problem.y, problem.qid, weight)
+    with pytest.raises(InvalidInputError, match=r"y times sample_weight .*Hint: use labels and weights"):
+        clone(model).fit(problem.X, problem.y * 1e100, problem.qid, weight * 1e-200)
+    with pytest.raises(
+        InvalidInputError, match=r"X has values as large as .*Hint: bring X to values around 1"
+    ):
+        clone(model).fit(problem.X * 1e140, problem.y, problem.qid, weight * 1e-200)
+    if hasattr(model, "fit_pairs"):
+        for name in ("magnitude", "weight"):
+            with pytest.raises(InvalidInputError, match=f"{name} has numbers as large as|no margins"):
+                clone(model).fit_pairs(problem.X, [[0, 1], [1, 2]], **{name: [1e300, 1.0]})
+
+
+@everyone
+def test_weights_whose_products_vanish(model):
+    """Where every query weighs the same, its weights are divided by; elsewhere such rows just weigh next to nothing."""
+    problem = sixty_rows()
+    weight = np.where(problem.qid == problem.qid[0], 1e-160, 1.0)
+    said = r"No row of query .* weighs more than 1\.0e-160.*Hint: use weights around 1 inside each query"
+    with pytest.raises(InvalidInputError, match=said):
+        clone(model).set_params(query_weight="equal").fit(problem.X, problem.y, problem.qid, weight)
+    others = clone(model).set_params(query_weight="size")
+    if not isinstance(model, (RankRLSCV, RankSVMCV, KernelRankRLSCV)):
+        nearly = others.fit(problem.X, problem.y, problem.qid, weight).predict(problem.X)
+        removed = (
+            clone(others).fit(problem.X, problem.y, problem.qid, weight * (weight == 1)).predict(problem.X)
+        )
+        tolerance = 1e-3 if isinstance(model, (RankSVM, KernelRankSVM)) else 1e-9
+        np.testing.assert_allclose(nearly, removed, rtol=tolerance, atol=tolerance)
+
+
+@everyone
+@pytest.mark.parametrize("storage", STORAGES)
+def test_rows_too_large_to_be_scored(model, storage):
+    """Where nothing is squared and the kernel is bounded, every row has a score."""
+    problem = sixty_rows()
+    model = clone(model).fit(problem.X, problem.y, problem.qid)
+    weights = "dual_coef_" if hasattr(model, "dual_coef_") else "coef_"
+    setattr(model, weights, 1e3 * getattr(model, weights))
+    rows = problem.X.copy()
+    rows[1, 0] = 1.7e308
+    if getattr(model, "kernel", None) == "laplacian":
+        assert np.isfinite(model.predict(STORAGES[storage](rows))).all()
+        return
+    with pytest.raises(
+        InvalidInputError, match=r"too large for floating-point numbers.*Hint: (score rows|scale)"
+    ):
+        model.predict(STORAGES[storage](rows))
+
+
+def broken(A, B):
+    return np.where(np.arange(A.shape[0])[:, None] == 0, np.nan, np.asarray(A @ B.T))
+
+
+@pytest.mark.parametrize("options", [{}, {"basis": 10}, {"solver": "cg"}], ids=repr)
+@pytest.mark.parametrize("make", [KernelRankRLS, KernelRankRLSCV, KernelRankSVM])
+@pytest.mark.parametrize(
+    "kernel",
+    [{"kernel": "poly", "degree": 900}, {"kernel": "poly", "coef0": 1e200}, {"kernel": broken}],
+    ids=repr,
+)
+def test_kernels_that_overflow(make, kernel, options):
+    if make is KernelRankSVM and "solver" in options:
+        pytest.skip("it has the solvers of margins")
+    problem = sixty_rows()
+    with pytest.raises(InvalidInputError, match=r"The kernel .* NaN or too large .*Hint: scale the columns"):
+        make(**kernel, **options).fit(10 * problem.X, problem.y, problem.qid)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import InvalidInputError
@@ -101,6 +102,7 @@ def pairs_from_clicks(
 
 
 def _check_column(name: str, values: Any) -> Floats:
+    values = unmasked(name, values)
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.data.containers import check_total, unmasked
 from rankwise.exceptions import InvalidInputError, NoPairsError
 
 __all__ = ["Preferences", "check_pairs", "stack_preferred"]
@@ -47,7 +48,7 @@ def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = No
 
     Pairs that come twice or contradict each other are legal: the first is weight, the second noise.
     """
-    edges = np.asarray(pairs.to_numpy() if hasattr(pairs, "to_numpy") else pairs)
+    edges = np.asarray(unmasked("pairs", pairs))
     if edges.size == 0:
         raise NoPairsError(
             "The list of pairs is empty.", "pass at least one pair (winner, loser) of row numbers."
@@ -105,7 +106,8 @@ def stack_preferred(preferred: Any, rejected: Any) -> tuple[Any, Ints]:
     >>> pairs.tolist()
     [[0, 2], [1, 3]]
     """
-    sides = [side if scipy.sparse.issparse(side) else np.asarray(side) for side in (preferred, rejected)]
+    sides = [unmasked(name, side) for name, side in (("preferred", preferred), ("rejected", rejected))]
+    sides = [side if scipy.sparse.issparse(side) else np.asarray(side) for side in sides]
     if any(side.ndim != 2 for side in sides) or sides[0].shape != sides[1].shape:
         raise InvalidInputError(
             f"preferred and rejected have shapes {sides[0].shape} and {sides[1].shape}.",
@@ -142,6 +144,7 @@ def _check_pair_weights(weight: Any, n_pairs: int) -> Floats | None:
 def _check_amounts(name: str, values: Any, n_pairs: int, if_negative: str) -> Floats | None:
     if values is None:
         return None
+    values = unmasked(name, values)
     try:
         amounts = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -160,6 +163,7 @@ def _check_amounts(name: str, values: Any, n_pairs: int, if_negative: str) -> Fl
             f"{name} contains NaN or infinity, first for pair {bad}.",
             "replace those entries or drop those pairs.",
         )
+    check_total(name, float(amounts.max(initial=0.0)), "use numbers around 1.")
     if (amounts < 0).any():
         raise InvalidInputError(f"{name} of pair {int(np.argmax(amounts < 0))} is negative.", if_negative)
     return amounts

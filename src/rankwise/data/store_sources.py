@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.data.arrow_files import is_table, open_sources
+from rankwise.data.containers import unmasked
 from rankwise.data.numbered_columns import first_column_of
 from rankwise.data.query_text import encode_any_ids
 from rankwise.data.store import Store
@@ -213,6 +214,7 @@ class _Blocks:
         )
 
     def _matrix(self, number: int, X: Any) -> Any:
+        X = unmasked(f"X of block {number}", X)
         try:
             matrix = sp.csr_matrix(X if sp.issparse(X) else np.asarray(X))
         except (TypeError, ValueError) as error:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
+from rankwise.data.containers import unmasked
 from rankwise.data.query_text import encode_ids
 from rankwise.data.text_sources import import_zstandard
 from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
@@ -134,6 +135,7 @@ def dump_svmlight(
     """
     check_choice("missing", missing, ("error", "nan"))
     check_count("n_threads", n_threads)
+    X = unmasked("X", X)
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2:
         raise InvalidInputError(f"X has shape {X.shape}.", "pass a matrix with one row an item.")

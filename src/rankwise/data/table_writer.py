@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.data.arrow_files import import_pyarrow
+from rankwise.data.containers import unmasked
 from rankwise.data.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing
@@ -128,12 +129,13 @@ class TableWriter:
         pa = import_pyarrow()
         if self._stream is None:
             raise InvalidInputError("The writer is not open.", "use it in a with statement.")
+        X, y, qid = unmasked("X", X), unmasked("y", y), unmasked("qid", qid)
         X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         if X.ndim != 2:
             raise InvalidInputError(f"X has shape {X.shape}.", "pass one row an item.")
         columns = {}
         if qid is not None:
-            ids = qid.to_numpy() if hasattr(qid, "to_numpy") else np.asarray(qid)
+            ids = np.asarray(qid)
             if self._kind == "csv" and ids.dtype.kind == "f":
                 ids = np.array([str(value) for value in ids.tolist()])  # 1.0, where pyarrow would write 1
             columns[self._qid_name] = pa.array(ids)

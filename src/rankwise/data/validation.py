@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.data.containers import check_total, unmasked
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import InvalidInputError
 
@@ -22,16 +23,16 @@ __all__ = [
     "check_count",
     "check_flag",
     "check_importance",
-    "check_magnitude",
     "check_number",
     "check_numbers",
     "check_qid",
     "check_seed",
     "check_weights",
+    "check_weights_of_queries",
 ]
 
-# Squares of larger numbers, summed over many rows, overflow.
-_LARGEST = 1e150
+# The pairs of a query without a row of this weight weigh so little together that one over it may overflow.
+_SMALLEST_WEIGHT = 1e-100
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -80,8 +81,7 @@ def check_seed(random_state: object) -> None:
 
 def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDArray[np.float64]:
     """Return one finite number a row as float64; arrays, lists, and Series of pandas or polars will do."""
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
+    values = unmasked(name, values)
     try:
         numbers = np.asarray(values)
         if numbers.dtype.kind != "c":
@@ -114,26 +114,6 @@ def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDAr
     return np.ascontiguousarray(numbers)
 
 
-def check_magnitude(X: Any) -> None:
-    """Raise where X, an array or a sparse matrix of finite numbers, has some whose products no float64 can hold."""
-    values = X.data if hasattr(X, "indptr") else X
-    if values.dtype != np.float64 or values.size == 0:
-        return
-    with np.errstate(over="ignore"):
-        # One quick pass tells, where the array is whole; which value it is matters only if one is too large.
-        if (values.flags.c_contiguous or values.flags.f_contiguous) and np.isfinite(
-            np.vdot(flat := values.ravel(order="K"), flat)
-        ):
-            return
-    largest = max(float(values.max()), -float(values.min()))
-    if largest > _LARGEST:
-        raise InvalidInputError(
-            f"X has values as large as {largest:.1e}, whose products are too large for floating-point numbers.",
-            "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler; if the number stands for "
-            "a missing value, replace it first.",
-        )
-
-
 def check_qid(qid: Any, n_rows: int, *, name: str = "qid", what: str = "query", beside: str = "X") -> Queries:
     """Encode query ids; ``None`` means that all rows form one query.
 
@@ -146,7 +126,7 @@ def check_qid(qid: Any, n_rows: int, *, name: str = "qid", what: str = "query", 
         return one_query(n_rows)
     if not hasattr(qid, "__iter__"):
         raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id a row.")
-    ids = _as_column(qid)
+    ids = _as_column(unmasked(name, qid))
     if ids.ndim != 1:
         raise InvalidInputError(
             f"{name} must have one dimension, got an array of shape {ids.shape}.",
@@ -179,7 +159,7 @@ def check_weights(
     """Return weights of rows as float64, or None where every row weighs 1."""
     if sample_weight is None:
         return None
-    weights = np.asarray(sample_weight)
+    weights = np.asarray(unmasked("sample_weight", sample_weight))
     if weights.ndim == 0:
         weights = np.full(n_rows, weights)
     try:
@@ -200,11 +180,29 @@ def check_weights(
         raise InvalidInputError(
             "sample_weight contains negative values.", "weights are counts: use 0 to leave a row out."
         )
+    with np.errstate(over="ignore"):
+        check_total("sample_weight", float(weights.sum()), "use weights around 1.")
     if not may_all_be_zero and not (weights > 0).any():
         raise InvalidInputError(
             "sample_weight is zero everywhere.", "give at least two rows a positive weight."
         )
     return weights
+
+
+def check_weights_of_queries(row_weight: npt.NDArray[np.float64] | None, queries: Queries) -> None:
+    """Raise where a query's rows weigh so little that dividing by the weight of its pairs overflows."""
+    if row_weight is None or row_weight.min(initial=1.0) >= _SMALLEST_WEIGHT:
+        return
+    largest = np.zeros(len(queries))
+    np.maximum.at(largest, queries.codes, row_weight)
+    small = (largest > 0) & (largest < _SMALLEST_WEIGHT)
+    if small.any():
+        at = int(np.argmax(small))
+        raise InvalidInputError(
+            f"No row of query {queries.ids.tolist()[at]!r} weighs more than {largest[at]:.1e}, and "
+            "query_weight='equal' divides by the weight of its pairs.",
+            "use weights around 1 inside each query, and 0 to leave rows out.",
+        )
 
 
 def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.float64] | None:
@@ -215,6 +213,7 @@ def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.
     """
     if query_importance is None:
         return None
+    query_importance = unmasked("query_importance", query_importance)
     try:
         values = _importance_of_queries(query_importance, queries)
     except (TypeError, ValueError) as error:
@@ -227,6 +226,7 @@ def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.
         raise InvalidInputError(
             "query_importance must be finite and not negative.", "use 0 to leave a query out."
         )
+    check_total("query_importance", float(values.max()), "use numbers around 1.")
     if not (values > 0).any():
         raise InvalidInputError(
             "query_importance is zero for every query.", "give at least one query a positive importance."
@@ -262,10 +262,8 @@ def _importance_of_queries(query_importance: Any, queries: Queries) -> npt.NDArr
 
 
 def _as_column(values: Any) -> npt.NDArray[Any]:
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy()
-    if isinstance(values, np.ndarray):
-        array = values
+    if isinstance(values, np.ndarray) or hasattr(values, "to_numpy"):  # pandas, polars, pyarrow
+        array = np.asarray(values)
     else:
         values = list(values)
         # numpy would turn [1, "a"] into strings, which merges 1 with "1", and tuples into a second axis

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -14,15 +14,20 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rankwise
+from rankwise.data.containers import check_magnitude, check_not_tiny, check_total, is_moderate, unmasked
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_magnitude, check_qid, check_weights
+from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import Design, comparing_design
+from rankwise.estimators.refusals import in_our_words, refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance
 from rankwise.pairs.graph import Floats
 
 __all__ = ["Ranker"]
+
+# Larger weights leave less room for the squares of columns.
+_MUCH_WEIGHT = 1e8
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
@@ -31,6 +36,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    # Whether columns are multiplied with each other whatever alpha is, so that they must not vanish.
+    _squares_columns: ClassVar[bool] = True
 
     fitted_with_qid_: bool
     n_queries_: int
@@ -52,22 +60,31 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """
         raise NotImplementedError
 
-    def rank(self, X: Any, qid: Any = None) -> npt.NDArray[np.int64]:
+    def rank(self, X: Any, qid: Any = None, **unknown: Never) -> npt.NDArray[np.int64]:
         """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (rows, features)
         qid : array-like of shape (rows,), optional
-            Query ids; without them all rows are ranked together.
+            Required if the model was fitted with query ids; one constant id ranks all rows together. Without queries
+            in the fit, all rows are ranked together by default.
         """
+        refuse_unknown("rank", unknown)
+        check_is_fitted(self)
+        if qid is None and self.fitted_with_qid_:
+            raise MissingQueriesError(
+                "The model was fitted with query ids, and rank was called without them; scores of different queries "
+                "cannot be compared.",
+                "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
+            )
         scores = self.predict(X)
         queries = check_qid(qid, scores.shape[0])
         if scores.ndim == 1:
             return _ranks(scores, queries)
         return np.column_stack([_ranks(column, queries) for column in scores.T])
 
-    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, **unknown: Never) -> float:
         """Return the concordance: the share of ordered pairs inside queries that the scores order alike.
 
         Tied scores count one half; queries without an ordered pair are left out; queries are averaged. A
@@ -81,6 +98,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Required if the model was fitted with query ids.
         sample_weight : array-like of shape (rows,), optional
         """
+        refuse_unknown("score", unknown)
         check_is_fitted(self)
         if qid is None and self.fitted_with_qid_:
             raise MissingQueriesError(
@@ -91,7 +109,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "rankwise.model_selection.cross_validate_ranker.",
             )
         scores = self.predict(X)
-        labels = np.asarray(y.to_numpy() if hasattr(y, "to_numpy") else y)
+        labels = np.asarray(unmasked("y", y))
         columns = scores.reshape(scores.shape[0], -1)
         if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
             raise InvalidInputError(
@@ -132,7 +150,13 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         X, y = self._check_matrix(X, y, reset=True)
         n_rows = X.shape[0]
         queries = check_qid(qid, n_rows)
-        return X, y, queries, check_weights(sample_weight, n_rows)
+        row_weight = check_weights(sample_weight, n_rows)
+        if row_weight is not None:
+            total, largest = float(row_weight.sum()), float(row_weight.max())
+            check_total("y times sample_weight", total * _largest(y), "use labels and weights around 1.")
+            if largest > _MUCH_WEIGHT and not isinstance(X, scipy.sparse.linalg.LinearOperator):
+                check_magnitude(X, float(np.sqrt(_MUCH_WEIGHT / largest)))
+        return X, y, queries, row_weight
 
     def _set(self, attributes: Mapping[str, Any]) -> None:
         """Set what a fit says about itself."""
@@ -144,7 +168,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for name in attributes:
             self.__dict__.pop(name, None)
 
-    def _check_matrix(self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2) -> Any:
+    def _check_matrix(
+        self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2, look_at_values: bool = True
+    ) -> Any:
+        X, y = unmasked("X", X), unmasked("y", y)
         if isinstance(X, scipy.sparse.linalg.LinearOperator):
             return self._check_operator(X, y, reset=reset)
         options: dict[str, Any] = {
@@ -153,23 +180,25 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "dtype": (np.float64, np.float32),
             "reset": reset,
         }
-        if isinstance(X, MappedMatrix) and X.is_finite:
-            options["ensure_all_finite"] = (
-                False  # known since it was written; looking again is a pass over the disk
-            )
+        # What is on disk is known since it was written; looking again is a pass over the disk.
+        on_disk = isinstance(X, MappedMatrix) and X.is_on_disk
+        moderate = X.is_finite if on_disk else look_at_values and is_moderate(X)
+        if moderate or not look_at_values:
+            options["ensure_all_finite"] = False
         if y is not None:
             options.update(multi_output=True, y_numeric=True, ensure_min_samples=min_rows)
         try:
-            if y is None:
-                X = validate_data(self, X, **options)
-            else:
-                X, y = validate_data(self, X, y, **options)
-                y = np.asarray(y, dtype=np.float64)
+            with np.errstate(invalid="ignore"):  # scikit-learn adds up numbers, which may be very large
+                checked = validate_data(self, X, **({} if y is None else {"y": y}), **options)
+            X, y = (checked, None) if y is None else (checked[0], np.asarray(checked[1], dtype=np.float64))
         except ValueError as error:
-            raise InvalidInputError(_sentence(error), _remedy(str(error))) from error
-        if (reset or y is not None) and not isinstance(X, MappedMatrix):
+            fitted = () if reset else getattr(self, "feature_names_in_", ())
+            raise in_our_words(error, X, fitted) from error
+        if (reset or y is not None) and not moderate and not on_disk:
             check_magnitude(X)
-        return X if y is None else (X, y)
+        if reset and self._squares_columns:
+            check_not_tiny(X)
+        return X if y is None else (X, _check_label_size(y))
 
     def _check_operator(self, X: Any, y: Any, *, reset: bool) -> Any:
         if reset:
@@ -192,7 +221,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"y must hold one finite number a row ({X.shape[0]}), got shape {labels.shape}.",
                 "drop rows whose label is missing.",
             )
-        return X, labels
+        return X, _check_label_size(labels)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -215,21 +244,14 @@ def _ranks(scores: Floats, queries: Queries) -> npt.NDArray[np.int64]:
     return ranks
 
 
-def _sentence(error: ValueError) -> str:
-    text = str(error).strip()
-    return text if text.endswith((".", "!", "?")) else text + "."
+def _largest(y: Floats) -> float:
+    return max(float(y.max(initial=0.0)), -float(y.min(initial=0.0)))
 
 
-def _remedy(message: str) -> str:
-    if "NaN" in message or "infinity" in message:
-        return (
-            "impute or drop those entries, for example with sklearn.impute.SimpleImputer in a Pipeline; rows "
-            "whose label is missing must be dropped."
-        )
-    if "sample(s)" in message or "samples" in message:
-        return "a ranker needs at least two rows with different labels, and one label a row."
-    if "feature(s)" in message or "features" in message:
-        return "pass a matrix with one row an item and the columns that the model was fitted with."
-    if "could not convert" in message or "dtype" in message:
-        return "encode text and categories as numbers first, for example with sklearn.preprocessing.OneHotEncoder."
-    return "pass a two-dimensional numeric X with one row an item, and one finite label a row in y."
+def _check_label_size(y: Floats) -> Floats:
+    check_total(
+        "y",
+        _largest(y),
+        "divide y by a constant; if the number stands for a missing label, drop the rows that have it.",
+    )
+    return y

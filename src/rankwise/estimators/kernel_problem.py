@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_rows
+from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_choice
 from rankwise.design import DenseDesign, Design
 from rankwise.design.offsets import spreads
@@ -194,7 +195,7 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int, row_weight: Floa
     )
     check_choice("basis", method, BASIS_METHODS)
     if np.ndim(size) == 1:
-        return _check_rows(np.asarray(size), n_rows)
+        return _check_rows(np.asarray(unmasked("basis", size)), n_rows)
     present = np.arange(n_rows) if row_weight is None else np.flatnonzero(row_weight)
     n_rows = present.size
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= n_rows:

@@ -11,6 +11,7 @@ from rankwise.data.validation import check_choice, check_count, check_number
 from rankwise.design import Design, OperatorDesign, as_design
 from rankwise.estimators.kernel_problem import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.estimators.linear import LinearRanker
+from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows, whole_entries
 from rankwise.memory import MemoryBudget
@@ -46,6 +47,10 @@ class KernelRanker(LinearRanker):
         check_is_fitted(self)
         X = self._check_matrix(X, reset=False)
         dual = np.ascontiguousarray(self.dual_coef_.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return require_finite(self._scores(X, dual))
+
+    def _scores(self, X: Any, dual: Floats) -> Floats:
         if self.kernel_.is_precomputed:
             if self.basis_ is None or not hasattr(X, "__getitem__"):
                 whole = np.zeros((self.n_features_in_, *dual.shape[1:]))

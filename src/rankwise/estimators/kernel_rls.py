@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -17,6 +17,7 @@ from rankwise.estimators.kernel_progress import KernelProgress
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
@@ -141,6 +142,7 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
         qid: Any = None,
         sample_weight: Any = None,
         query_importance: Any = None,
+        **unknown: Never,
     ) -> KernelRankRLS:
         """Fit the model.
 
@@ -151,6 +153,7 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
         y, qid, sample_weight, query_importance
             As in `RankRLS.fit`.
         """
+        refuse_unknown("fit", unknown)
         self._check_parameters()
         data = self._training_data(X, y, qid, sample_weight, query_importance)
         self._learn(data.design, data.graphs(), data.row_weight)

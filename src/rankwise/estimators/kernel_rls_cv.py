@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from rankwise.estimators.kernel_search import Choose, KernelSearch
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.nested import check_can_nest, check_nested, nested_score
 from rankwise.estimators.pairwise import PreferenceRanker
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
@@ -169,6 +170,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         sample_weight: Any = None,
         query_importance: Any = None,
         eval_set: Any = None,
+        **unknown: Never,
     ) -> KernelRankRLSCV:
         """Choose alpha and gamma, and fit the model.
 
@@ -180,6 +182,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
             Rows that judge, instead of what `cv` says; the model is then fitted on X, y alone. For a precomputed kernel
             the kernel between these rows and the training rows.
         """
+        refuse_unknown("fit", unknown)
         metric, gammas = self._check_parameters()
         data = self._training_data(X, y, qid, sample_weight, query_importance)
         check_can_nest(self.nested, data.design, eval_set)
@@ -202,6 +205,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         weight: Any = None,
         eval_set: Any = None,
         groups: Any = None,
+        **unknown: Never,
     ) -> KernelRankRLSCV:
         """Choose alpha and gamma, and fit the model to preferences: a list of pairs instead of labels.
 
@@ -219,6 +223,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
             comparisons of each two rows. "auto" leaves out groups or components where there are several, with
             ``solver="cg"`` 5 folds of them, else it makes 5 folds of pairs.
         """
+        refuse_unknown("fit_pairs", unknown)
         metric, gammas = self._check_parameters()
         if self.nested:
             raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")

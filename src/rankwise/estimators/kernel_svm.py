@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_fit import label_margins
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.pairwise import PairwiseRanker
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.threads import one_blas_thread
@@ -99,7 +100,13 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
 
     @one_blas_thread
     def fit(
-        self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, query_importance: Any = None
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_importance: Any = None,
+        **unknown: Never,
     ) -> Self:
         """Fit the model.
 
@@ -110,6 +117,7 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
         y, qid, sample_weight, query_importance
             As in `RankSVM.fit`.
         """
+        refuse_unknown("fit", unknown)
         self._check_parameters()
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
         pairs = [label_margins(data, output, data.row_weight) for output in range(len(data.columns))]

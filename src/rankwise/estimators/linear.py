@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.data.validation import check_importance
+from rankwise.data.validation import check_importance, check_weights_of_queries
 from rankwise.design import Design, as_design, shifted_design
 from rankwise.estimators.base import Ranker
+from rankwise.estimators.refusals import require_finite
 from rankwise.estimators.selection import judge_rows, read_eval_set
 from rankwise.estimators.training import TrainingData
 from rankwise.memory import check_columns_fit
@@ -40,15 +42,21 @@ class LinearRanker(Ranker):
         scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
         """
         check_is_fitted(self)
-        design = as_design(self._check_matrix(X, reset=False), self.n_threads)
-        coef = np.ascontiguousarray(self.coef_.T)
-        if design.nnz < _MANY_ENTRIES:
-            return design.dot(coef)
-        with blas_held():
-            return design.dot(coef)
+        # A sparse product multiplies every value, so that one that is not finite shows in the scores.
+        checked = self._check_matrix(X, reset=False, look_at_values=not issparse(X))
+        design, coef = as_design(checked, self.n_threads), np.ascontiguousarray(self.coef_.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            if design.nnz < _MANY_ENTRIES:
+                scores = design.dot(coef)
+            else:
+                with blas_held():
+                    scores = design.dot(coef)
+        if not np.isfinite(scores).all():
+            self._check_matrix(X, reset=False)
+        return require_finite(scores)
 
-    def _check_matrix(self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2) -> Any:
-        checked = super()._check_matrix(X, y, reset=reset, min_rows=min_rows)
+    def _check_matrix(self, X: Any, y: Any = None, *, reset: bool, **options: Any) -> Any:
+        checked = super()._check_matrix(X, y, reset=reset, **options)
         if reset:
             check_columns_fit(self.n_features_in_)
         return checked
@@ -58,6 +66,8 @@ class LinearRanker(Ranker):
     ) -> TrainingData:
         """Pass everything through the door, and set the attributes that describe it."""
         X, y, queries, row_weight = self._check_fit_input(X, y, qid, sample_weight)
+        if self.query_weight == "equal":
+            check_weights_of_queries(row_weight, queries)
         importance = check_importance(query_importance, queries)
         data = TrainingData(
             self._design(X),

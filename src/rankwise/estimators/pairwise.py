@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Never, Self
 
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.design import Design, shifted_design
 from rankwise.estimators.base import Ranker
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.estimators.selection import judge_preferences, read_pair_eval_set
 from rankwise.estimators.training import PairData
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
@@ -124,7 +125,9 @@ class PairwiseRanker(PreferenceRanker):
     """
 
     @one_blas_thread
-    def fit_pairs(self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None) -> Self:
+    def fit_pairs(
+        self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None, **unknown: Never
+    ) -> Self:
         """Fit the model to preferences: a list of pairs instead of labels.
 
         Each pair weighs `weight`; `query_weight` plays no part. A pair may come several times, which adds up its
@@ -161,6 +164,7 @@ class PairwiseRanker(PreferenceRanker):
         >>> model.score_pairs(X, [[1, 0], [2, 0], [4, 3]])
         1.0
         """
+        refuse_unknown("fit_pairs", unknown)
         self._check_parameters()
         data = self._pair_data(X, pairs, magnitude, weight)
         self._learn(data.design, data.graphs())

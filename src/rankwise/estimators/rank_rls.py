@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from rankwise.data.validation import check_choice, check_count, check_flag, chec
 from rankwise.design import Design
 from rankwise.estimators.early_stopping import Panel, stop_early
 from rankwise.estimators.pairwise import PairwiseRanker
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.estimators.solving import resolve_solver, solve
 from rankwise.estimators.streaming import StreamingRanker
 from rankwise.estimators.training import PairData, TrainingData
@@ -119,6 +120,8 @@ class RankRLS(StreamingRanker, PairwiseRanker):
 
     coef_: Floats
 
+    _squares_columns = False  # every solver tells by its status whether alpha leaves something to compute
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -167,6 +170,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         sample_weight: Any = None,
         query_importance: Any = None,
         eval_set: Any = None,
+        **unknown: Never,
     ) -> RankRLS:
         """Fit the model.
 
@@ -184,6 +188,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         eval_set : tuple (X, y) or (X, y, qid), optional
             The rows that early stopping watches; by default a share of the training data.
         """
+        refuse_unknown("fit", unknown)
         self._check_parameters()
         self._check_watched(eval_set)
         self._forget("_stream", "n_samples_seen_")
@@ -200,7 +205,13 @@ class RankRLS(StreamingRanker, PairwiseRanker):
 
     @one_blas_thread
     def fit_pairs(
-        self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None, eval_set: Any = None
+        self,
+        X: Any,
+        pairs: Any,
+        magnitude: Any = None,
+        weight: Any = None,
+        eval_set: Any = None,
+        **unknown: Never,
     ) -> RankRLS:
         """Fit the model to preferences: a list of pairs instead of labels.
 
@@ -240,6 +251,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         >>> model.score_pairs(X, pairs[60:]) == 1 - min(model.history_)
         True
         """
+        refuse_unknown("fit_pairs", unknown)
         self._check_watched(eval_set)
         self._forget("_stream", "n_samples_seen_")
         if not self.early_stopping:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Never
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.nested import check_can_nest, check_nested, nested_score, row_taker
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.paths import PathReader
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas, check_powers
 from rankwise.estimators.surface_report import surface_attributes
 from rankwise.estimators.surface_search import SurfaceSearch, table_tolerance, warn_unfinished
@@ -191,6 +192,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         sample_weight: Any = None,
         query_importance: Any = None,
         eval_set: Any = None,
+        **unknown: Never,
     ) -> RankRLSCV:
         """Choose the regularisation and fit the model.
 
@@ -201,6 +203,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         eval_set : tuple (X, y) or (X, y, qid), optional
             Rows that judge, instead of folds; the model is then fitted on X, y alone.
         """
+        refuse_unknown("fit", unknown)
         self._check_parameters()
         data = self._training_data(X, y, qid, sample_weight, query_importance)
         metric = get_metric(self.scoring)
@@ -249,6 +252,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         weight: Any = None,
         eval_set: Any = None,
         groups: Any = None,
+        **unknown: Never,
     ) -> RankRLSCV:
         """Choose the regularisation and fit the model to preferences: a list of pairs instead of labels.
 
@@ -281,6 +285,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         >>> bool(model.best_score_ < 0.4)
         True
         """
+        refuse_unknown("fit_pairs", unknown)
         self._check_parameters()
         data = self._pair_data(X, pairs, magnitude, weight)
         metric = get_metric(self.scoring)

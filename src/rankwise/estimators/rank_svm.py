@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from rankwise.estimators.folds import held_out_pairs
 from rankwise.estimators.margin_fit import HeldOut, label_margins, one_or_all, prepare_columns
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.pairwise import PairwiseRanker
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.estimators.selection import judge_rows
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
@@ -138,6 +139,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
         sample_weight: Any = None,
         query_importance: Any = None,
         eval_set: Any = None,
+        **unknown: Never,
     ) -> Self:
         """Fit the model.
 
@@ -148,6 +150,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
         eval_set : tuple (X, y) or (X, y, qid), optional
             The rows that early stopping watches; by default a share of the training data.
         """
+        refuse_unknown("fit", unknown)
         self._check_parameters()
         self._check_watched(eval_set)
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
@@ -161,7 +164,13 @@ class RankSVM(MarginRanker, PairwiseRanker):
 
     @one_blas_thread
     def fit_pairs(
-        self, X: Any, pairs: Any, magnitude: Any = None, weight: Any = None, eval_set: Any = None
+        self,
+        X: Any,
+        pairs: Any,
+        magnitude: Any = None,
+        weight: Any = None,
+        eval_set: Any = None,
+        **unknown: Never,
     ) -> Self:
         """Fit the model to preferences: a list of pairs instead of labels.
 
@@ -196,6 +205,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
         >>> bool(model.predict_pairs(X[[4]], X[[0]])[0] > 0.5)
         True
         """
+        refuse_unknown("fit_pairs", unknown)
         self._check_watched(eval_set)
         if not self.early_stopping:
             return super().fit_pairs(X, pairs, magnitude, weight)

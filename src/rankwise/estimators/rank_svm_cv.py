@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Never, Self
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rankwise.estimators.folds import (
 from rankwise.estimators.grids import is_default_grid, warn_of_edges
 from rankwise.estimators.margin_fit import label_margins, one_or_all, prepare_columns
 from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.estimators.selection import check_alphas, judge_rows
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
@@ -129,6 +130,7 @@ class RankSVMCV(MarginRanker):
         sample_weight: Any = None,
         query_importance: Any = None,
         eval_set: Any = None,
+        **unknown: Never,
     ) -> Self:
         """Choose alpha and fit the model.
 
@@ -139,6 +141,7 @@ class RankSVMCV(MarginRanker):
         eval_set : tuple (X, y) or (X, y, qid), optional
             Rows that judge, instead of folds; the model is then fitted on X, y alone.
         """
+        refuse_unknown("fit", unknown)
         grid, metric = self._check_parameters(), get_metric(self.scoring)
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
         prepare_columns(data.design)
@@ -163,6 +166,7 @@ class RankSVMCV(MarginRanker):
         weight: Any = None,
         eval_set: Any = None,
         groups: Any = None,
+        **unknown: Never,
     ) -> Self:
         """Choose alpha and fit the model to preferences: a list of pairs instead of labels.
 
@@ -192,6 +196,7 @@ class RankSVMCV(MarginRanker):
         >>> model.cv_
         '5 folds of pairs'
         """
+        refuse_unknown("fit_pairs", unknown)
         grid, metric = self._check_parameters(), get_metric(self.scoring)
         data = self._pair_data(X, pairs, magnitude, weight)
         prepare_columns(data.design)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.data.containers import unmasked
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid
@@ -42,7 +43,7 @@ Rule = Callable[[Sequence[Surface]], bool]
 def check_alphas(alphas: Any) -> Floats:
     """Return a grid of alphas: finite, not negative, in increasing order, without duplicates."""
     try:
-        grid = np.unique(np.asarray(alphas, dtype=np.float64).ravel())
+        grid = np.unique(np.asarray(unmasked("alphas", alphas), dtype=np.float64).ravel())
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"alphas must be numbers ({error}).", "pass for example alphas=2.0 ** np.arange(-10, 11)."
@@ -59,7 +60,7 @@ def check_alphas(alphas: Any) -> Floats:
 def check_powers(scaling: Any) -> list[float]:
     """Return the values of `scaling` to try."""
     try:
-        powers = np.asarray(scaling, dtype=np.float64).ravel()
+        powers = np.asarray(unmasked("scaling", scaling), dtype=np.float64).ravel()
     except (TypeError, ValueError):
         powers = np.empty(0)
     if powers.size == 0 or not np.isfinite(powers).all():
@@ -176,10 +177,11 @@ def read_pair_eval_set(eval_set: Any, check_matrix: Callable[[Any], Any]) -> tup
             "pass the rows that judge and the pairs among them, numbered from 0 in that X.",
         )
     X = check_matrix(eval_set[0])
-    weight = eval_set[2] if len(eval_set) == 3 else None
-    if np.size(eval_set[1]) == 0 or (weight is not None and np.size(weight) and not np.any(weight)):
+    pairs = unmasked("pairs of eval_set", eval_set[1])
+    weight = unmasked("weight of eval_set", eval_set[2]) if len(eval_set) == 3 else None
+    if np.size(pairs) == 0 or (weight is not None and np.size(weight) and not np.any(weight)):
         raise NoPairsError(
             "eval_set has no pair that weighs anything, so it cannot judge a ranking.",
             "pass at least one pair (winner, loser), or leave eval_set out to judge by a share of the pairs.",
         )
-    return X, check_pairs(eval_set[1], X.shape[0], weight=weight)
+    return X, check_pairs(pairs, X.shape[0], weight=weight)

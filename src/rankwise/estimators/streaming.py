@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear_rls import LinearRankRLS
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.estimators.solving import out_of_range
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.objectives import QuadraticObjective
@@ -33,7 +34,9 @@ class StreamingRanker(LinearRankRLS):
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
     @one_blas_thread
-    def partial_fit(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, **unknown: Never
+    ) -> Self:
         """Fit the model to more rows: what is minimised is the sum over all calls so far, plus ``alpha ‖w‖²``.
 
         With up to 2,048 columns the model is exactly that of `fit` on all rows together, from statistics that take
@@ -71,6 +74,7 @@ class StreamingRanker(LinearRankRLS):
         >>> bool(np.allclose(model.coef_, RankRLS().fit(X, y).coef_))
         True
         """
+        refuse_unknown("partial_fit", unknown)
         self._check_parameters()
         if self.early_stopping:
             raise InvalidInputError(

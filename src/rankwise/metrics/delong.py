@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_numbers
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics.metric import Doubles
@@ -75,7 +76,7 @@ def auc_estimate(y_true: Any, scores: Any) -> AucEstimate:
     ((2, 2), True)
     """
     labels = check_numbers("y_true", y_true)
-    table = np.asarray(scores)
+    table = np.asarray(unmasked("scores", scores))
     table = table[:, np.newaxis] if table.ndim == 1 else table
     columns = np.column_stack([check_numbers("scores", column, labels.size) for column in table.T])
     levels = np.unique(labels)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
@@ -108,7 +109,7 @@ class Evaluator(ABC):
 
     def many(self, scores: Any) -> Doubles:
         """Return the metric of each column of a (rows, columns) matrix of scores."""
-        block = np.asarray(scores, dtype=np.float64)
+        block = np.asarray(unmasked("scores", scores), dtype=np.float64)
         if block.ndim != 2 or block.shape[0] != self.queries.n_rows:
             raise InvalidInputError(
                 f"scores must have shape ({self.queries.n_rows}, columns), got {block.shape}.",

@@ -22,6 +22,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
+from rankwise.data.containers import compressed_misfit
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import KERNELS, Kernel
 from rankwise.metrics import METRICS, Metric
@@ -249,12 +250,8 @@ class Reader:
         if (
             not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in (data, indices, indptr))
             or data.dtype.kind not in "biuf"
-            or not all(part.dtype in {np.dtype(np.int32), np.dtype(np.int64)} for part in (indices, indptr))
-            or indptr.size != long + 1
-            or indptr[0] != 0
-            or (np.diff(indptr) < 0).any()
+            or compressed_misfit(data, indices, indptr, long, short) is not None
             or not indptr[-1] == indices.size == data.size
-            or (indices.size and not 0 <= indices.min() <= indices.max() < short)
         ):
             raise wrong("a sparse matrix is none")
         return _make(_SPARSE[kind], (data, indices, indptr), shape=tuple(shape))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import rankwise
+from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_numbers, check_qid
@@ -110,6 +111,7 @@ class Report:
         if (y is None) == (pairs is None):
             raise InvalidInputError("A report needs either labels or pairs.", "pass y, or pairs, not both.")
         self._view = ModelView.of(model)
+        X = unmasked("X", X)
         X = X if hasattr(X, "shape") else np.asarray(X)
         prepared = self._view.prepare(X, qid)
         self.scores = np.asarray(self._view.ranker.predict(prepared), dtype=np.float64)

@@ -1,0 +1,153 @@
+"""Calls that mean something else than they say: queries left out, arguments of other libraries, columns that moved."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.model_selection import QueryKFold, cross_validate_ranker
+from strategies import make_problem
+
+ESTIMATORS = [
+    RankRLS(),
+    RankRLSCV(),
+    RankSVM(),
+    RankSVMCV(alphas=[0.1, 1.0]),
+    KernelRankRLS(),
+    KernelRankRLSCV(),
+    KernelRankSVM(),
+]
+PROBLEM = make_problem(0, real=True)
+X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid
+PAIRS = np.array([[0, 1], [2, 3], [8, 5], [1, 7], [9, 2], [4, 6]])
+
+each = pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+
+
+@each
+def test_a_model_of_queries_ranks_inside_queries(model):
+    model = clone(model).fit(X, Y, QID)
+    with pytest.raises(
+        MissingQueriesError, match=r"rank was called without.*Hint: pass qid=.*np.zeros\(len\(X\)\)"
+    ):
+        model.rank(X)
+    together = model.rank(X, qid=np.zeros(len(X)))
+    scores = model.predict(X)
+    np.testing.assert_array_equal(together, [1 + int((scores > own).sum()) for own in scores])
+    alone = clone(model).fit(X, Y)
+    np.testing.assert_array_equal(alone.rank(X), alone.rank(X, qid=np.zeros(len(X))))
+
+
+@pytest.mark.parametrize("name", ["group", "groups", "query_id", "qids"])
+@each
+def test_query_ids_under_another_name(model, name):
+    said = rf"has no argument '{name}'. Hint: pass the query id of each row as qid; .*np.repeat"
+    with pytest.raises(InvalidInputError, match=f"fit {said}"):
+        clone(model).fit(X, Y, **{name: QID})
+    fitted = clone(model).fit(X, Y)
+    for method in ("score", "rank"):
+        arguments = (X, Y) if method == "score" else (X,)
+        with pytest.raises(InvalidInputError, match=f"{method} {said}"):
+            getattr(fitted, method)(*arguments, **{name: QID})
+    if name == "group":
+        with pytest.raises(InvalidInputError, match=r"fit_pairs has no argument 'group'. Hint: leave it out"):
+            clone(model).fit_pairs(X, PAIRS, group=np.zeros(len(PAIRS)))
+    if hasattr(model, "partial_fit"):
+        with pytest.raises(InvalidInputError, match=f"partial_fit {said}"):
+            clone(model).partial_fit(X, Y, **{name: QID})
+
+
+@each
+def test_arguments_that_nobody_has_stay_a_type_error(model):
+    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected keyword argument 'sample_weights'"):
+        clone(model).fit(X, Y, sample_weights=np.ones(len(X)))
+    for method in ("fit", "fit_pairs", "partial_fit", "score"):
+        if hasattr(model, method):
+            with pytest.raises(TypeError, match=rf"{method}\(\) got an unexpected keyword argument 'n'"):
+                getattr(model, method)(X, PAIRS if method == "fit_pairs" else Y, n=1)
+
+
+@each
+def test_routing_sees_the_arguments_as_they_were(model):
+    """What is refused by name must not become something that scikit-learn could request."""
+    with sklearn.config_context(enable_metadata_routing=True):
+        requests = model.get_metadata_routing()
+    assert set(requests.fit.requests) == set(inspect.signature(model.fit).parameters) - {"X", "y", "unknown"}
+    assert requests.fit.requests["qid"] is True
+    assert set(requests.score.requests) == {"qid", "sample_weight"}
+
+
+@each
+def test_columns_that_moved_are_named(model):
+    names = ["age", "clicks", *(f"c{i}" for i in range(X.shape[1] - 2))]
+    frame = pd.DataFrame(X, columns=names)
+    model = clone(model).fit(frame, Y, QID)
+    other = frame[["clicks", "age", *names[2:]]]
+    said = (
+        r"same order as they were in fit\. Moved: 'clicks', 'age'\. "
+        r"Hint: pass the columns of the fit in their order: X\[list\(model.feature_names_in_\)\]"
+    )
+    with pytest.raises(InvalidInputError, match=said):
+        model.predict(other)
+    np.testing.assert_array_equal(model.predict(other[list(model.feature_names_in_)]), model.predict(frame))
+    with pytest.raises(
+        InvalidInputError, match=r"(?s)Feature names unseen .*- days.*Hint: pass the columns of the fit"
+    ):
+        model.predict(frame.rename(columns={"age": "days"}))
+    with pytest.raises(InvalidInputError, match=r"(?s)- age.*Hint: pass the columns of the fit"):
+        model.predict(frame.drop(columns="age"))
+
+
+def test_columns_of_polars_that_moved_are_named():
+    frame = pl.DataFrame({f"c{i}": X[:, i] for i in range(X.shape[1])})
+    model = RankRLS().fit(frame, Y, QID)
+    other = frame[["c1", "c0", *frame.columns[2:]]]
+    with pytest.raises(InvalidInputError, match=r"Moved: 'c1', 'c0'"):
+        model.predict(other)
+    np.testing.assert_array_equal(model.predict(other[list(model.feature_names_in_)]), model.predict(frame))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda model, cv: cross_val_score(model, X, Y, groups=QID, cv=cv),
+        lambda model, cv: cross_val_predict(model, X, Y, groups=QID, cv=cv),
+        lambda model, cv: GridSearchCV(model, {}, cv=cv).fit(X, Y, groups=QID),
+    ],
+    ids=["cross_val_score", "cross_val_predict", "GridSearchCV"],
+)
+@pytest.mark.parametrize(
+    "model", [RankRLS(), make_pipeline(StandardScaler(), RankRLS())], ids=["alone", "pipeline"]
+)
+def test_query_ids_that_only_the_splitter_gets_are_warned_of(call, model):
+    said = r"rankers are fitted and scored without query ids.*Hint: .*enable_metadata_routing.*cross_validate_ranker"
+    with pytest.warns(UserWarning, match=said):
+        call(model, QueryKFold(3))
+
+
+def test_folds_of_rows_with_groups_are_warned_of_by_scikit_learn():
+    with pytest.warns(UserWarning, match="groups parameter is ignored"):
+        cross_val_score(RankRLS(), X, Y, groups=QID)
+
+
+def test_nobody_is_warned_where_query_ids_arrive():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cross_validate_ranker(RankRLS(), X, Y, QID, cv=QueryKFold(3))
+        RankRLSCV(cv=QueryKFold(3)).fit(X, Y, QID)
+        for train, _ in QueryKFold(3).split(X, Y, QID):
+            RankRLS().fit(X[train], Y[train], QID[train])
+        with sklearn.config_context(enable_metadata_routing=True):
+            cross_val_score(RankRLS(), X, Y, params={"qid": QID}, cv=QueryKFold(3))
+        cross_val_score(Ridge(), X, Y, groups=QID, cv=GroupKFold(3))
