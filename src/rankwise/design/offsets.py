@@ -6,7 +6,7 @@ for how much they vary, a constant close to them is subtracted; the difference o
 close to each other is exact, so nothing is lost by it. The coefficients are those of the columns as they were.
 
 The constant is one for all rows. A column that is nearly constant inside each query, at another value in every one,
-varies as a whole, and is left as it is.
+varies as a whole, and is left as it is; so are the columns of a LinearOperator, whose rows nobody can look at.
 """
 
 from __future__ import annotations
