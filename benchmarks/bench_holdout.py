@@ -20,9 +20,11 @@ from rankwise.data.validation import check_qid
 from rankwise.estimators.kernel_problem import KernelProblem
 from rankwise.estimators.kernel_selection import reweighted_kernel
 from rankwise.holdout import (
+    ComparedRows,
     DualHoldOut,
     LevelRanking,
     PrimalHoldOut,
+    compared_pair_out_error,
     groups_of,
     held_out_residuals,
     leave_pair_out_differences,
@@ -62,11 +64,19 @@ def leave_pair_out(K, y):
     )
 
 
-def level_pair_out(K, y):
+def level_pair_out(K, y, *, shares):
     problem = KernelProblem(Kernel("precomputed"), K, None, MemoryBudget(), default_threads())
     ranking = LevelRanking.of_labels(y, ties="exclude", cost="magnitude", query_weight="size")
-    return level_pair_out_error(
-        partial(reweighted_kernel, problem), ranking, ALPHAS, n_threads=default_threads()
+    reweighted = partial(reweighted_kernel, problem, np.arange(y.size))
+    return level_pair_out_error(reweighted, ranking, ALPHAS, shares=shares, n_threads=default_threads())
+
+
+def compared_pair_out(K, y, weight, cost):
+    graph = label_graph(y, check_qid(None, y.size), row_weight=weight, cost=cost, query_weight="pairs")
+    spectrum = DualSpectrum.of_matrix(LabelFactor(graph.blocks).sandwich(K.copy()))
+    ranking = ComparedRows(y, weight, cost, "pairs")
+    return compared_pair_out_error(
+        DualHoldOut.of_spectrum(spectrum), ranking, ALPHAS, n_threads=default_threads()
     )
 
 
@@ -186,10 +196,17 @@ def main():
     )
     m = 300 if quick else 1000
     K, y = one_ranking(m)
-    levels = np.digitize(y, [-0.5, 0.5]).astype(float)
+    three, many = (np.argsort(np.argsort(y)) * n // m + 0.0 for n in (3, 100))
+    ones, weight = np.ones(m), np.random.default_rng(1).lognormal(size=m)
     report(
-        f"leave-pair-out with ties excluded, three levels, 21 alphas, m={m} (whole: three decompositions)",
-        {"eigh": lambda: scipy.linalg.eigh(K, driver="evd"), "whole": lambda: level_pair_out(K, levels)},
+        f"leave-pair-out of other graphs, 21 alphas, m={m}",
+        {
+            "eigh": lambda: scipy.linalg.eigh(K, driver="evd"),
+            "3 levels, ties excluded": lambda: level_pair_out(K, three, shares=False),
+            "100 levels, ties excluded": lambda: level_pair_out(K, many, shares=True),
+            "weights, pairs of 1": lambda: compared_pair_out(K, y, weight, "magnitude"),
+            "unit cost": lambda: compared_pair_out(K, y, ones, "unit"),
+        },
         3,
     )
     m = 1000 if quick else 4000

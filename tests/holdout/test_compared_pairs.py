@@ -19,7 +19,7 @@ from rankwise.holdout import (
     compared_pair_out_error,
     compared_pairs,
 )
-from rankwise.holdout.compared_pairs import Interpolation
+from rankwise.holdout.interpolation import Interpolation
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.dual import DualSpectrum

@@ -63,8 +63,8 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
         As in `KernelRankRLS`. Leave-pair-out takes one decomposition whatever they are, with ties left out also a
         system for each pair of levels. With ``cost="relative"`` it takes a decomposition for each pair of levels, and
-        raises where those are too many. Rows that weigh differently have no closed form with ties left out or that
-        cost.
+        raises where those are too many. Rows that weigh differently have no closed form with ties left out, or with
+        that cost.
     solver : {"auto", "eigen", "cg"}, default="auto"
         "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
         LinearOperator, a precomputed matrix on disk (`numpy.memmap`), or made again block by block where it does not

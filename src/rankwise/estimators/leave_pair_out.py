@@ -25,9 +25,9 @@ __all__ = ["PairForm", "counted_rows", "pair_forms", "pair_out_errors", "refusal
 
 Rows = npt.NDArray[np.int64]
 
-# Floating-point operations.
-_AFFORDABLE = 1e12  # up to so many "auto" takes leave-pair-out
-_MOST = 3e13  # up to so many it is done for whoever asks for it
+# Floating-point operations; a processor does 3 to 25 thousand million a second, the more the larger its matrices.
+_AFFORDABLE = 5e11  # up to so many "auto" takes leave-pair-out: three levels of 2000 rows, or a weighted 1500
+_MOST = 3e13  # up to so many it is done for whoever asks for it: an hour or so
 _NODES = 6  # alphas between which those of pairs of different weight are interpolated, about
 
 
@@ -146,7 +146,7 @@ def _form(data: TrainingData, y: Floats, weight: Floats, rank: int, n_alphas: in
     ranking = _ranking(data, y)
     n_levels = ranking.values.size
     words = f"takes a decomposition for each of {n_levels * (n_levels - 1) // 2} pairs of levels with {what}"
-    n_bytes = 8.0 * (n_rows * (3 * rank + 5 * n_levels) + 5 * n_levels**2)
+    n_bytes = 8.0 * (n_rows * (2 * n_rows + 3 * rank + 3 * n_levels) + 5 * n_levels**2)
     best = PairForm("decompositions", ranking.price(rank, n_alphas, shares=False), n_bytes, words)
     if ranking.is_multipartite:
         price = ranking.price(rank, n_alphas, shares=True)

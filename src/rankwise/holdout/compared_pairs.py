@@ -22,22 +22,20 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from math import asinh, ceil, log, pi
 
 import numpy as np
 import numpy.typing as npt
-from numpy.polynomial.chebyshev import chebvander
 from threadpoolctl import threadpool_limits
 
 from rankwise.holdout.decomposition import HoldOut, Rows
+from rankwise.holdout.interpolation import Interpolation
 from rankwise.pairs.graph import Floats
 
-__all__ = ["ComparedRows", "Interpolation", "compared_pair_out_differences", "compared_pair_out_error"]
+__all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_error"]
 
 _ROUNDING = 1e-11
 _BLOCK = 1 << 16  # pairs judged at a time
 _FAR = 4.0  # beyond this ratio of alphas pairs are summed one by one
-_PRECISION = 1e-14
 _NOTHING = 1e-13  # of the weight of pairs is rounding
 
 
@@ -99,35 +97,6 @@ class ComparedRows:
         ordered = float(self._opponents.sum()) / 2
         left = ordered - self._opponents[i] - self._opponents[j] + w_i * w_j
         return np.asarray(factor * np.where(left > _NOTHING * ordered, left / ordered, 0.0))
-
-
-@dataclass(frozen=True)
-class Interpolation:
-    """Chebyshev nodes between two numbers on a logarithmic scale, for functions like ``α / (σ + α)``."""
-
-    low: float
-    high: float
-
-    @cached_property
-    def nodes(self) -> Floats:
-        """The numbers at which the function is asked for."""
-        half = log(self.high / self.low) / 2
-        if half < 1e-15:
-            return np.array([self.low])
-        n_nodes = 2 + ceil(-log(_PRECISION) / asinh(pi / half))
-        return np.asarray(self.low * np.exp(half * (1 + np.cos((np.arange(n_nodes) + 0.5) * pi / n_nodes))))
-
-    def weights(self, at: Floats) -> Floats:
-        """Return the weight of each node, (nodes, ...): the values at the nodes with them are those at the points."""
-        n_nodes = self.nodes.size
-        if n_nodes == 1:
-            return np.ones((1, *at.shape))
-        half = log(self.high / self.low) / 2
-        own, others = (
-            chebvander(np.clip(np.log(x / self.low) / half - 1, -1, 1), n_nodes - 1) for x in (self.nodes, at)
-        )
-        own[:, 0] /= 2  # discrete orthogonality of the polynomials at their nodes
-        return np.asarray(np.moveaxis(others @ (2 / n_nodes * own.T), -1, 0))
 
 
 def compared_pair_out_differences(

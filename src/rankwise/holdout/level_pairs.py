@@ -20,20 +20,33 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from rankwise import _core
-from rankwise.holdout.levels import LevelRanking, LevelSystem, Reweighted, Rows
+from rankwise.holdout.levels import (
+    LevelRanking,
+    LevelSystem,
+    Reweighted,
+    Rows,
+    change_without,
+    level_sums,
+    plain_coupling,
+)
 from rankwise.pairs.graph import Floats
 
 __all__ = ["level_pair_out_error", "level_pair_out_scores"]
 
 _ROUNDING = 1e-10
 _PAIR_BLOCK = 1 << 20  # pairs judged at a time
-_BATCH = 1 << 20  # doubles in the rows of some pairs of levels
+_BATCH = 1 << 17  # entries of B for some pairs of levels
+_AHEAD = 16  # batches
+_SMALL = 1e8  # operations in the products of a pair of levels
+_MANY_SCORES = 1 << 13  # fewer are not worth the start of a thread
 
 # The position of an alpha, rows i and rows j of some pairs of levels, and the scores of all their pairs, (pairs, 2).
 _Found = tuple[int, list[tuple[Rows, Rows]], Floats]
@@ -92,94 +105,72 @@ def _by_decompositions(
     n_threads: int,
 ) -> Iterator[_Found]:
     """Decompose once a pair of levels."""
-    rows_of = ranking.rows_of
     cached: tuple[Floats, tuple[Floats, Floats]] | None = None
-    for (a, b), scale in learns.items():
-        left = ranking.left(a, b)
-        degree = ranking.coupling @ left
-        whole = float(degree.max())
-        shape = degree / whole
-        if cached is None or not np.allclose(cached[0], shape, rtol=1e-15, atol=0):
-            cached = shape, reweighted(shape[ranking.level])
-        coupling, vectors, correction = _change(ranking, a, b)
-        n_vectors = vectors.shape[1]
-        pull = ranking.weighed_difference @ left
-        to = np.column_stack([vectors, pull])
-        sums = _level_sums(cached[1][0], ranking)
-        for at, alpha in enumerate(alphas):
-            system = LevelSystem(cached[1], whole, sums, coupling, float(alpha) / scale)
-            products = vectors.T @ (system.level_products @ to)
-            second = rows_of[b]
-            to_second = system.across_levels(second)
-            middle = to_second @ system.middle
-            other = system.features[second]
-            own_second = np.square(other) @ system.inverse + np.einsum("rl,rl->r", middle, to_second)
-            of_second = to_second @ (system.to_level @ to)
-            step = max(1, _PAIR_BLOCK // second.size)
-            for start in range(0, rows_of[a].size, step):
-                first = rows_of[a][start : start + step]
-                mine = system.features[first] * system.inverse
-                to_first = system.across_levels(first)
-                own = np.einsum("rk,rk->r", mine, system.features[first])
-                own += np.einsum("rl,rl->r", to_first @ system.middle, to_first)
-                of_first = to_first @ (system.to_level @ to)
-                scores = np.empty((first.size * second.size, 2))
-                _core.level_pair_scores(
-                    mine @ other.T + to_first @ middle.T,
-                    own,
-                    own_second,
-                    np.ascontiguousarray(of_first[:, :n_vectors]),
-                    np.ascontiguousarray(of_second[:, :n_vectors]),
-                    np.ascontiguousarray(products[:, :n_vectors]),
-                    np.ascontiguousarray(of_first[:, n_vectors]),
-                    np.ascontiguousarray(of_second[:, n_vectors]),
-                    np.ascontiguousarray(products[:, n_vectors]),
-                    correction,
-                    float(pull[a]),
-                    float(pull[b]),
-                    scores,
-                    n_threads,
-                )
-                yield at, [(first, second)], scores
-
-
-def _change(ranking: LevelRanking, a: int, b: int) -> tuple[Floats, Floats, Floats]:
-    """Return what makes ``B^-1 = α K^-1 + P - D W D'`` the system without a row of each of two levels.
-
-    That is the coupling of C in B, the vectors h beside e_i and e_j, as sums of columns of C, and M. In general
-    ``D = C diag(√(n'/n))``, so that B is positive whatever W: the indicators without i and j are D plus
-    ``c_a 1_a - e_i`` in column a and ``c_b 1_b - e_j`` in column b, ``c = 1 - √(n'/n)``, and h are
-    1_a, 1_b, D W_a, D W_b.
-    """
-    W, both = ranking.coupling, [a, b]
-    left, n_rows = ranking.left(a, b), ranking.level.size
-    indicators = np.zeros((ranking.values.size, 2))
-    indicators[both, [0, 1]] = 1.0
-    if ranking.is_plain:
-        n_a, n_b = (float(size) for size in ranking.sizes[both])
-        return _plain_coupling(ranking), indicators, _plain_correction(n_a, n_b, n_rows)
-    root = np.sqrt(left / ranking.sizes)
-    leaving = np.vstack([-np.eye(2), np.diag(1 - root[both]), np.zeros((2, 2))])  # c 1 - e
-    onto = np.vstack([np.zeros((4, 2)), np.eye(2)])
-    correction = -leaving @ onto.T - onto @ leaving.T - leaving @ W[np.ix_(both, both)] @ leaving.T
-    correction[[0, 1], [0, 1]] -= (W @ left)[both]
-    vectors = np.hstack([indicators, root[:, None] * W[:, both]])
-    return root[:, None] * W * root, vectors, np.ascontiguousarray(correction)
-
-
-def _plain_coupling(ranking: LevelRanking) -> Floats:
-    """Where W is 1 between all levels: of rank 1 but for the levels themselves, and such that B is positive.
-
-    As K is centred, so is B, and multiples of a constant do not count: neither this factor, nor what they add to M.
-    """
     n_rows, n_levels = ranking.level.size, ranking.values.size
-    return np.full((n_levels, n_levels), (n_rows - 2) / n_rows) - np.eye(n_levels)
+    # The library's threads wait for each other at every product, which small levels do not repay.
+    is_small = n_rows * (n_rows / n_levels) ** 2 < _SMALL
+    with threadpool_limits(1 if is_small else None, user_api="blas"):
+        for (a, b), scale in learns.items():
+            degree = ranking.coupling @ ranking.left(a, b)
+            shape = degree / degree.max()
+            if cached is None or not np.allclose(cached[0], shape, rtol=1e-15, atol=0):
+                cached = shape, reweighted(shape[ranking.level])
+            sums = level_sums(cached[1][0], ranking)
+            change = change_without(ranking, a, b)
+            for at, alpha in enumerate(alphas):
+                system = LevelSystem(cached[1], float(degree.max()), sums, change[0], float(alpha) / scale)
+                for rows, scores in _of_two_levels(system, ranking, (a, b), change, n_threads):
+                    yield at, [rows], scores
 
 
-def _plain_correction(n_a: float, n_b: float, n_rows: int) -> Floats:
-    """Return M over ``(e_i, e_j, 1_a, 1_b)`` there."""
-    m_a, m_b = n_a - n_rows + 1.0, n_b - n_rows + 1.0
-    return np.array([[m_a, -1, -1, 0], [-1, m_b, 0, -1], [-1, 0, 0, 0], [0, -1, 0, 0]])
+def _of_two_levels(
+    system: LevelSystem,
+    ranking: LevelRanking,
+    levels: tuple[int, int],
+    change: tuple[Floats, Floats, Floats],
+    n_threads: int,
+) -> Iterator[tuple[tuple[Rows, Rows], Floats]]:
+    """Yield some rows of the first level, all of the second, and the scores of their pairs."""
+    _, vectors, correction = change
+    pull = ranking.weighed_difference @ ranking.left(*levels)
+    to = system.to_level @ np.column_stack([vectors, pull])
+    products = vectors.T @ (system.products @ to)
+    every, second = (ranking.rows_of[level] for level in levels)
+    to_second = system.across_levels(second)
+    middle, other = to_second @ system.middle, system.features[second]
+    own_second = np.square(other) @ system.inverse + np.einsum("rl,rl->r", middle, to_second)
+    of_second = _parted(to_second @ to)
+    step = max(1, _PAIR_BLOCK // second.size)
+    for start in range(0, every.size, step):
+        first = every[start : start + step]
+        to_first, mine = system.across_levels(first), system.features[first]
+        weighted = mine * system.inverse
+        own = np.einsum("rk,rk->r", weighted, mine)
+        own += np.einsum("rl,rl->r", to_first @ system.middle, to_first)
+        scores = np.empty((first.size * second.size, 2))
+        of_first, of_vectors = _parted(to_first @ to), _parted(products)
+        _core.level_pair_scores(
+            weighted @ other.T + to_first @ middle.T,
+            own,
+            own_second,
+            of_first[0],
+            of_second[0],
+            of_vectors[0],
+            of_first[1],
+            of_second[1],
+            of_vectors[1],
+            correction,
+            float(pull[levels[0]]),
+            float(pull[levels[1]]),
+            scores,
+            n_threads if scores.size > _MANY_SCORES else 1,
+        )
+        yield (first, second), scores
+
+
+def _parted(table: Floats) -> tuple[Floats, Floats]:
+    """Return all columns but the last, and the last."""
+    return np.ascontiguousarray(table[:, :-1]), np.ascontiguousarray(table[:, -1])
 
 
 def _by_systems(
@@ -193,11 +184,11 @@ def _by_systems(
     degree = ranking.level.size - 2.0 - ranking.sizes
     whole = float(degree.max())
     decomposition = reweighted((degree / whole)[ranking.level])
-    sums = _level_sums(decomposition[0], ranking)
-    coupling = _plain_coupling(ranking)
+    sums = level_sums(decomposition[0], ranking)
+    coupling = plain_coupling(ranking)
     pull = ranking.weighed_difference @ ranking.sizes
     batches = {
-        scale: list(_batches(ranking, [pair for pair, own in learns.items() if own == scale], sums.shape[1]))
+        scale: list(_batches(ranking, [pair for pair, own in learns.items() if own == scale]))
         for scale in set(learns.values())
     }
     # Whole batches in threads of their own: the library's threads would wait for each other at every product.
@@ -213,63 +204,80 @@ def _in_batches(
     ranking: LevelRanking,
     pull: Floats,
     at: int,
-    batches: list[list[tuple[int, int]]],
+    batches: list[_Batch],
     pool: Executor,
 ) -> Iterator[_Found]:
-    to_levels = system.across_levels(slice(None))
-    left = np.hstack([system.features * system.inverse, to_levels @ system.middle])
-    right = np.hstack([system.features, to_levels])
+    used = np.unique(np.concatenate([batch.index[batch.is_row] for batch in batches]))
+    place = np.empty(ranking.level.size, dtype=np.int64)
+    place[used] = np.arange(used.size)
+    to_levels, features = system.across_levels(used), system.features[used]
+    whole = (features * system.inverse) @ features.T  # B of these rows
+    whole += (to_levels @ system.middle) @ to_levels.T
     # What the rows of all levels pull, and what those of one level do: the columns of BC times either.
     pulled = to_levels @ (system.to_level @ np.column_stack([pull, ranking.weighed_difference]))
 
-    def solve(batch: list[tuple[int, int]]) -> _Found:
-        rows = [(ranking.rows_of[a], ranking.rows_of[b]) for a, b in batch]
-        sizes = np.array([(i.size, j.size) for i, j in rows], dtype=np.int64)
-        is_row = np.arange(sizes.sum(axis=1).max()) < sizes.sum(axis=1)[:, None]
-        index = np.zeros(is_row.shape, dtype=np.int64)
-        index[is_row] = np.concatenate([part for pair in rows for part in pair])
-        padding = is_row[:, :, None]
-        B = np.where(padding, left[index], 0.0) @ np.where(padding, right[index], 0.0).transpose(0, 2, 1)
-        gone = 1 + np.array(batch)
-        own = pulled[index, 0] - pulled[index, gone[:, :1]] - pulled[index, gone[:, 1:]]
-        system = B + np.eye(B.shape[1])
-        solved = np.linalg.solve(system, np.concatenate([B, np.where(is_row, own, 0.0)[:, :, None]], axis=2))
-        first, second = np.array(batch).T
+    def solve(batch: _Batch) -> _Found:
+        index, first, second = place[batch.index], batch.levels[:, 0], batch.levels[:, 1]
+        B = whole[index[:, :, None], index[:, None, :]]
+        B *= batch.is_row[:, :, None] & batch.is_row[:, None, :]
+        own = pulled[index, 0] - pulled[index, 1 + first[:, None]] - pulled[index, 1 + second[:, None]]
+        rhs = np.concatenate([B, (own * batch.is_row)[:, :, None]], axis=2)
+        solved = np.linalg.solve(B + np.eye(B.shape[1]), rhs)
         step = ranking.weighed_difference[first, second]
-        pulls = np.column_stack([pull[first] - step, pull[second] + step])
-        scores = np.empty((int((sizes[:, 0] * sizes[:, 1]).sum()), 2))
+        scores = np.empty((int(batch.sizes.prod(axis=1).sum()), 2))
         _core.multipartite_pair_scores(
             np.ascontiguousarray(solved[:, :, :-1]),
             np.ascontiguousarray(solved[:, :, -1]),
-            sizes,
-            pulls,
+            batch.sizes,
+            np.column_stack([pull[first] - step, pull[second] + step]),
             ranking.level.size,
             scores,
         )
-        return at, rows, scores
+        return at, [(ranking.rows_of[a], ranking.rows_of[b]) for a, b in batch.levels], scores
 
-    yield from pool.map(solve, batches)
+    for start in range(0, len(batches), _AHEAD):  # finished scores wait for whoever takes them
+        yield from pool.map(solve, batches[start : start + _AHEAD])
 
 
-def _batches(
-    ranking: LevelRanking, pairs: list[tuple[int, int]], rank: int
-) -> Iterator[list[tuple[int, int]]]:
-    """Yield pairs of levels of about the same size, so many that their rows stay in cache."""
+@dataclass(frozen=True)
+class _Batch:
+    """Some pairs of levels of about the same size.
+
+    Attributes
+    ----------
+    levels, sizes : (pairs, 2) int64
+        Their numbers, and how many rows they have.
+    index : (pairs, width) int64
+        Their rows, those of the first level first, padded to one width by some row.
+    is_row : (pairs, width) bool
+    """
+
+    levels: Rows
+    sizes: Rows
+    index: Rows
+    is_row: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of_pairs(cls, ranking: LevelRanking, pairs: list[tuple[int, int]]) -> _Batch:
+        """Look up the rows."""
+        levels = np.array(pairs, dtype=np.int64)
+        sizes = ranking.sizes.astype(np.int64)[levels]
+        is_row = np.arange(sizes.sum(axis=1).max()) < sizes.sum(axis=1)[:, None]
+        index = np.full(is_row.shape, ranking.rows_of[pairs[0][0]][0])
+        index[is_row] = np.concatenate([ranking.rows_of[level] for level in levels.reshape(-1)])
+        return cls(levels, sizes, index, is_row)
+
+
+def _batches(ranking: LevelRanking, pairs: list[tuple[int, int]]) -> Iterator[_Batch]:
+    """Yield so many pairs of levels at a time that their systems stay in cache."""
     size_of = ranking.sizes.astype(np.int64)
     both = {(a, b): int(size_of[a] + size_of[b]) for a, b in pairs}
     batch: list[tuple[int, int]] = []
     for pair in sorted(pairs, key=both.__getitem__):
-        is_full = (len(batch) + 1) * both[pair] * (rank + both[pair] + ranking.values.size) > _BATCH
+        is_full = (len(batch) + 1) * both[pair] ** 2 > _BATCH
         if batch and (is_full or 4 * both[batch[0]] < 3 * both[pair]):
-            yield batch
+            yield _Batch.of_pairs(ranking, batch)
             batch = []
         batch.append(pair)
     if batch:
-        yield batch
-
-
-def _level_sums(features: Floats, ranking: LevelRanking) -> Floats:
-    """Return ``C'Φ``."""
-    order = np.concatenate(ranking.rows_of)
-    start = np.concatenate([[0], np.cumsum(ranking.sizes[:-1])]).astype(np.int64)
-    return np.asarray(np.add.reduceat(features[order], start, axis=0))
+        yield _Batch.of_pairs(ranking, batch)

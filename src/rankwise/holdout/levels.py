@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rankwise.pairs.graph import Floats
 
-__all__ = ["LevelRanking", "LevelSystem", "Reweighted"]
+__all__ = ["LevelRanking", "LevelSystem", "Reweighted", "change_without", "level_sums", "plain_coupling"]
 
 # Takes the rows' degrees P; gives Φ and σ with ``(α K^-1 + P)^-1 = Φ diag(1 / (σ + α)) Φ'``, K centred.
 Reweighted = Callable[[Floats], tuple[Floats, Floats]]
@@ -19,7 +19,7 @@ Reweighted = Callable[[Floats], tuple[Floats, Floats]]
 Rows = npt.NDArray[np.int64]
 
 # What the calls for a pair of levels take, in floating-point operations: where each decomposes, and where they share.
-_CALLS, _SHARED_CALLS = 1e6, 1e4
+_CALLS, _SHARED_CALLS = 1e6, 2e4
 
 
 @dataclass(frozen=True)
@@ -121,10 +121,10 @@ class LevelRanking:
         size, count = np.unique(sizes, return_counts=True)
         both = size[:, None] + size
         times = np.outer(count, count) / 2
-        joint = float((times * (2.0 * (rank + levels) * both**2 + 3.0 * both**3 + _CALLS / 100)).sum())
+        systems = float((times * (3.0 * both**3 + _SHARED_CALLS)).sum())
         n_scales = size.size**2 / 2 if self.query_weight == "equal" else 1.0
-        whole = n_scales * (inside + 4.0 * m * rank * levels)
-        return float(decomposition + n_alphas * (joint + whole) + of_rows)
+        whole = n_scales * (inside + 4.0 * m * rank * levels) + 4.0 * m**2 * (rank + levels)
+        return float(decomposition + n_alphas * (systems + whole) + of_rows)
 
 
 class LevelSystem:
@@ -150,12 +150,56 @@ class LevelSystem:
         tiny = np.finfo(np.float64).eps * values.size * values.max(initial=0.0)
         self.inverse = np.divide(1.0 / scale, shifted, out=np.zeros_like(shifted), where=shifted > tiny)
         self._weighted = sums * self.inverse
-        products = self._weighted @ sums.T  # C'AC
+        self.products = self._weighted @ sums.T  # C'AC; that of B is this times to_level
         unit = np.eye(coupling.shape[0])
-        self.middle = np.linalg.solve(unit - coupling @ products, coupling)  # X
-        self.to_level = unit + self.middle @ products
-        self.level_products = products @ self.to_level  # C'BC
+        self.middle = np.linalg.solve(unit - coupling @ self.products, coupling)  # X
+        self.to_level = unit + self.middle @ self.products
 
     def across_levels(self, rows: Rows | slice) -> Floats:
         """Return rows of ``AC``; those of ``BC`` are this times `to_level`."""
         return np.asarray(self.features[rows] @ self._weighted.T)
+
+
+def change_without(ranking: LevelRanking, a: int, b: int) -> tuple[Floats, Floats, Floats]:
+    """Return what makes ``B^-1 = α K^-1 + P - D W D'`` the system without a row of each of two levels.
+
+    That is the coupling of C in B, the vectors h beside e_i and e_j, as sums of columns of C, and M. In general
+    ``D = C diag(√(n'/n))``, so that B is positive whatever W: the indicators without i and j are D plus
+    ``c_a 1_a - e_i`` in column a and ``c_b 1_b - e_j`` in column b, ``c = 1 - √(n'/n)``, and h are 1_a, 1_b, D W_a and
+    D W_b.
+    """
+    W, both = ranking.coupling, [a, b]
+    left, n_rows = ranking.left(a, b), ranking.level.size
+    indicators = np.zeros((ranking.values.size, 2))
+    indicators[both, [0, 1]] = 1.0
+    if ranking.is_plain:
+        return plain_coupling(ranking), indicators, _plain_correction(ranking.sizes[both], n_rows)
+    root = np.sqrt(left / ranking.sizes)
+    leaving = np.vstack([-np.eye(2), np.diag(1 - root[both]), np.zeros((2, 2))])  # c 1 - e
+    onto = np.vstack([np.zeros((4, 2)), np.eye(2)])
+    correction = -leaving @ onto.T - onto @ leaving.T - leaving @ W[np.ix_(both, both)] @ leaving.T
+    correction[[0, 1], [0, 1]] -= (W @ left)[both]
+    vectors = np.hstack([indicators, root[:, None] * W[:, both]])
+    return root[:, None] * W * root, vectors, np.ascontiguousarray(correction)
+
+
+def plain_coupling(ranking: LevelRanking) -> Floats:
+    """Where W is 1 between all levels: of rank 1 but for the levels themselves, and such that B is positive.
+
+    As K is centred, so is B, and multiples of a constant do not count: neither this factor, nor what they add to M.
+    """
+    n_rows, n_levels = ranking.level.size, ranking.values.size
+    return np.full((n_levels, n_levels), (n_rows - 2) / n_rows) - np.eye(n_levels)
+
+
+def _plain_correction(sizes: Floats, n_rows: int) -> Floats:
+    """Return M over ``(e_i, e_j, 1_a, 1_b)`` there."""
+    m_a, m_b = sizes - n_rows + 1
+    return np.array([[m_a, -1, -1, 0], [-1, m_b, 0, -1], [-1, 0, 0, 0], [0, -1, 0, 0]])
+
+
+def level_sums(features: Floats, ranking: LevelRanking) -> Floats:
+    """Return ``C'Φ``."""
+    order = np.concatenate(ranking.rows_of)
+    start = np.concatenate([[0], np.cumsum(ranking.sizes[:-1])]).astype(np.int64)
+    return np.asarray(np.add.reduceat(features[order], start, axis=0))
