@@ -10,6 +10,7 @@ from sklearn.linear_model import Ridge
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
+from rankwise.estimators.linear_hold_out import best_positions
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.resampling import deal_folds
@@ -181,6 +182,12 @@ def test_pairs_of_equal_rows_tie_when_their_query_is_held_out(kernel):
     # Pairs of equal rows train nothing and cost one half each; without them only the others judge.
     model.fit_pairs(X, pairs[~equal], weight=weight[~equal], groups=group[~equal])
     np.testing.assert_allclose(errors, model.cv_errors_ * (1 - share) + share / 2, atol=1e-12)
+
+
+def test_rounding_does_not_decide_between_equally_good_alphas():
+    errors = np.array([[np.nextafter(0.3, 0), 0.2], [0.3, 0.3], [0.5, 0.2]])
+    assert best_positions(errors, get_metric("pairwise_error")).tolist() == [1, 2]
+    assert best_positions(1 - errors, get_metric("concordance")).tolist() == [1, 2]
 
 
 def test_nested():
