@@ -156,6 +156,20 @@ def test_order_of_rows(case, draw):
     assert_same(case, before, problem.listed(rng.permutation(len(problem.pairs))))
 
 
+@invariance([case for case in CASES if not case.splits_itself], few=1)
+def test_order_of_rows_that_repeat(case, draw):
+    """Equal rows tie, whatever formula scores them: neither rounding nor their order decides between them."""
+    rng = np.random.default_rng(draw(seeds))
+    problem = case.problem(draw(st.integers(0, 3)))
+    X, *labels = problem.judging
+    problem = replace(
+        problem, X=problem.X[rng.integers(6, size=24)], judging=(X[rng.integers(3, size=12)], *labels)
+    )
+    model = case.fit(problem)
+    before = (problem, model, case.scores(model, problem))
+    assert_same(case, before, problem.rows(rng.permutation(24)))
+
+
 @invariance([case for case in CASES if not case.is_precomputed])
 def test_order_of_columns(case, draw):
     before = draw_fitted(case, draw)

@@ -7,9 +7,10 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
 
-from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
+from rankwise.estimators.linear_hold_out import best_positions
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.resampling import deal_folds
@@ -133,6 +134,61 @@ def test_pooled_folds_of_rows_are_ridge_with_an_intercept(model, rows, offset):
             test = fold == k
             scores[test] = Ridge(alpha=alpha, solver="svd").fit(X[~test], y[~test]).predict(X[test])
         assert model.cv_errors_[a] == pytest.approx(get_metric("pairwise_error")(y, scores), abs=1e-9)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("kernel", [None, "linear", "rbf"])
+@pytest.mark.parametrize("with_qid", [False, True])
+def test_equal_rows_tie_when_they_are_held_out(kernel, with_qid, sparse):
+    """As they do in refits; labels minus residuals are equal but for rounding."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(2, size=(120, 3)).astype(float)
+    y = X[:, 0] + rng.normal(size=120).round()
+    fold = np.arange(120) // 10
+    qid = fold if with_qid else None
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(12)]
+    if kernel is None:
+        model = RankRLSCV(ALPHAS, cv="leave-query-out", method="tikhonov")
+        if not with_qid:
+            model.set_params(cv=splits, tol=1e-12)
+    else:
+        model = KernelRankRLSCV(
+            kernel, gamma=0.5, alphas=ALPHAS, cv="leave-query-out" if with_qid else splits
+        )
+    model.fit(sp.csr_matrix(X) if sparse else X, y, qid)
+    for a, alpha in enumerate(ALPHAS):
+        refit = RankRLS(alpha) if kernel is None else KernelRankRLS(kernel, gamma=0.5, alpha=alpha)
+        errors = []
+        for train, test in splits:
+            refit.fit(X[train], y[train], None if qid is None else qid[train])
+            _, code = np.unique(X[test], axis=0, return_inverse=True)
+            scores = np.array([refit.predict(X[test])[np.argmax(code == c)] for c in code.ravel()])
+            errors.append(get_metric("pairwise_error")(y[test], scores))
+        assert model.cv_errors_[a] == pytest.approx(np.mean(errors), abs=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [None, "rbf"])
+def test_pairs_of_equal_rows_tie_when_their_query_is_held_out(kernel):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(3, 2))[rng.integers(3, size=40)]
+    pairs = np.array([(i, j) for i in range(40) for j in range(i // 8 * 8, i // 8 * 8 + 8) if i != j])
+    pairs = pairs[rng.random(len(pairs)) < 0.6]
+    weight = rng.random(len(pairs))  # so that nothing else ties
+    equal = (X[pairs[:, 0]] == X[pairs[:, 1]]).all(axis=1)
+    share = weight[equal].sum() / weight.sum()
+    settings = {"alphas": ALPHAS, "cv": "leave-query-out", "averaging": "pooled"}
+    model = RankRLSCV(**settings) if kernel is None else KernelRankRLSCV(kernel, gamma=0.5, **settings)
+    group = pairs[:, 0] // 8
+    errors = model.fit_pairs(X, pairs, weight=weight, groups=group).cv_errors_
+    # Pairs of equal rows train nothing and cost one half each; without them only the others judge.
+    model.fit_pairs(X, pairs[~equal], weight=weight[~equal], groups=group[~equal])
+    np.testing.assert_allclose(errors, model.cv_errors_ * (1 - share) + share / 2, atol=1e-12)
+
+
+def test_rounding_does_not_decide_between_equally_good_alphas():
+    errors = np.array([[np.nextafter(0.3, 0), 0.2], [0.3, 0.3], [0.5, 0.2]])
+    assert best_positions(errors, get_metric("pairwise_error")).tolist() == [1, 2]
+    assert best_positions(1 - errors, get_metric("concordance")).tolist() == [1, 2]
 
 
 def test_nested():

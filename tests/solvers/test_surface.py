@@ -203,11 +203,13 @@ def test_a_lane_without_pull_stays_at_zero():
     assert not space.coefficients(0, 1.0, 1).any()
 
 
-def test_the_best_cell_is_the_earliest_and_simplest():
+@pytest.mark.parametrize("less", [0.3, np.nextafter(0.3, 0)])
+def test_the_best_cell_is_the_earliest_and_simplest(less):
+    """Of those that are equally good but for rounding."""
     surface = Surface(np.array([0.1, 1.0, 10.0]), tol=1e-5)
     surface.record(np.array([0.5, 0.3, 0.4]), np.ones((1, 3)))
-    surface.record(np.array([0.3, 0.3, 0.3]), np.array([[1.0, 1.0, 0.0]]))
-    surface.record(np.array([0.3, 0.3]), np.array([[1.0, 0.0, 0.0]]))
+    surface.record(np.array([less, 0.3, 0.3]), np.array([[1.0, 1.0, 0.0]]))
+    surface.record(np.array([less, 0.3]), np.array([[1.0, 0.0, 0.0]]))
     cell = surface.best_cell()
     assert (cell.alpha_index, cell.step, cell.error) == (1, 1, 0.3)
     converged = surface.best_converged([0, 1, 2])

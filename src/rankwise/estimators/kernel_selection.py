@@ -155,6 +155,7 @@ def judge(
     queries = Queries(plan.fold, np.arange(plan.fold.max() + 1)) if by_fold else data.queries
     queries = queries.subset(rows)
     weight = None if data.row_weight is None else data.row_weight[rows]
+    read = _first_of_equals(data.queries.codes if plan.kind == "queries" else plan.fold, data.row_codes, rows)
     portion = max(1, _SCORES // (alphas.size * data.queries.n_rows))
     values = np.empty((alphas.size, len(candidate.outputs)))
     for first in range(0, len(candidate.outputs), portion):
@@ -162,7 +163,7 @@ def judge(
         scores = _held_out_scores(candidate, problem, data, plan, alphas, labels[:, some], some)
         for at, column in enumerate(labels[:, some].T):
             evaluator = _evaluator(metric, column[rows], queries, weight)
-            values[:, first + at] = evaluator.many(scores[:, rows, at].T)
+            values[:, first + at] = evaluator.many(scores[:, read, at].T)
     return values
 
 
@@ -188,6 +189,17 @@ def _judging_rows(data: TrainingData, plan: Plan) -> Rows:
     if data.row_weight is not None:
         judges &= data.row_weight > 0
     return np.flatnonzero(judges)
+
+
+def _first_of_equals(unit: Rows, code: Rows, rows: Rows) -> Rows:
+    """Return, for each of some rows, the first of those that equal it and are scored by the same model.
+
+    They tie; but the closed forms subtract a residual from each row's own label, and leave its rounding.
+    """
+    _, first, inverse = np.unique(
+        unit[rows] * (code.max(initial=0) + 1) + code[rows], return_index=True, return_inverse=True
+    )
+    return rows[first[inverse.reshape(-1)]]
 
 
 def _held_out_scores(

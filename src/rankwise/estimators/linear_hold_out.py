@@ -34,6 +34,7 @@ from rankwise.memory import MemoryBudget, available_memory
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph
+from rankwise.solvers.surface import EQUAL
 
 __all__ = [
     "ExactChoice",
@@ -168,7 +169,8 @@ def choose_by_pairs(
 def best_positions(values: Floats, metric: Metric) -> Ints:
     """Return the position of each column's best value; of equally good ones the last, the simplest model."""
     errors = -values if metric.greater_is_better else values
-    return np.asarray(errors.shape[0] - 1 - np.argmin(errors[::-1], axis=0), dtype=np.int64)
+    is_best = errors <= errors.min(axis=0) + EQUAL
+    return np.asarray(errors.shape[0] - 1 - np.argmax(is_best[::-1], axis=0), dtype=np.int64)
 
 
 def _best_trial(trials: Sequence[ExactChoice], metric: Metric) -> ExactChoice:

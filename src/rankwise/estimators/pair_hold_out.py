@@ -119,7 +119,9 @@ def judge_pairs(
         n_threads=data.design.n_threads,
     )
     predicted = np.nan_to_num((candidate.target - residual)[:, :, 0])  # NaN: what nothing holds out
-    held_out = np.where(weight > 0, candidate.differences(predicted), 0.0)
+    # Equal rows tie; the closed form subtracts a residual from each pair's own difference, and leaves its rounding.
+    differs = data.row_codes[data.preferences.winner] != data.row_codes[data.preferences.loser]
+    held_out = np.where((weight > 0) & differs, candidate.differences(predicted), 0.0)
     errors = judge.errors(held_out)
     return (-errors if metric.greater_is_better else errors)[:, None]
 

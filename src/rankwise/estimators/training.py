@@ -8,11 +8,13 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
-from rankwise.design import Design
+from rankwise.design import Design, OperatorDesign
 from rankwise.exceptions import NoPairsError
+from rankwise.kernels import matrix_rows
 from rankwise.pairs.graph import Floats, PairGraph
 from rankwise.pairs.labels import (
     Cost,
@@ -27,7 +29,11 @@ from rankwise.pairs.labels import (
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.resampling import Dealer
 
-__all__ = ["PairData", "TrainingData", "TrainingProblem"]
+__all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
+
+Ints = npt.NDArray[np.int64]
+
+_BLOCK = 1 << 18  # entries of X that are looked at together
 
 
 class TrainingProblem(Protocol):
@@ -54,6 +60,11 @@ class PairData:
     graph: PreferenceGraph
 
     several_outputs = False
+
+    @cached_property
+    def row_codes(self) -> Ints:
+        """Numbers of the rows, which equal rows share."""
+        return code_rows(self.design)
 
     @property
     def judging_weight(self) -> Floats:
@@ -104,6 +115,11 @@ class TrainingData:
                     else "check that y holds the labels and that qid groups rows with different labels.",
                 )
 
+    @cached_property
+    def row_codes(self) -> Ints:
+        """Numbers of the rows, which equal rows share."""
+        return code_rows(self.design)
+
     @property
     def dealing_weight(self) -> Floats | None:
         """What each row weighs when folds are dealt: rows and queries that weigh nothing are not there."""
@@ -145,3 +161,26 @@ class TrainingData:
             "query_importance": self.importance,
             "n_threads": self.design.n_threads,
         }
+
+
+def code_rows(design: Design) -> Ints:
+    """Number the rows so that equal rows share a number: their scores are equal, whatever a formula rounds.
+
+    Rows are told apart by a random projection, formed for each row in the same way wherever it stands; a product by
+    BLAS would not be. Nobody can look into an operator, whose rows all count as different.
+    """
+    n_rows, n_columns = design.shape
+    if isinstance(design, OperatorDesign):
+        return np.arange(n_rows)
+    X, direction = matrix_rows(design), np.random.default_rng(0).normal(size=n_columns)
+    if not isinstance(X, np.ndarray):
+        return _codes(X @ direction)
+    content = np.empty(n_rows)
+    step = max(1, _BLOCK // n_columns)
+    for first in range(0, n_rows, step):
+        content[first : first + step] = (X[first : first + step] * direction).sum(axis=1)
+    return _codes(content)
+
+
+def _codes(content: Floats) -> Ints:
+    return np.unique(content, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)

@@ -37,7 +37,7 @@ def _gains(labels: Doubles, gain: str) -> Doubles:
     if labels.max() > 1000:
         raise InvalidInputError(
             f"goes up to {labels.max():g}, and 2^y overflows.",
-            "pass gain='linear', or rescale the labels.",
+            "rescale the labels; ndcg and mean_ndcg also take gain='linear'.",
             about="y_true",
         )
     return np.exp2(labels) - 1.0

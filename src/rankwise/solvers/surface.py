@@ -22,7 +22,9 @@ import numpy.typing as npt
 from rankwise.pairs.graph import Floats
 from rankwise.solvers.lanczos import Lanczos
 
-__all__ = ["Cell", "Readout", "Surface", "SurfaceRun", "System"]
+__all__ = ["EQUAL", "Cell", "Readout", "Surface", "SurfaceRun", "System"]
+
+EQUAL = 1e-12  # errors that differ by less are equally good: sums of weights round in the order of the rows
 
 
 class Readout:
@@ -166,15 +168,11 @@ class Surface:
     def best_cell(self, candidates: Sequence[int] | None = None) -> Cell:
         """Return the cell of least error: of equals the earliest, then the largest alpha."""
         chosen = range(self.alphas.size) if candidates is None else candidates
-        best: Cell | None = None
-        table = self.table
-        for index in chosen:
-            step = int(np.argmin(table[index]))
-            cell = Cell(index, step + 1, float(table[index, step]))
-            if best is None or (cell.error, cell.step, -index) < (best.error, best.step, -best.alpha_index):
-                best = cell
-        assert best is not None
-        return best
+        table = self.table[list(chosen)]
+        is_best = table <= table.min() + EQUAL
+        step = int(np.argmax(is_best.any(axis=0)))
+        row = int(np.flatnonzero(is_best[:, step])[-1])
+        return Cell(chosen[row], step + 1, float(table[row, step]))
 
     def best_converged(self, candidates: Sequence[int]) -> Cell:
         """Return the alpha of least error where each has converged; of equals the largest alpha."""
@@ -187,7 +185,8 @@ class Surface:
             )
             for i in candidates
         ]
-        return min(cells, key=lambda cell: (cell.error, -cell.alpha_index))
+        least = min(cell.error for cell in cells)
+        return [cell for cell in cells if cell.error <= least + EQUAL][-1]
 
 
 class System(Protocol):
