@@ -32,7 +32,12 @@ import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 
 import store_checks  # noqa: E402
-from rankwise.data import mapped, query_text, store, store_format, store_regroup, write_store  # noqa: E402
+from rankwise.data import write_store  # noqa: E402
+from rankwise.data.store import format as store_format  # noqa: E402
+from rankwise.data.store import mapped  # noqa: E402
+from rankwise.data.store import reading as store  # noqa: E402
+from rankwise.data.store import regroup as store_regroup  # noqa: E402
+from rankwise.data.text import query_ids as query_text  # noqa: E402
 from rankwise.design import csr, fused  # noqa: E402
 from rankwise.exceptions import InvalidInputError  # noqa: E402
 

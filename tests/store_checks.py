@@ -15,8 +15,8 @@ import numpy as np
 from rankwise import _core
 from rankwise.data import dump_svmlight, open_store, write_store
 from rankwise.data.queries import encode_queries, one_query
-from rankwise.data.store_format import FILES, HEADER, _own_checksum
-from rankwise.data.store_regroup import Regrouping
+from rankwise.data.store.format import FILES, HEADER, _own_checksum
+from rankwise.data.store.regroup import Regrouping
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.labels import label_graph

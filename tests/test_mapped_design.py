@@ -16,8 +16,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from making_blocks import make_blocks
 from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
 from rankwise.blocks import COUPLINGS, laplacian
-from rankwise.data import mapped, open_store, write_store
+from rankwise.data import open_store, write_store
 from rankwise.data.queries import encode_queries, one_query
+from rankwise.data.store import mapped
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.exceptions import MemoryLimitError

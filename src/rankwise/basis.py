@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 from sklearn.cluster import MiniBatchKMeans
 
+from rankwise.arrays import Rows
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel
 from rankwise.threads import large_algebra
@@ -19,8 +19,6 @@ from rankwise.threads import large_algebra
 __all__ = ["BASIS_METHODS", "kmeans_rows", "leverage_rows", "random_rows"]
 
 BASIS_METHODS = ("random", "kmeans", "leverage")
-
-Rows = npt.NDArray[np.int64]
 
 
 def random_rows(n_rows: int, size: int, seed: int) -> Rows:

@@ -19,10 +19,11 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
+from rankwise.arrays import Floats
 from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.design import Design, GramProduct, gram
 from rankwise.design.offsets import Shift, find_shift, sampled_rows
-from rankwise.design.protocol import Floats, RowIndex
+from rankwise.design.protocol import RowIndex
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import large_algebra
 

@@ -19,7 +19,8 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import entr, expit
 
-from rankwise.pairs.graph import Floats, ListedPairs, MarginPairs, PairGraph, SmoothedHinge
+from rankwise.arrays import Floats
+from rankwise.pairs.graph import ListedPairs, MarginPairs, PairGraph, SmoothedHinge
 
 __all__ = [
     "LOSSES",

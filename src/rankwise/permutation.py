@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import clone
 
+from rankwise.arrays import Floats
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.pairs.graph import Floats
 
 __all__ = ["PermutationTest", "permutation_test"]
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rankwise.arrays import Floats
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
@@ -18,7 +19,6 @@ from rankwise.exceptions import MissingQueriesError
 
 __all__ = ["QueryScaler"]
 
-Floats = npt.NDArray[np.float64]
 
 _METHODS = ("minmax", "standard", "rank")
 _BLOCK = 1 << 18  # numbers worked on at a time: they stay in cache

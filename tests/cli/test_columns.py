@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from command_line import call, call_json
-from rankwise.data import open_store, store_format
+from rankwise.data import open_store
+from rankwise.data.store import format as store_format
 from rankwise.data.summary import summarise
 
 

@@ -18,7 +18,7 @@ from sklearn.base import clone
 from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.data import dump_svmlight, pairs_from_clicks, save_table, stack_preferred, write_store
 from rankwise.data.containers import check_magnitude, check_sparse, is_moderate, unmasked
-from rankwise.data.store import open_store
+from rankwise.data.store.reading import open_store
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import auc_estimate, bootstrap_interval, ndcg, pairwise_error, preference_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold, cross_validate_ranker, predict_scores

@@ -18,10 +18,10 @@ from rankwise.data import (
     load_table,
     open_store,
     save_table,
-    text_reader,
     write_store,
 )
-from rankwise.data.query_text import decode_ids, encode_ids
+from rankwise.data.text import reader as text_reader
+from rankwise.data.text.query_ids import decode_ids, encode_ids
 from rankwise.exceptions import InvalidInputError
 
 # Much that looks like a number and is written in another way than numbers are.

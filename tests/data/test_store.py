@@ -19,16 +19,10 @@ from hypothesis import strategies as st
 from fuzz_corpus import read_corpus
 from making_stores import assert_holds, cut, make
 from rankwise import _core
-from rankwise.data import (
-    Store,
-    dump_svmlight,
-    load_svmlight,
-    open_store,
-    store_files,
-    store_format,
-    text_reader,
-    write_store,
-)
+from rankwise.data import Store, dump_svmlight, load_svmlight, open_store, write_store
+from rankwise.data.store import files as store_files
+from rankwise.data.store import format as store_format
+from rankwise.data.text import reader as text_reader
 from rankwise.exceptions import InvalidInputError
 from real_data import NEEDS_REAL_DATA, ROOT
 from store_checks import check_input

@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from making_stores import assert_holds, make
-from rankwise.data import dump_svmlight, open_store, store_files, text_reader, write_store
-from rankwise.data.store_files import StoreFile, WritesBehind
+from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data.store import files as store_files
+from rankwise.data.store.files import StoreFile, WritesBehind
+from rankwise.data.text import reader as text_reader
 from rankwise.exceptions import InvalidInputError
 
 

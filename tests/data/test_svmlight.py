@@ -18,7 +18,8 @@ from hypothesis import strategies as st
 
 from fuzz_corpus import read_corpus
 from oracles import parse_svmlight
-from rankwise.data import dump_svmlight, iter_svmlight, load_svmlight, text_reader
+from rankwise.data import dump_svmlight, iter_svmlight, load_svmlight
+from rankwise.data.text import reader as text_reader
 from rankwise.exceptions import InvalidInputError
 from real_data import NEEDS_REAL_DATA, ROOT
 

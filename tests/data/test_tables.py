@@ -22,7 +22,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise import RankRLS, _core
-from rankwise.data import TableWriter, iterate_table, load_table, save_table, table_plan
+from rankwise.data import TableWriter, iterate_table, load_table, save_table
+from rankwise.data.tables import plan as table_plan
 from rankwise.exceptions import InvalidInputError
 
 ROWS = {

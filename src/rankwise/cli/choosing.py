@@ -21,7 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from rankwise.cli.inputs import Rows
-from rankwise.data.mapped import MappedMatrix
+from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError

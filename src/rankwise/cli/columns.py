@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from rankwise.cli.arguments import USUAL_COLUMNS
 from rankwise.cli.printing import remark
-from rankwise.data.arrow_columns import columns_hint, is_embedding, is_number, some_names
-from rankwise.data.table_plan import TablePlan
+from rankwise.data.tables.arrow_columns import columns_hint, is_embedding, is_number, some_names
+from rankwise.data.tables.plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 
 __all__ = [

@@ -25,17 +25,17 @@ from rankwise.cli.columns import (
     roles_of,
 )
 from rankwise.cli.printing import remark
-from rankwise.data.arrow_files import TableSource, is_table, open_sources
-from rankwise.data.mapped import MappedMatrix
-from rankwise.data.numbered_columns import column_name, first_column_of
-from rankwise.data.preference_tables import read_preferences
 from rankwise.data.queries import Queries
-from rankwise.data.query_text import decode_ids
-from rankwise.data.store import open_store
-from rankwise.data.store_format import HEADER
-from rankwise.data.table_plan import TablePlan
-from rankwise.data.text_reader import TextReader, ZeroBased, no_rows
-from rankwise.data.text_sources import ZSTD_MAGIC
+from rankwise.data.store.format import HEADER
+from rankwise.data.store.mapped import MappedMatrix
+from rankwise.data.store.reading import open_store
+from rankwise.data.tables.arrow_files import TableSource, is_table, open_sources
+from rankwise.data.tables.numbered_columns import column_name, first_column_of
+from rankwise.data.tables.plan import TablePlan
+from rankwise.data.tables.preferences import read_preferences
+from rankwise.data.text.query_ids import decode_ids
+from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
+from rankwise.data.text.sources import ZSTD_MAGIC
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.memory import available_memory

@@ -1,14 +1,14 @@
 """Where data enters: files, tables, query ids, preferences, and the one door through which input is validated."""
 
 from rankwise.data.clicks import pairs_from_clicks
-from rankwise.data.preference_tables import PreferenceTable, load_preferences
 from rankwise.data.preferences import stack_preferred
-from rankwise.data.store import Store, open_store
-from rankwise.data.store_writer import write_store
-from rankwise.data.svmlight import iter_svmlight, load_svmlight
-from rankwise.data.svmlight_writer import dump_svmlight
-from rankwise.data.table_writer import TableWriter, save_table
-from rankwise.data.tables import Table, iterate_table, load_table
+from rankwise.data.store.reading import Store, open_store
+from rankwise.data.store.writer import write_store
+from rankwise.data.tables.preferences import PreferenceTable, load_preferences
+from rankwise.data.tables.reading import Table, iterate_table, load_table
+from rankwise.data.tables.writer import TableWriter, save_table
+from rankwise.data.text.svmlight import iter_svmlight, load_svmlight
+from rankwise.data.text.writer import dump_svmlight
 
 __all__ = [
     "PreferenceTable",

@@ -13,15 +13,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats, Ints
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["pairs_from_clicks"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 def pairs_from_clicks(

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.data.mapped import MappedMatrix
+from rankwise.data.store.mapped import MappedMatrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import default_threads
 

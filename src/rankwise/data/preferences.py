@@ -12,13 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.arrays import Floats, Ints
 from rankwise.data.containers import check_total, unmasked
 from rankwise.exceptions import InvalidInputError, NoPairsError
 
 __all__ = ["Preferences", "check_pairs", "stack_preferred"]
-
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

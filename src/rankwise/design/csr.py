@@ -10,12 +10,13 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise import _core
+from rankwise.arrays import Floats
 from rankwise.blocks import Folds, QueryBlocks, as_table
-from rankwise.data.mapped import MappedMatrix, gather_rows, part_of
+from rankwise.data.store.mapped import MappedMatrix, gather_rows, part_of
 from rankwise.design import fused, gram
 from rankwise.design.offsets import Shift
 from rankwise.design.operator import OperatorDesign
-from rankwise.design.protocol import Floats, RowIndex, accepted_dtype
+from rankwise.design.protocol import RowIndex, accepted_dtype
 from rankwise.design.row_order import in_row_order, is_scattered
 
 __all__ = ["CsrDesign"]

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design import gram
 from rankwise.design.offsets import Shift
-from rankwise.design.protocol import Floats, GramProduct, RowIndex, accepted_dtype
+from rankwise.design.protocol import GramProduct, RowIndex, accepted_dtype
 
 __all__ = ["DenseDesign"]
 

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
+from rankwise.arrays import Floats
 from rankwise.blocks import Folds, QueryBlocks, as_table, laplacian
 from rankwise.design.row_order import in_row_order, is_scattered, row_spans
 from rankwise.memory import MemoryBudget
 
 if TYPE_CHECKING:
     from rankwise.design.csr import CsrDesign
-    from rankwise.design.protocol import Floats
+
 
 __all__ = ["FusedProduct", "prepare"]
 

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from scipy.linalg.blas import dsyrk
 
 from rankwise import _core
+from rankwise.arrays import Floats
 from rankwise.blocks import MANY_SCORES, QueryBlocks
-from rankwise.design.protocol import Floats
 from rankwise.threads import large_algebra
 
 __all__ = ["CentredBlocks", "gram_diagonal", "gram_matrix"]

@@ -15,13 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
+
+from rankwise.arrays import Floats, Ints
 
 __all__ = ["Shift", "find_shift", "sampled_rows", "spreads"]
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
 # From so many standard deviations on, a column is shifted. Relative errors of solutions grew with the square of the
 # distance, from 1e-13 (conjugate gradients) and 2e-11 (a linear kernel) at 100 to 1e-5 and 3e-3 at a million.

@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
+from rankwise.arrays import Floats
 from rankwise.blocks import Folds, QueryBlocks
-from rankwise.design.protocol import Floats, GramProduct, RowIndex
+from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["OperatorDesign"]

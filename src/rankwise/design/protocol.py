@@ -7,12 +7,13 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design.offsets import Shift
 
-__all__ = ["Design", "Floats", "GramProduct", "RowIndex", "accepted_dtype"]
+__all__ = ["Design", "GramProduct", "RowIndex", "accepted_dtype"]
 
-Floats = npt.NDArray[np.float64]
+
 RowIndex = slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import Ints
 from rankwise.blocks import Folds, QueryBlocks
 
 __all__ = ["in_row_order", "is_scattered", "row_spans"]
-
-Ints = npt.NDArray[np.int64]
 
 
 def in_row_order(blocks: QueryBlocks, folds: Folds | None = None) -> tuple[QueryBlocks, Folds | None]:

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.design.offsets import Shift
-from rankwise.design.protocol import Design, Floats, GramProduct, RowIndex
+from rankwise.design.protocol import Design, GramProduct, RowIndex
 from rankwise.exceptions import MemoryLimitError
 from rankwise.memory import MemoryBudget
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.metrics import get_metric
-from rankwise.pairs.graph import Floats
 
 __all__ = ["Reading", "has_surface", "import_pyplot", "write_alphas"]
 

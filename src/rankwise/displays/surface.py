@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.displays.reading import Reading, import_pyplot, write_alphas
-from rankwise.pairs.graph import Floats
 
 __all__ = ["SurfaceDisplay"]
 

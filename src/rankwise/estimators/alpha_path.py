@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.estimators.grids import alphas_beyond, worth_keeping
 from rankwise.estimators.margin_fit import MarginFit
-from rankwise.pairs.graph import Floats, MarginPairs
+from rankwise.pairs.graph import MarginPairs
 from rankwise.resampling import Judge
 from rankwise.solvers.solution import Solution, Status
 

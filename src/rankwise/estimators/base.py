@@ -14,15 +14,15 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rankwise
+from rankwise.arrays import Floats
 from rankwise.data.containers import check_magnitude, check_not_tiny, check_total, is_moderate, unmasked
-from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
+from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import Design, comparing_design
 from rankwise.estimators.refusals import in_our_words, refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance
-from rankwise.pairs.graph import Floats
 
 __all__ = ["Ranker"]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.estimators.folds import held_out_pairs
 from rankwise.estimators.juries import (
@@ -30,7 +31,7 @@ from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import NoPairsError
 from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.progress import ProgressLine
 from rankwise.resampling import Judge, PreferenceJudge
 from rankwise.solvers.choose import SOLVERS, SolverOptions

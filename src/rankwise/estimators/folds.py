@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
+from rankwise.arrays import Ints
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
@@ -27,8 +28,6 @@ __all__ = [
 ]
 
 _FOLDS = 5
-
-Ints = npt.NDArray[np.int64]
 
 
 def check_cv(cv: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats
 
 __all__ = [
     "POWERS_OF_TWO",

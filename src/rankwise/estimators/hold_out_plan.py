@@ -7,9 +7,9 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import check_cv
 
+from rankwise.arrays import Rows
 from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.folds import as_splitter
 from rankwise.estimators.leave_pair_out import counted_rows, pair_forms, refusal
@@ -20,7 +20,6 @@ from rankwise.metrics import Metric
 
 __all__ = ["EXACT_CV", "Plan", "check_cv_parameter", "is_ridge", "leave_pair_out_by_auto", "plan_hold_out"]
 
-Rows = npt.NDArray[np.int64]
 
 EXACT_CV = ("leave-query-out", "leave-pair-out")
 _FOLDS = 10

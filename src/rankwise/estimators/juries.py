@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats, Rows
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.design import Design
 from rankwise.estimators.selection import judge_differences, judge_rows
@@ -19,7 +20,7 @@ from rankwise.estimators.training import PairData, TrainingData, TrainingProblem
 from rankwise.exceptions import Change, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import LabelGraph
 from rankwise.resampling import (
     EvaluationRows,
@@ -41,8 +42,6 @@ __all__ = [
     "n_outputs",
     "scaled_objective",
 ]
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

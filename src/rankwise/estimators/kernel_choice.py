@@ -7,20 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
 from rankwise.estimators.grids import judge_grid
 from rankwise.estimators.kernel_problem import KernelProblem
 from rankwise.estimators.kernel_selection import Candidate
 from rankwise.estimators.linear_hold_out import best_positions
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats
 from rankwise.resampling import Judge
 
 __all__ = ["KernelChoice", "choose_among", "judge_on_rows"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

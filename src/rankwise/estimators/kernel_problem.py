@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats, Rows
 from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_rows
 from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_choice
@@ -19,7 +20,6 @@ from rankwise.design.offsets import spreads
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.kernels import FeatureMap, Kernel, KernelDesign, Report, matrix_rows, no_report
 from rankwise.memory import MemoryBudget
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.dual import DualSpectrum, indefiniteness, is_indefinite
 
 __all__ = [
@@ -32,7 +32,6 @@ __all__ = [
     "warn_of_extremes",
 ]
 
-Rows = npt.NDArray[np.int64]
 
 _SYMMETRY = 1e-8
 _TILE = 512

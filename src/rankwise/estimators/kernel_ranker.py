@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count, check_number
 from rankwise.design import Design, OperatorDesign, as_design
 from rankwise.estimators.kernel_problem import KernelProblem, check_precomputed, choose_basis, resolve_gamma
@@ -15,7 +16,6 @@ from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows, whole_entries
 from rankwise.memory import MemoryBudget
-from rankwise.pairs.graph import Floats
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRanker"]

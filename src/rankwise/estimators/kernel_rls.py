@@ -10,6 +10,7 @@ from typing import Any, Never
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_number
 from rankwise.design import DenseDesign, Design, OperatorDesign
 from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
@@ -22,7 +23,7 @@ from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients

@@ -7,6 +7,7 @@ from typing import Any, Never
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count
 from rankwise.design import Design, OperatorDesign
 from rankwise.estimators.grids import POWERS_OF_TWO, warn_of_edges
@@ -23,7 +24,6 @@ from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.pairs.graph import Floats
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRankRLSCV"]

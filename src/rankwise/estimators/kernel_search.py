@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, groups_of_pairs, judging_rows
 from rankwise.estimators.hold_out_plan import EXACT_CV, plan_hold_out
@@ -28,7 +29,6 @@ from rankwise.estimators.reduced_path import ReducedPath
 from rankwise.estimators.training import PairData, TrainingData, TrainingProblem
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats
 from rankwise.resampling import Judge, LeftOutPairs
 
 __all__ = ["Choose", "KernelSearch"]

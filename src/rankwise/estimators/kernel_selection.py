@@ -8,8 +8,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import Floats, Rows
 from rankwise.data.queries import Queries
 from rankwise.estimators.hold_out_plan import Plan
 from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
@@ -25,7 +25,6 @@ from rankwise.holdout import (
 )
 from rankwise.metrics import Evaluator, Metric
 from rankwise.pairs.factor import LabelFactor
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph, label_graph
 from rankwise.solvers.dual import DualSpectrum
 
@@ -40,8 +39,6 @@ __all__ = [
 ]
 
 _SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are judged in portions
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.estimators.grids import POWERS_OF_TWO
 from rankwise.estimators.juries import Hearing, Jury, RowFoldJury, n_outputs
@@ -20,7 +21,7 @@ from rankwise.estimators.surface_search import EXACT, SurfaceSearch, warn_unfini
 from rankwise.estimators.training import PairData, TrainingProblem
 from rankwise.metrics import Metric
 from rankwise.pairs.factor import factor_of
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.resampling import Judge, KernelFoldPairs, KernelFoldRows, KernelRows, LeftOutPairs
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.surface import System

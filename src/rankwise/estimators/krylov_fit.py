@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.arrays import Floats
 from rankwise.exceptions import caller_level
 from rankwise.memory import available_memory, check_columns_fit
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats
 from rankwise.progress import ProgressLine
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.lanczos import STORED_TOGETHER, basis_bytes

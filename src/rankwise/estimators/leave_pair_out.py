@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import Floats, Rows
 from rankwise.estimators.training import TrainingData
 from rankwise.holdout import (
     ComparedRows,
@@ -19,11 +19,9 @@ from rankwise.holdout import (
     level_pair_out_error,
 )
 from rankwise.memory import MemoryBudget
-from rankwise.pairs.graph import Floats
 
 __all__ = ["PairForm", "counted_rows", "pair_forms", "pair_out_errors", "refusal"]
 
-Rows = npt.NDArray[np.int64]
 
 # Floating-point operations; a processor does 3 to 25 thousand million a second, the more the larger its matrices.
 _AFFORDABLE = 5e11  # up to so many "auto" takes leave-pair-out: three levels of 2000 rows, or a weighted 1500

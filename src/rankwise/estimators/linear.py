@@ -8,6 +8,7 @@ import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_importance, check_weights_of_queries
 from rankwise.design import Design, as_design, shifted_design
 from rankwise.estimators.base import Ranker
@@ -16,7 +17,6 @@ from rankwise.estimators.selection import judge_rows, read_eval_set
 from rankwise.estimators.training import TrainingData
 from rankwise.memory import check_columns_fit
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats
 from rankwise.resampling import Judge
 from rankwise.threads import blas_held
 

@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
 from rankwise.estimators.grids import judge_grid
 from rankwise.estimators.hold_out_plan import EXACT_CV, Plan, is_ridge, leave_pair_out_by_auto
@@ -32,7 +32,6 @@ from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import Kernel, matrix_rows
 from rankwise.memory import MemoryBudget, available_memory
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph
 from rankwise.solvers.surface import EQUAL
 
@@ -47,8 +46,6 @@ __all__ = [
 ]
 
 _FEW_COLUMNS = 2000  # up to so many, diagonalising X'LX is instant beside reading X
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

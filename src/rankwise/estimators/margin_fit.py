@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.design import CsrDesign, Design
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LogisticLoss, SmoothLoss, SquaredHingeLoss
 from rankwise.objectives import HingeObjective, MeanLoss
-from rankwise.pairs.graph import Floats, MarginPairs
+from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import pair_scale
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.progress import ProgressLine

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count, check_number, check_seed
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_fit import MARGIN_LOSSES, MarginFit, one_or_all
@@ -19,7 +20,7 @@ from rankwise.estimators.selection import judge_differences
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError, caller_level
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats, MarginPairs
+from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph

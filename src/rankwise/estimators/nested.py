@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import clone
 
+from rankwise.arrays import Rows
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import check_count
 from rankwise.design import Design, OperatorDesign
@@ -21,8 +21,6 @@ from rankwise.metrics import Metric
 __all__ = ["check_can_nest", "check_nested", "nested_score", "row_taker"]
 
 _OUTER_FOLDS = 5
-
-Rows = npt.NDArray[np.int64]
 
 
 def check_nested(nested: Any) -> None:

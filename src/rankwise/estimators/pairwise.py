@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Never, Self
 
+from rankwise.arrays import Floats
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.design import Design, shifted_design
 from rankwise.estimators.base import Ranker
@@ -14,7 +15,7 @@ from rankwise.estimators.selection import judge_preferences, read_pair_eval_set
 from rankwise.estimators.training import PairData
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
 from rankwise.metrics import Metric, preference_error
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 from rankwise.resampling import PreferenceJudge
 from rankwise.threads import one_blas_thread

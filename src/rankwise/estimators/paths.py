@@ -9,10 +9,10 @@ from typing import Any
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_number
 from rankwise.estimators.krylov_fit import KrylovFit
 from rankwise.exceptions import InvalidInputError
-from rankwise.pairs.graph import Floats
 
 __all__ = ["PathReader"]
 

@@ -8,6 +8,7 @@ from typing import Any, Never
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number
 from rankwise.design import Design
 from rankwise.estimators.early_stopping import Panel, stop_early
@@ -19,7 +20,7 @@ from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.objectives import QuadraticObjective, SquaredObjective
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.solvers.choose import ITERATIVE, SOLVERS
 from rankwise.solvers.momentum import MOMENTUM
 from rankwise.solvers.solution import Solution

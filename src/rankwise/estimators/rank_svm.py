@@ -8,6 +8,7 @@ from typing import Any, Never, Self
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_count, check_flag
 from rankwise.design import Design
 from rankwise.estimators.folds import held_out_pairs
@@ -19,7 +20,7 @@ from rankwise.estimators.selection import judge_rows
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
+from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.resampling import Judge
 from rankwise.solvers.solution import Solution, Status

@@ -7,6 +7,7 @@ from typing import Any, Never, Self
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_count
 from rankwise.design import Design
 from rankwise.estimators.alpha_path import AlphaChoice, Split, choose_alpha
@@ -26,7 +27,7 @@ from rankwise.estimators.selection import check_alphas, judge_rows
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
-from rankwise.pairs.graph import Floats, MarginPairs
+from rankwise.pairs.graph import MarginPairs
 from rankwise.solvers.solution import Status
 from rankwise.threads import one_blas_thread
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.estimators.juries import RowFoldJury
 from rankwise.estimators.kernel_choice import KernelChoice, choose_among
@@ -24,15 +24,12 @@ from rankwise.exceptions import caller_level
 from rankwise.kernels import FeatureMap
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph
 from rankwise.resampling import Judge
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
 from rankwise.solvers.solution import Solution
 
 __all__ = ["ReducedPath"]
-
-Rows = npt.NDArray[np.int64]
 
 
 @dataclass

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError
-from rankwise.pairs.graph import Floats
 
 __all__ = ["in_our_words", "refuse_unknown", "require_finite"]
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.data.containers import unmasked
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
@@ -15,7 +16,6 @@ from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.metrics.pairwise import Concordance, PairwiseError
-from rankwise.pairs.graph import Floats
 from rankwise.resampling import DifferenceJudge, MetricJudge, PreferenceJudge
 from rankwise.solvers.surface import Cell, Surface
 

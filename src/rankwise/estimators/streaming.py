@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear_rls import LinearRankRLS
@@ -13,7 +14,6 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.estimators.solving import out_of_range
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.objectives import QuadraticObjective
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.choose import fits_direct
 from rankwise.solvers.solution import Solution
 from rankwise.streaming.accumulators import (

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.estimators.selection import METHODS, best_cells
 from rankwise.estimators.surface_search import SurfaceSearch, Trial
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats
 
 __all__ = ["surface_attributes"]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.estimators.grids import alphas_beyond, is_default_grid, worth_keeping
 from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
@@ -17,7 +18,7 @@ from rankwise.estimators.selection import after_steps, best_cells, stopping_rule
 from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import caller_level
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.resampling import NoRows
 from rankwise.solvers.choose import choose_solver
 from rankwise.solvers.surface import Cell, Surface, System

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import Floats, Ints
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
 from rankwise.design import Design, OperatorDesign
 from rankwise.exceptions import NoPairsError
 from rankwise.kernels import matrix_rows
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import (
     Cost,
     LabelGraph,
@@ -31,7 +31,6 @@ from rankwise.resampling import Dealer
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 
-Ints = npt.NDArray[np.int64]
 
 _BLOCK = 1 << 18  # entries of X that are looked at together
 

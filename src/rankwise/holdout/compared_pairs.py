@@ -27,9 +27,9 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
+from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.interpolation import Interpolation
-from rankwise.pairs.graph import Floats
 
 __all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_error"]
 

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats, Rows
 from rankwise.solvers.dual import DualSpectrum
 from rankwise.threads import large_algebra
 
 __all__ = ["DualHoldOut", "HoldOut", "PrimalHoldOut", "Rows"]
-
-Rows = npt.NDArray[np.int64]
 
 
 class HoldOut(Protocol):

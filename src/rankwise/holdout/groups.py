@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, PrimalHoldOut, Rows
 from rankwise.holdout.lockstep import batches_of_like_size, solve_in_lockstep
-from rankwise.pairs.graph import Floats
 from rankwise.threads import blas_held, large_algebra
 
 __all__ = ["groups_of", "held_out_residuals"]

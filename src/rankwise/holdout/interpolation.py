@@ -13,7 +13,7 @@ from math import asinh, ceil, log, pi
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 
 __all__ = ["Interpolation"]
 

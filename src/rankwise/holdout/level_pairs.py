@@ -28,16 +28,15 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from rankwise import _core
+from rankwise.arrays import Floats, Rows
 from rankwise.holdout.levels import (
     LevelRanking,
     LevelSystem,
     Reweighted,
-    Rows,
     change_without,
     level_sums,
     plain_coupling,
 )
-from rankwise.pairs.graph import Floats
 
 __all__ = ["level_pair_out_error", "level_pair_out_scores"]
 

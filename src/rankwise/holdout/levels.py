@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats, Rows
 
 __all__ = ["LevelRanking", "LevelSystem", "Reweighted", "change_without", "level_sums", "plain_coupling"]
 
 # Takes the rows' degrees P; gives Φ and σ with ``(α K^-1 + P)^-1 = Φ diag(1 / (σ + α)) Φ'``, K centred.
 Reweighted = Callable[[Floats], tuple[Floats, Floats]]
 
-Rows = npt.NDArray[np.int64]
 
 # What the calls for a pair of levels take, in floating-point operations: where each decomposes, and where they share.
 _CALLS, _SHARED_CALLS = 1e6, 2e4

@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import PrimalHoldOut, Rows
-from rankwise.pairs.graph import Floats
 
 __all__ = ["batches_of_like_size", "solve_in_lockstep"]
 

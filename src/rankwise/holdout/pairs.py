@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from rankwise import _core
+from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
-from rankwise.pairs.graph import Floats
 from rankwise.threads import blas_held
 
 __all__ = ["leave_pair_out_differences", "leave_pair_out_error"]

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.blocks import laplacian
 from rankwise.data.queries import one_query
 from rankwise.design import Design, as_design
@@ -25,7 +26,6 @@ from rankwise.memory import MemoryBudget
 from rankwise.objectives.parts import RunningMean, one_ranking
 from rankwise.objectives.protocols import SmoothPoint
 from rankwise.objectives.quadratic import SquaredObjective
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import Cost, QueryWeight, Ties, label_graph
 
 __all__ = ["GrowingRanking", "MatrixObjective", "PassedQueries", "needs_levels"]

@@ -6,15 +6,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import Floats, Rows
 from rankwise.design import Design
 from rankwise.losses import HingeLoss, HingeLossPoint, SmoothLoss, SmoothLossPoint
-from rankwise.pairs.graph import Floats, MarginPairs, SmoothedHinge
+from rankwise.pairs.graph import MarginPairs, SmoothedHinge
 
 __all__ = ["HingeObjective", "HingePoint", "HingeSample", "MeanLoss", "MeanLossPoint"]
-
-Rows = npt.NDArray[np.int64]
 
 
 class _MeanOverPairs:

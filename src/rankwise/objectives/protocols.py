@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 
 __all__ = [
     "ConvexObjective",

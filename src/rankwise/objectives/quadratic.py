@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.losses import SquaredLoss, SquaredLossPoint
 from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = ["ScaledObjective", "SquaredObjective", "SumOfQuadratics", "prior_scale"]

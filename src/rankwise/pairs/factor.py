@@ -23,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
+from rankwise.arrays import Floats
 from rankwise.blocks import MANY_SCORES, QueryBlocks
-from rankwise.pairs.graph import Floats, PairGraph
+from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 

@@ -13,11 +13,10 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.blocks import QueryBlocks
 
-__all__ = ["Floats", "ListedPairs", "MarginPairs", "PairGraph", "SmoothedHinge", "ViolatedPairs"]
-
-Floats = npt.NDArray[np.float64]
+__all__ = ["ListedPairs", "MarginPairs", "PairGraph", "SmoothedHinge", "ViolatedPairs"]
 
 
 class PairGraph(Protocol):

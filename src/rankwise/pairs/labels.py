@@ -18,9 +18,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.blocks import QueryBlocks, laplacian
 from rankwise.data.queries import Queries
-from rankwise.pairs.graph import Floats
 
 __all__ = [
     "COSTS",

@@ -12,12 +12,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.pairs.graph import Floats, SmoothedHinge
+from rankwise.arrays import Floats, Ints
+from rankwise.pairs.graph import SmoothedHinge
 from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = ["PreferenceMargins", "ViolatedPreferences"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,10 @@ import scipy.sparse
 from scipy.sparse.csgraph import connected_components
 
 from rankwise import _core
+from rankwise.arrays import Floats, Ints
 from rankwise.blocks import MANY_SCORES
-from rankwise.pairs.graph import Floats
 
 __all__ = ["Neighbours", "connect"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = ["ComponentFactor", "IncidenceFactor"]

@@ -23,13 +23,11 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.neighbours import Neighbours, connect
 
 __all__ = ["MaskedPreferences", "PreferenceGraph", "preference_graph"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

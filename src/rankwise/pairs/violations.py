@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
-from rankwise.pairs.graph import Floats, SmoothedHinge
+from rankwise.arrays import Floats
+from rankwise.pairs.graph import SmoothedHinge
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries

@@ -25,14 +25,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import Design
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import label_graph
 
 __all__ = ["Dealer", "deal_folds", "deal_pairs", "share_as_folds", "tell_apart_by"]
 
-Ints = npt.NDArray[np.int64]
 
 # Of the largest number: what rounding may add to sums that are equal otherwise.
 _ROUNDING = 1e-11

@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import Floats, Ints
 from rankwise.metrics import Evaluator
 from rankwise.metrics.preferences import contradicted
-from rankwise.pairs.graph import Floats
 
 __all__ = ["DifferenceJudge", "Judge", "MetricJudge", "PreferenceJudge"]
-
-Ints = npt.NDArray[np.int64]
 
 
 class Judge(Protocol):

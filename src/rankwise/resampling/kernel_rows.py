@@ -7,9 +7,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats, Rows
 from rankwise.design import Design
 from rankwise.pairs.factor import Factor
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.resampling.judges import Judge
@@ -17,8 +17,6 @@ from rankwise.resampling.pairs import LeftOutPairs
 from rankwise.resampling.rows import Pooling
 
 __all__ = ["KernelFoldPairs", "KernelFoldRows", "KernelRows"]
-
-Rows = npt.NDArray[np.int64]
 
 
 class KernelRows:

@@ -8,14 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.preferences import MaskedPreferences
 from rankwise.resampling.judges import Judge
 
 __all__ = ["FoldPairs", "LeftOutPairs"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats, Rows
 from rankwise.blocks import Folds, laplacian
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import LabelGraph
 from rankwise.resampling.judges import Judge
 
 __all__ = ["EvaluationRows", "FoldRows", "NoRows", "Pooling"]
-
-Rows = npt.NDArray[np.int64]
 
 
 class EvaluationRows:

@@ -22,8 +22,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.objectives import MarginObjective
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.simplex_qp import minimise_on_simplex
 from rankwise.solvers.solution import Monitor, Solution, Status
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 
 __all__ = ["LowerBound"]
 

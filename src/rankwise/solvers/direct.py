@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
+from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.scales import column_norms, is_out_of_range
 from rankwise.solvers.solution import Solution, Status

@@ -18,9 +18,9 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
+from rankwise.arrays import Floats
 from rankwise.design import DenseDesign, Design
 from rankwise.pairs.factor import Factor
-from rankwise.pairs.graph import Floats
 from rankwise.threads import large_algebra
 
 __all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_indefinite", "is_positive"]

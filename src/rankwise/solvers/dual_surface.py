@@ -26,7 +26,7 @@ from typing import Protocol
 import numpy as np
 import scipy.linalg
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, System
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status
 from rankwise.threads import large_algebra

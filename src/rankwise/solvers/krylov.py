@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.scales import is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Status
 

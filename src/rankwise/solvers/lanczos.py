@@ -15,7 +15,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.linalg
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 from rankwise.solvers.scales import column_norms
 
 __all__ = ["STORED_TOGETHER", "Lanczos", "basis_bytes"]

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 
 __all__ = ["LbfgsMemory", "Trial", "search_line"]
 

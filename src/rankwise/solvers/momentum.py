@@ -25,9 +25,9 @@ from math import ceil, exp, inf, isfinite, log, sqrt
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
 from rankwise.objectives.parts import parts_of
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.scales import is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Status
 from rankwise.solvers.spectrum import RunningSpectrum, Spectrum, lanczos_estimate, power_spectrum

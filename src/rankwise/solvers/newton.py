@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.objectives import MeanLoss, MeanLossPoint
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.certificate import LowerBound
 from rankwise.solvers.solution import Monitor, Solution, Status
 

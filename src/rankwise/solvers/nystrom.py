@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
+from rankwise.arrays import Floats
 from rankwise.blocks import QueryBlocks, sampled
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.solution import Solution, Status
 from rankwise.threads import large_algebra
 

@@ -6,7 +6,7 @@ from math import isfinite
 
 import numpy as np
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 
 __all__ = ["column_norms", "is_out_of_range", "powers_of_two"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 
 __all__ = ["minimise_on_simplex", "simplex_gap"]
 

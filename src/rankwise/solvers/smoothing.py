@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.objectives import HingeObjective, HingePoint
-from rankwise.pairs.graph import Floats, SmoothedHinge
+from rankwise.pairs.graph import SmoothedHinge
 from rankwise.solvers.certificate import LowerBound
 from rankwise.solvers.lbfgs import LbfgsMemory, Trial, search_line
 from rankwise.solvers.solution import Monitor, Solution, Status

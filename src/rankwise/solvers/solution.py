@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 from rankwise.solvers.spectrum import Spectrum
 
 __all__ = ["Monitor", "Solution", "Status"]

@@ -25,8 +25,8 @@ from math import exp, inf, log, pi, sqrt
 import numpy as np
 import scipy.linalg
 
+from rankwise.arrays import Floats
 from rankwise.memory import available_memory
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.lanczos import Lanczos, basis_bytes
 from rankwise.solvers.scales import column_norms
 

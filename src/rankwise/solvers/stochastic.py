@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
 from rankwise.objectives.parts import Part, parts_of
-from rankwise.pairs.graph import Floats
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.solution import Monitor, Solution, Status
 

@@ -19,7 +19,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.pairs.graph import Floats
+from rankwise.arrays import Floats
 from rankwise.solvers.lanczos import Lanczos
 
 __all__ = ["EQUAL", "Cell", "Readout", "Surface", "SurfaceRun", "System"]

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.objectives.accumulated import GrowingRanking, PassedQueries
 from rankwise.objectives.parts import RunningMean, part_rows, query_parts, row_parts
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import Cost, LabelGraph, QueryWeight, Ties, label_graph
 from rankwise.solvers.stochastic import Memory
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.sparse as sp
 
+from rankwise.arrays import Floats
 from rankwise.data.queries import Queries, one_query
 from rankwise.design import Design, as_design
-from rankwise.pairs.graph import Floats
 from rankwise.streaming.accumulators import Accumulator
 
 __all__ = ["Accumulators", "Batch", "PendingAccumulators", "SeenQueries"]

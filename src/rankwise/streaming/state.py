@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
 from rankwise.design import Design, Shift
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.objectives.accumulated import needs_levels
-from rankwise.pairs.graph import Floats
 from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
 from rankwise.streaming.accumulators import (
     Accumulator,

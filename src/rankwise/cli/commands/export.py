@@ -13,7 +13,7 @@ import rankwise
 from rankwise.cli.models import read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, print_json
-from rankwise.data.numbered_columns import column_name
+from rankwise.data.tables.numbered_columns import column_name
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.model_view import Doubles, ModelView
 

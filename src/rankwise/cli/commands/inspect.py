@@ -12,8 +12,8 @@ import numpy as np
 from rankwise.cli.applicable import check_applicable, check_data_only
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
-from rankwise.data.numbered_columns import column_name
 from rankwise.data.summary import DataSummary, summarise
+from rankwise.data.tables.numbered_columns import column_name
 
 __all__ = ["run"]
 

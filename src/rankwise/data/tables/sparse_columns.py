@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from rankwise.data.arrow_columns import check_finite, doubles_of, is_embedding
-from rankwise.data.arrow_files import TableSource, import_pyarrow
-from rankwise.data.text_reader import LAST_COLUMN
+from rankwise.data.tables.arrow_columns import check_finite, doubles_of, is_embedding
+from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
+from rankwise.data.text.reader import LAST_COLUMN
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["INDICES", "SPARSE_KEY", "VALUES", "SparseColumns"]

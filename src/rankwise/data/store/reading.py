@@ -21,16 +21,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.data.mapped import MappedMatrix
-from rankwise.data.query_text import QueryRuns
-from rankwise.data.store_format import FILES, HEADER, Header, damaged, read_header
+from rankwise.arrays import Floats, Ints
+from rankwise.data.store.format import FILES, HEADER, Header, damaged, read_header
+from rankwise.data.store.mapped import MappedMatrix
+from rankwise.data.text.query_ids import QueryRuns
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.threads import default_threads
 
 __all__ = ["Store", "open_store"]
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 class Store:

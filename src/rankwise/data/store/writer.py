@@ -11,13 +11,13 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.query_text import decode_ids
-from rankwise.data.store import open_store
-from rankwise.data.store_files import StoreFile, WritesBehind
-from rankwise.data.store_format import FILES, HEADER, Header
-from rankwise.data.store_regroup import Regrouping
-from rankwise.data.store_sources import Columns, Rows, rows_of
-from rankwise.data.text_reader import Missing, ZeroBased
+from rankwise.data.store.files import StoreFile, WritesBehind
+from rankwise.data.store.format import FILES, HEADER, Header
+from rankwise.data.store.reading import open_store
+from rankwise.data.store.regroup import Regrouping
+from rankwise.data.store.sources import Columns, Rows, rows_of
+from rankwise.data.text.query_ids import decode_ids
+from rankwise.data.text.reader import Missing, ZeroBased
 from rankwise.data.validation import check_count
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.replacing import replacing_path

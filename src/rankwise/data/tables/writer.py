@@ -13,9 +13,9 @@ from typing import Any, BinaryIO, Self
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.data.arrow_files import import_pyarrow
 from rankwise.data.containers import unmasked
-from rankwise.data.sparse_columns import INDICES, SPARSE_KEY, VALUES
+from rankwise.data.tables.arrow_files import import_pyarrow
+from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.data.query_text import QueryRuns
-from rankwise.data.text_sources import Source, list_sources, open_source, read_ahead, whole_lines
+from rankwise.data.text.query_ids import QueryRuns
+from rankwise.data.text.sources import Source, list_sources, open_source, read_ahead, whole_lines
 from rankwise.data.validation import check_choice, check_count
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.threads import default_threads

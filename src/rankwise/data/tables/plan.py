@@ -12,7 +12,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.data.arrow_columns import (
+from rankwise.arrays import Floats
+from rankwise.data.tables.arrow_columns import (
     amounts_of,
     check_columns,
     check_finite,
@@ -26,17 +27,16 @@ from rankwise.data.arrow_columns import (
     rows_of,
     text_of_numbers,
 )
-from rankwise.data.arrow_files import TableSource
-from rankwise.data.sparse_columns import SparseColumns
-from rankwise.data.text_reader import MISSING
-from rankwise.data.text_sources import read_ahead
+from rankwise.data.tables.arrow_files import TableSource
+from rankwise.data.tables.sparse_columns import SparseColumns
+from rankwise.data.text.reader import MISSING
+from rankwise.data.text.sources import read_ahead
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.threads import default_threads
 
 __all__ = ["TableBlock", "TablePlan"]
 
-Floats = npt.NDArray[np.float64]
 
 # Bytes of columns that are decoded, and become rows, at a time.
 _LOADED_AT_ONCE = 1 << 24

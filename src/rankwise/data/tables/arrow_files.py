@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankwise.data.text_sources import Source, open_source, reading
+from rankwise.data.text.sources import Source, open_source, reading
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 
 __all__ = [

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
-from rankwise.data.store_format import Segment
+from rankwise.data.store.format import Segment
 
 __all__ = ["StoreFile", "WritesBehind"]
 

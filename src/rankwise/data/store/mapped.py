@@ -96,7 +96,7 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
 
 
 def _reopen(path: str, identity: str) -> MappedMatrix:
-    from rankwise.data.store import open_store  # noqa: PLC0415  # the store is made of this module's matrices
+    from rankwise.data.store.reading import open_store  # noqa: PLC0415  # the store is made of this module's matrices
 
     matrix = open_store(path, verify=False).X
     if matrix.identity != identity:

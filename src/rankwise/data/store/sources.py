@@ -11,13 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from rankwise.data.arrow_files import is_table, open_sources
+from rankwise.arrays import Ints
 from rankwise.data.containers import unmasked
-from rankwise.data.numbered_columns import first_column_of
-from rankwise.data.query_text import encode_any_ids
-from rankwise.data.store import Store
-from rankwise.data.table_plan import TablePlan
-from rankwise.data.text_reader import (
+from rankwise.data.store.reading import Store
+from rankwise.data.tables.arrow_files import is_table, open_sources
+from rankwise.data.tables.numbered_columns import first_column_of
+from rankwise.data.tables.plan import TablePlan
+from rankwise.data.text.query_ids import encode_any_ids
+from rankwise.data.text.reader import (
     LAST_COLUMN,
     Missing,
     TextBlock,
@@ -29,8 +30,6 @@ from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import Change, InvalidInputError
 
 __all__ = ["Columns", "Rows", "rows_of"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.mapped import gather_rows
-from rankwise.data.query_text import encode_any_ids
-from rankwise.data.store import Store
-from rankwise.data.store_sources import Rows
+from rankwise.data.store.mapped import gather_rows
+from rankwise.data.store.reading import Store
+from rankwise.data.store.sources import Rows
+from rankwise.data.text.query_ids import encode_any_ids
 
 __all__ = ["Regrouping"]
 

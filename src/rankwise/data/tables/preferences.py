@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.arrow_columns import amounts_of, check_columns, ids_of
-from rankwise.data.arrow_files import TableSource, import_pyarrow, open_sources
 from rankwise.data.preferences import check_pairs
-from rankwise.data.table_plan import TablePlan
+from rankwise.data.tables.arrow_columns import amounts_of, check_columns, ids_of
+from rankwise.data.tables.arrow_files import TableSource, import_pyarrow, open_sources
+from rankwise.data.tables.plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["PreferenceTable", "load_preferences", "read_preferences"]

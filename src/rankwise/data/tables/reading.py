@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.arrow_files import open_sources
-from rankwise.data.table_plan import TablePlan
+from rankwise.data.tables.arrow_files import open_sources
+from rankwise.data.tables.plan import TablePlan
 from rankwise.data.validation import check_count
 
 __all__ = ["Table", "iterate_table", "load_table"]

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.data.arrow_files import NULLS, TableSource, import_pyarrow, is_number_text
-from rankwise.data.query_text import decode_ids
+from rankwise.arrays import Floats
+from rankwise.data.tables.arrow_files import NULLS, TableSource, import_pyarrow, is_number_text
+from rankwise.data.text.query_ids import decode_ids
 from rankwise.exceptions import Change, InvalidInputError
 
 __all__ = [
@@ -30,7 +31,6 @@ __all__ = [
     "text_of_numbers",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 _SHOWN_COLUMNS = 12
 _ROWS = 1 << 16

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from rankwise.data.query_text import decode_ids
-from rankwise.data.text_reader import Missing, TextReader, ZeroBased, no_rows, text_blocks
+from rankwise.data.text.query_ids import decode_ids
+from rankwise.data.text.reader import Missing, TextReader, ZeroBased, no_rows, text_blocks
 from rankwise.data.validation import check_count
 
 __all__ = ["iter_svmlight", "load_svmlight"]

@@ -19,8 +19,8 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.data.containers import unmasked
-from rankwise.data.query_text import encode_ids
-from rankwise.data.text_sources import import_zstandard
+from rankwise.data.text.query_ids import encode_ids
+from rankwise.data.text.sources import import_zstandard
 from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.replacing import replacing_path

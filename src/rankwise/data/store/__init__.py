@@ -1,0 +1,1 @@
+"""The store: rows on disk that are trained on without being loaded."""

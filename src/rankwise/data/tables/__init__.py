@@ -1,0 +1,1 @@
+"""Tables with named columns: Parquet, Arrow, Feather, CSV and data frames, in and out."""

@@ -1,0 +1,1 @@
+"""svmlight and LETOR text: in, out, and query ids as text."""
