@@ -24,6 +24,7 @@ __all__ = [
 POWERS_OF_TWO = tuple(2.0**power for power in range(-10, 11))  # the default of least squares
 
 _FEW = 4  # alphas that somebody picked, not a grid to be searched
+_WORTH = 1e-3  # of the best value in the default grid: what an alpha beyond must gain
 _NOTICEABLE = 0.01  # of the best value: a gain at the end of a grid that is worth a word
 
 
@@ -71,11 +72,15 @@ def alphas_beyond(
 def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> npt.NDArray[np.bool_]:
     """Tell which of the alphas that were judged belong to the grid: the default ones, and up to one beyond the best.
 
-    What was tried beyond an end in vain is forgotten: equally good alphas far out there are no news.
+    What was tried beyond an end in vain is forgotten: alphas far out there that are as good, or hardly better, are no
+    news.
     """
     first, last = int(np.searchsorted(grid, min(default))), int(np.searchsorted(grid, max(default)))
     low, high = first, last
     for column in errors.T:
+        inside = np.nanmin(column[first : last + 1])
+        if np.nanmin(column) >= inside - _WORTH * abs(inside):
+            continue
         best = np.flatnonzero(column == np.nanmin(column))
         nearest = best[np.argmin(np.maximum(np.maximum(first - best, best - last), 0))]
         if nearest < first:
