@@ -11,6 +11,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Ints
 from rankwise.data.validation import check_choice, check_count, check_qid
+from rankwise.estimators.splits import read_splits
 from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
 from rankwise.resampling import LeftOutPairs, deal_pairs, share_as_folds
@@ -209,7 +210,8 @@ def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32
                 f"cv={splitter} splits by query, and there is one ranking.",
                 "pass qid, or use cv=5 or sklearn.model_selection.KFold(5), which split rows.",
             )
-    for number, (train, test) in enumerate(splitter.split(np.zeros((n_rows, 1)), data.y, groups)):
+    splits = splitter.split(np.zeros((n_rows, 1)), data.y, groups)
+    for number, (train, test) in enumerate(read_splits(splits, n_rows, splitter, "rows")):
         if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
             raise InvalidInputError(
                 f"cv={splitter} holds a row out twice, or leaves one out of both sides.",
@@ -223,18 +225,13 @@ def _pairs_of_splitter(splitter: Any, data: PairData, groups: Any) -> LeftOutPai
     edges = np.column_stack([data.preferences.winner, data.preferences.loser])
     pair, fold, judges = [], [], []
     given = groups if _wants_groups(splitter) else None
-    for number, (train, test) in enumerate(splitter.split(edges, None, given)):
+    splits = splitter.split(edges, None, given)
+    for number, (train, test) in enumerate(read_splits(splits, len(edges), splitter, "pairs")):
         absent = np.ones(len(edges), dtype=np.bool_)
         absent[train] = False
         tested = np.zeros(len(edges), dtype=np.bool_)
         tested[test] = True
-        if (tested & ~absent).any():
-            raise InvalidInputError(
-                f"cv={splitter} trains on pairs that it tests.", "use PreferenceKFold, KFold or GroupKFold."
-            )
         pair.append(np.flatnonzero(absent))
         fold.append(np.full(pair[-1].size, number, dtype=np.int64))
         judges.append(tested[absent])
-    if not pair:
-        raise InvalidInputError(f"cv={splitter} makes no folds.", "use PreferenceKFold(5).")
     return LeftOutPairs(np.concatenate(pair), np.concatenate(fold), np.concatenate(judges), len(pair))

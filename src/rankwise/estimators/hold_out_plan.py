@@ -13,6 +13,7 @@ from rankwise.arrays import Rows
 from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.folds import as_splitter
 from rankwise.estimators.leave_pair_out import counted_rows, pair_forms, refusal
+from rankwise.estimators.splits import read_splits
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.holdout import groups_of
@@ -175,7 +176,9 @@ def _given_folds(cv: Any, data: TrainingData) -> Rows:
     n_rows = data.queries.n_rows
     fold = np.full(n_rows, -1, dtype=np.int64)
     groups = data.queries.codes if len(data.queries) > 1 else None
-    for number, (train, test) in enumerate(check_cv(cv).split(np.zeros((n_rows, 1)), data.y, groups)):
+    splitter = as_splitter(cv)
+    splits = check_cv(splitter).split(np.zeros((n_rows, 1)), data.y, groups)
+    for number, (train, test) in enumerate(read_splits(splits, n_rows, splitter, "rows")):
         if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
             raise InvalidInputError(
                 "cv holds a row out twice, or leaves one out of both sides.",
