@@ -17,8 +17,6 @@ import scipy.linalg
 from harness import interleave, print_table, write_json
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
-from rankwise.estimators.kernel_problem import KernelProblem
-from rankwise.estimators.kernel_selection import reweighted_kernel
 from rankwise.holdout import (
     ComparedRows,
     DualHoldOut,
@@ -35,6 +33,8 @@ from rankwise.kernels import Kernel
 from rankwise.memory import MemoryBudget
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
+from rankwise.problems.kernel import KernelProblem
+from rankwise.selection.decompositions import reweighted_kernel
 from rankwise.solvers.dual import DualSpectrum
 from rankwise.threads import default_threads
 

@@ -6,7 +6,7 @@ import pytest
 from command_line import call_json
 from rankwise.cli import choosing
 from rankwise.data import dump_svmlight
-from rankwise.resampling import Dealer
+from rankwise.problems.folds import Dealer
 
 
 def write(path, n_queries=60, seed=0):

@@ -9,13 +9,13 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
-from rankwise.estimators.early_stopping import Watcher
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import concordance, get_metric, preference_error
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
-from rankwise.resampling import Dealer
+from rankwise.problems.folds import Dealer
+from rankwise.selection.early_stopping import Watcher
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 
 METHODS = [*ITERATIVE, "cg-jacobi"]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from rankwise import KernelRankRLSCV, RankRLSCV, RankSVMCV
-from rankwise.estimators.grids import POWERS_OF_TWO, alphas_beyond, worth_keeping
 from rankwise.persistence import load, save
 from rankwise.report.selection import read_curve
+from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, worth_keeping
 
 DECADES = tuple(10.0**-power for power in range(1, 7))
 

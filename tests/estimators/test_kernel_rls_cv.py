@@ -10,7 +10,7 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric, pairwise_error
-from rankwise.resampling import deal_folds
+from rankwise.problems.folds import deal_folds
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]

@@ -10,10 +10,10 @@ from sklearn.linear_model import Ridge
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
-from rankwise.estimators.linear_hold_out import best_positions
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
-from rankwise.resampling import deal_folds
+from rankwise.problems.folds import deal_folds
+from rankwise.selection.closed_form import best_positions
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]

@@ -11,11 +11,11 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from oracles import label_pairs
 from rankwise import RankRLS, RankRLSCV
-from rankwise.estimators.folds import folds_of_pairs, held_out_pairs
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
-from rankwise.resampling import FoldPairs
+from rankwise.selection.cv import folds_of_pairs, held_out_pairs
+from rankwise.selection.pair_systems import FoldPairs
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)

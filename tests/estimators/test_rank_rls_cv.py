@@ -13,11 +13,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from rankwise import RankRLS, RankRLSCV
-from rankwise.estimators import krylov_fit
-from rankwise.estimators.folds import folds_of_rows
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
-from rankwise.resampling import FoldRows, NoRows
+from rankwise.selection import krylov_fit
+from rankwise.selection.cv import folds_of_rows
+from rankwise.selection.row_systems import FoldRows, NoRows
 from rankwise.solvers.surface import SurfaceRun
 from strategies import make_problem
 

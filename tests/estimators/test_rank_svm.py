@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from oracles import label_pairs
 from rankwise import RankSVM, RankSVMCV
-from rankwise.estimators import margin_fit
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UnsuitableSolverError
 from rankwise.metrics import pairwise_error
 from rankwise.model_selection import PreferenceKFold
+from rankwise.selection import margin_fit
 from strategies import make_problem
 
 EVERY = [

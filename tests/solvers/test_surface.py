@@ -10,14 +10,9 @@ from rankwise.design import as_design
 from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
-from rankwise.resampling import (
-    Dealer,
-    EvaluationRows,
-    FoldRows,
-    MetricJudge,
-    NoRows,
-    deal_folds,
-)
+from rankwise.problems.folds import Dealer, deal_folds
+from rankwise.selection.row_systems import EvaluationRows, FoldRows, NoRows
+from rankwise.selection.scorers import MetricJudge
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, SurfaceRun

@@ -27,8 +27,8 @@ from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
 from rankwise.preprocessing import QueryScaler
+from rankwise.problems.folds import tell_apart_by
 from rankwise.progress import ProgressLine
-from rankwise.resampling import tell_apart_by
 
 __all__ = ["CONTRADICTED", "Candidate", "Choice", "choose"]
 

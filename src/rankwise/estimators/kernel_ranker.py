@@ -10,12 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count, check_number
 from rankwise.design import Design, OperatorDesign, as_design
-from rankwise.estimators.kernel_problem import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows, whole_entries
 from rankwise.memory import MemoryBudget
+from rankwise.problems.kernel import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRanker"]

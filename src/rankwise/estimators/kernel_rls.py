@@ -13,8 +13,6 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_number
 from rankwise.design import DenseDesign, Design, OperatorDesign
-from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
-from rankwise.estimators.kernel_progress import KernelProgress
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
@@ -24,6 +22,8 @@ from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import PairGraph
+from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
+from rankwise.selection.kernel_progress import KernelProgress
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients

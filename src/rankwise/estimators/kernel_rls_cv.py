@@ -10,20 +10,20 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count
 from rankwise.design import Design, OperatorDesign
-from rankwise.estimators.grids import POWERS_OF_TWO, warn_of_edges
-from rankwise.estimators.hold_out_plan import check_cv_parameter
-from rankwise.estimators.kernel_choice import KernelChoice
-from rankwise.estimators.kernel_problem import basis_size
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.kernel_search import Choose, KernelSearch
 from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.nested import check_can_nest, check_nested, nested_score
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas
-from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
+from rankwise.problems.kernel import basis_size
+from rankwise.problems.training import TrainingData
+from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
+from rankwise.selection.hold_out_plan import check_cv_parameter
+from rankwise.selection.kernel_choice import KernelChoice
+from rankwise.selection.kernel_search import Choose, KernelSearch
+from rankwise.selection.nested import check_can_nest, check_nested, nested_score
+from rankwise.selection.reading import AVERAGING, METHODS, check_alphas
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRankRLSCV"]

@@ -10,12 +10,12 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.margin_fit import label_margins
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.selection.margin_fit import label_margins
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRankSVM"]

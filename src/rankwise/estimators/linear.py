@@ -13,11 +13,11 @@ from rankwise.data.validation import check_importance, check_weights_of_queries
 from rankwise.design import Design, as_design, shifted_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import require_finite
-from rankwise.estimators.selection import judge_rows, read_eval_set
-from rankwise.estimators.training import TrainingData
 from rankwise.memory import check_columns_fit
 from rankwise.metrics import Metric
-from rankwise.resampling import Judge
+from rankwise.problems.training import TrainingData
+from rankwise.selection.reading import judge_rows, read_eval_set
+from rankwise.selection.scorers import Judge
 from rankwise.threads import blas_held
 
 __all__ = ["LinearRanker"]

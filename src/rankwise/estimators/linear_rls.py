@@ -10,9 +10,9 @@ import numpy as np
 from rankwise.data.validation import check_choice, check_count, check_number, check_seed
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.pairwise import NEAR_TIE
-from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
+from rankwise.problems.training import TrainingData
 
 __all__ = ["LinearRankRLS"]
 

@@ -14,17 +14,18 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count, check_number, check_seed
 from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.margin_fit import MARGIN_LOSSES, MarginFit, one_or_all
 from rankwise.estimators.pairwise import PreferenceRanker
-from rankwise.estimators.selection import judge_differences
-from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError, caller_level
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.resampling import LeftOutPairs, PreferenceJudge
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.margin_fit import MARGIN_LOSSES, MarginFit, one_or_all
+from rankwise.selection.pair_systems import LeftOutPairs
+from rankwise.selection.reading import judge_differences
+from rankwise.selection.scorers import PreferenceJudge
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver
 from rankwise.solvers.solution import Solution, Status
 

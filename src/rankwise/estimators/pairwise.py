@@ -11,13 +11,13 @@ from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.design import Design, shifted_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.estimators.selection import judge_preferences, read_pair_eval_set
-from rankwise.estimators.training import PairData
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
 from rankwise.metrics import Metric, preference_error
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
-from rankwise.resampling import PreferenceJudge
+from rankwise.problems.training import PairData
+from rankwise.selection.reading import judge_preferences, read_pair_eval_set
+from rankwise.selection.scorers import PreferenceJudge
 from rankwise.threads import one_blas_thread
 
 __all__ = ["NEAR_TIE", "PairwiseRanker", "PreferenceRanker"]

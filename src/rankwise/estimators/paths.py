@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_number
-from rankwise.estimators.krylov_fit import KrylovFit
 from rankwise.exceptions import InvalidInputError
+from rankwise.selection.krylov_fit import KrylovFit
 
 __all__ = ["PathReader"]
 

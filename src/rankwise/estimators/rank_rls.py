@@ -11,16 +11,16 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number
 from rankwise.design import Design
-from rankwise.estimators.early_stopping import Panel, stop_early
 from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.estimators.solving import resolve_solver, solve
 from rankwise.estimators.streaming import StreamingRanker
-from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.graph import PairGraph
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.early_stopping import Panel, stop_early
+from rankwise.selection.solving import resolve_solver, solve
 from rankwise.solvers.choose import ITERATIVE, SOLVERS
 from rankwise.solvers.momentum import MOMENTUM
 from rankwise.solvers.solution import Solution

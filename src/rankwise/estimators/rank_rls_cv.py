@@ -7,18 +7,14 @@ from typing import Any, Never
 import numpy as np
 
 from rankwise.data.validation import check_choice, check_count
-from rankwise.estimators.folds import (
-    folds_of_pairs,
-    folds_of_rows,
-    groups_of_pairs,
-    judging_rows,
-    judging_share,
-)
-from rankwise.estimators.grids import POWERS_OF_TWO, warn_of_edges
-from rankwise.estimators.hold_out_plan import EXACT_CV, check_cv_parameter, plan_hold_out
-from rankwise.estimators.juries import EvaluationJury, Jury, PairFoldJury, RowFoldJury
-from rankwise.estimators.krylov_fit import warn_interrupted
-from rankwise.estimators.linear_hold_out import (
+from rankwise.estimators.linear_rls import LinearRankRLS
+from rankwise.estimators.pairwise import PreferenceRanker
+from rankwise.estimators.paths import PathReader
+from rankwise.estimators.refusals import refuse_unknown
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric, get_metric
+from rankwise.problems.training import TrainingData, TrainingProblem
+from rankwise.selection.closed_form import (
     ExactChoice,
     check_exact_method,
     choose_by_pairs,
@@ -26,17 +22,21 @@ from rankwise.estimators.linear_hold_out import (
     exact_attributes,
     is_exact,
 )
-from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.nested import check_can_nest, check_nested, nested_score, row_taker
-from rankwise.estimators.pairwise import PreferenceRanker
-from rankwise.estimators.paths import PathReader
-from rankwise.estimators.refusals import refuse_unknown
-from rankwise.estimators.selection import AVERAGING, METHODS, check_alphas, check_powers
-from rankwise.estimators.surface_report import surface_attributes
-from rankwise.estimators.surface_search import SurfaceSearch, table_tolerance, warn_unfinished
-from rankwise.estimators.training import TrainingData, TrainingProblem
-from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import Metric, get_metric
+from rankwise.selection.cv import (
+    folds_of_pairs,
+    folds_of_rows,
+    groups_of_pairs,
+    judging_rows,
+    judging_share,
+)
+from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
+from rankwise.selection.held_out import EvaluationJury, Jury, PairFoldJury, RowFoldJury
+from rankwise.selection.hold_out_plan import EXACT_CV, check_cv_parameter, plan_hold_out
+from rankwise.selection.krylov_fit import warn_interrupted
+from rankwise.selection.nested import check_can_nest, check_nested, nested_score, row_taker
+from rankwise.selection.reading import AVERAGING, METHODS, check_alphas, check_powers
+from rankwise.selection.surface import SurfaceSearch, table_tolerance, warn_unfinished
+from rankwise.selection.surface_report import surface_attributes
 from rankwise.threads import one_blas_thread
 
 __all__ = ["RankRLSCV"]

@@ -11,18 +11,18 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_count, check_flag
 from rankwise.design import Design
-from rankwise.estimators.folds import held_out_pairs
-from rankwise.estimators.margin_fit import HeldOut, label_margins, one_or_all, prepare_columns
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.estimators.selection import judge_rows
-from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.resampling import Judge
+from rankwise.problems.training import TrainingData
+from rankwise.selection.cv import held_out_pairs
+from rankwise.selection.margin_fit import HeldOut, label_margins, one_or_all, prepare_columns
+from rankwise.selection.reading import judge_rows
+from rankwise.selection.scorers import Judge
 from rankwise.solvers.solution import Solution, Status
 from rankwise.threads import one_blas_thread
 

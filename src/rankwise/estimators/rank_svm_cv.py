@@ -10,8 +10,14 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_count
 from rankwise.design import Design
-from rankwise.estimators.alpha_path import AlphaChoice, Split, choose_alpha
-from rankwise.estimators.folds import (
+from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.estimators.refusals import refuse_unknown
+from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
+from rankwise.metrics import Metric, get_metric
+from rankwise.pairs.graph import MarginPairs
+from rankwise.problems.training import TrainingData
+from rankwise.selection.alpha_path import AlphaChoice, Split, choose_alpha
+from rankwise.selection.cv import (
     check_cv,
     folds_of_pairs,
     folds_of_rows,
@@ -19,15 +25,9 @@ from rankwise.estimators.folds import (
     judging_rows,
     judging_share,
 )
-from rankwise.estimators.grids import is_default_grid, warn_of_edges
-from rankwise.estimators.margin_fit import label_margins, one_or_all, prepare_columns
-from rankwise.estimators.margin_ranker import MarginRanker
-from rankwise.estimators.refusals import refuse_unknown
-from rankwise.estimators.selection import check_alphas, judge_rows
-from rankwise.estimators.training import TrainingData
-from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
-from rankwise.metrics import Metric, get_metric
-from rankwise.pairs.graph import MarginPairs
+from rankwise.selection.grids import is_default_grid, warn_of_edges
+from rankwise.selection.margin_fit import label_margins, one_or_all, prepare_columns
+from rankwise.selection.reading import check_alphas, judge_rows
 from rankwise.solvers.solution import Status
 from rankwise.threads import one_blas_thread
 

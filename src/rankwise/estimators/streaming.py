@@ -11,9 +11,9 @@ from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.estimators.solving import out_of_range
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.objectives import QuadraticObjective
+from rankwise.selection.solving import out_of_range
 from rankwise.solvers.choose import fits_direct
 from rankwise.solvers.solution import Solution
 from rankwise.streaming.accumulators import (

@@ -10,12 +10,12 @@ import numpy as np
 
 from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
-from rankwise.estimators.grids import judge_grid
-from rankwise.estimators.kernel_problem import KernelProblem
-from rankwise.estimators.kernel_selection import Candidate
-from rankwise.estimators.linear_hold_out import best_positions
 from rankwise.metrics import Metric
-from rankwise.resampling import Judge
+from rankwise.problems.kernel import KernelProblem
+from rankwise.selection.closed_form import best_positions
+from rankwise.selection.decompositions import Candidate
+from rankwise.selection.grids import judge_grid
+from rankwise.selection.scorers import Judge
 
 __all__ = ["KernelChoice", "choose_among", "judge_on_rows"]
 

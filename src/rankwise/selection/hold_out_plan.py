@@ -11,13 +11,13 @@ from sklearn.model_selection import check_cv
 
 from rankwise.arrays import Rows
 from rankwise.data.validation import check_choice, check_count
-from rankwise.estimators.folds import as_splitter
-from rankwise.estimators.leave_pair_out import counted_rows, pair_forms, refusal
-from rankwise.estimators.splits import read_splits
-from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.holdout import groups_of
 from rankwise.metrics import Metric
+from rankwise.problems.training import TrainingData
+from rankwise.selection.cv import as_splitter
+from rankwise.selection.leave_pair_out import counted_rows, pair_forms, refusal
+from rankwise.selection.splits import read_splits
 
 __all__ = ["EXACT_CV", "Plan", "check_cv_parameter", "is_ridge", "leave_pair_out_by_auto", "plan_hold_out"]
 

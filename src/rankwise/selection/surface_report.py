@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.estimators.selection import METHODS, best_cells
-from rankwise.estimators.surface_search import SurfaceSearch, Trial
 from rankwise.metrics import Metric
+from rankwise.selection.reading import METHODS, best_cells
+from rankwise.selection.surface import SurfaceSearch, Trial
 
 __all__ = ["surface_attributes"]
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.estimators.grids import alphas_beyond, worth_keeping
-from rankwise.estimators.margin_fit import MarginFit
 from rankwise.pairs.graph import MarginPairs
-from rankwise.resampling import Judge
+from rankwise.selection.grids import alphas_beyond, worth_keeping
+from rankwise.selection.margin_fit import MarginFit
+from rankwise.selection.scorers import Judge
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AlphaChoice", "Split", "choose_alpha"]

@@ -16,7 +16,7 @@ from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.metrics.pairwise import Concordance, PairwiseError
-from rankwise.resampling import DifferenceJudge, MetricJudge, PreferenceJudge
+from rankwise.selection.scorers import DifferenceJudge, MetricJudge, PreferenceJudge
 from rankwise.solvers.surface import Cell, Surface
 
 __all__ = [

@@ -11,10 +11,6 @@ import numpy as np
 
 from rankwise.arrays import Floats, Rows
 from rankwise.data.queries import Queries
-from rankwise.estimators.hold_out_plan import Plan
-from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
-from rankwise.estimators.leave_pair_out import pair_out_errors
-from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import NoPairsError
 from rankwise.holdout import (
     DualHoldOut,
@@ -26,6 +22,10 @@ from rankwise.holdout import (
 from rankwise.metrics import Evaluator, Metric
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import LabelGraph, label_graph
+from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
+from rankwise.problems.training import TrainingData
+from rankwise.selection.hold_out_plan import Plan
+from rankwise.selection.leave_pair_out import pair_out_errors
 from rankwise.solvers.dual import DualSpectrum
 
 __all__ = [

@@ -15,17 +15,17 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.estimators.juries import RowFoldJury
-from rankwise.estimators.kernel_choice import KernelChoice, choose_among
-from rankwise.estimators.kernel_problem import KernelProblem
-from rankwise.estimators.kernel_progress import KernelProgress
-from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import caller_level
 from rankwise.kernels import FeatureMap
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.labels import LabelGraph
-from rankwise.resampling import Judge
+from rankwise.problems.kernel import KernelProblem
+from rankwise.problems.training import TrainingData
+from rankwise.selection.held_out import RowFoldJury
+from rankwise.selection.kernel_choice import KernelChoice, choose_among
+from rankwise.selection.kernel_progress import KernelProgress
+from rankwise.selection.scorers import Judge
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
 from rankwise.solvers.solution import Solution
 

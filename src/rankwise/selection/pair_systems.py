@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
 from rankwise.pairs.preferences import MaskedPreferences
-from rankwise.resampling.judges import Judge
+from rankwise.selection.scorers import Judge
 
 __all__ = ["FoldPairs", "LeftOutPairs"]
 

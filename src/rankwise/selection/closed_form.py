@@ -1,7 +1,7 @@
 """Choosing alpha for a linear model by exact hold-out: one decomposition answers for every alpha of the grid.
 
 From ``X'LX`` where X has at most as many columns as rows, else from the linear kernel; for lists of pairs see
-`rankwise.estimators.pair_hold_out`.
+`rankwise.selection.closed_form_pairs`.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ import numpy as np
 
 from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
-from rankwise.estimators.grids import judge_grid
-from rankwise.estimators.hold_out_plan import EXACT_CV, Plan, is_ridge, leave_pair_out_by_auto
-from rankwise.estimators.juries import scaled_objective
-from rankwise.estimators.kernel_problem import KernelProblem
-from rankwise.estimators.kernel_selection import (
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.kernels import Kernel, matrix_rows
+from rankwise.memory import MemoryBudget, available_memory
+from rankwise.metrics import Metric
+from rankwise.pairs.labels import LabelGraph
+from rankwise.problems.kernel import KernelProblem
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.closed_form_pairs import decompose_pairs, judge_pairs
+from rankwise.selection.decompositions import (
     Candidate,
     candidates_of,
     decompose,
     decompose_features,
     judge,
 )
-from rankwise.estimators.pair_hold_out import decompose_pairs, judge_pairs
-from rankwise.estimators.training import PairData, TrainingData
-from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.kernels import Kernel, matrix_rows
-from rankwise.memory import MemoryBudget, available_memory
-from rankwise.metrics import Metric
-from rankwise.pairs.labels import LabelGraph
+from rankwise.selection.grids import judge_grid
+from rankwise.selection.held_out import scaled_objective
+from rankwise.selection.hold_out_plan import EXACT_CV, Plan, is_ridge, leave_pair_out_by_auto
 from rankwise.solvers.surface import EQUAL
 
 __all__ = [

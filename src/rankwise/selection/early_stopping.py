@@ -14,8 +14,14 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.estimators.folds import held_out_pairs
-from rankwise.estimators.juries import (
+from rankwise.exceptions import NoPairsError
+from rankwise.metrics import Metric
+from rankwise.objectives import ScaledObjective
+from rankwise.pairs.graph import PairGraph
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.progress import ProgressLine
+from rankwise.selection.cv import held_out_pairs
+from rankwise.selection.held_out import (
     EvaluationJury,
     Jury,
     PairFoldJury,
@@ -23,17 +29,11 @@ from rankwise.estimators.juries import (
     n_outputs,
     scaled_objective,
 )
-from rankwise.estimators.krylov_fit import warn_interrupted
-from rankwise.estimators.selection import judge_differences, judge_rows
-from rankwise.estimators.solving import require_range, solver_options
-from rankwise.estimators.surface_search import EXACT, SurfaceSearch
-from rankwise.estimators.training import PairData, TrainingData
-from rankwise.exceptions import NoPairsError
-from rankwise.metrics import Metric
-from rankwise.objectives import ScaledObjective
-from rankwise.pairs.graph import PairGraph
-from rankwise.progress import ProgressLine
-from rankwise.resampling import Judge, PreferenceJudge
+from rankwise.selection.krylov_fit import warn_interrupted
+from rankwise.selection.reading import judge_differences, judge_rows
+from rankwise.selection.scorers import Judge, PreferenceJudge
+from rankwise.selection.solving import require_range, solver_options
+from rankwise.selection.surface import EXACT, SurfaceSearch
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.solution import Status
 

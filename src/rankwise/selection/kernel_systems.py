@@ -12,9 +12,9 @@ from rankwise.design import Design
 from rankwise.pairs.factor import Factor
 from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.resampling.judges import Judge
-from rankwise.resampling.pairs import LeftOutPairs
-from rankwise.resampling.rows import Pooling
+from rankwise.selection.pair_systems import LeftOutPairs
+from rankwise.selection.row_systems import Pooling
+from rankwise.selection.scorers import Judge
 
 __all__ = ["KernelFoldPairs", "KernelFoldRows", "KernelRows"]
 

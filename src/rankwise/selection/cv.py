@@ -11,10 +11,11 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Ints
 from rankwise.data.validation import check_choice, check_count, check_qid
-from rankwise.estimators.splits import read_splits
-from rankwise.estimators.training import PairData, TrainingData
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
-from rankwise.resampling import LeftOutPairs, deal_pairs, share_as_folds
+from rankwise.problems.folds import deal_pairs, share_as_folds
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.pair_systems import LeftOutPairs
+from rankwise.selection.splits import read_splits
 
 __all__ = [
     "as_splitter",

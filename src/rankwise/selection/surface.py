@@ -11,15 +11,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.estimators.grids import alphas_beyond, is_default_grid, worth_keeping
-from rankwise.estimators.juries import Jury, n_outputs, scaled_objective
-from rankwise.estimators.krylov_fit import KrylovFit, warn_interrupted
-from rankwise.estimators.selection import after_steps, best_cells, stopping_rule
-from rankwise.estimators.training import TrainingProblem
 from rankwise.exceptions import caller_level
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import PairGraph
-from rankwise.resampling import NoRows
+from rankwise.problems.training import TrainingProblem
+from rankwise.selection.grids import alphas_beyond, is_default_grid, worth_keeping
+from rankwise.selection.held_out import Jury, n_outputs, scaled_objective
+from rankwise.selection.krylov_fit import KrylovFit, warn_interrupted
+from rankwise.selection.reading import after_steps, best_cells, stopping_rule
+from rankwise.selection.row_systems import NoRows
 from rankwise.solvers.choose import choose_solver
 from rankwise.solvers.surface import Cell, Surface, System
 
@@ -99,7 +99,7 @@ class SurfaceSearch:
     ----------
     problem : TrainingProblem
     method : str
-        One of `rankwise.estimators.selection.METHODS`.
+        One of `rankwise.selection.reading.METHODS`.
     alphas : (alphas,) float64
         In increasing order.
     candidates : list of int

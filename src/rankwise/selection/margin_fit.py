@@ -10,15 +10,15 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import CsrDesign, Design
-from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LogisticLoss, SmoothLoss, SquaredHingeLoss
 from rankwise.objectives import HingeObjective, MeanLoss
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import pair_scale
 from rankwise.pairs.violations import ViolationSweep
+from rankwise.problems.training import TrainingData
 from rankwise.progress import ProgressLine
-from rankwise.resampling import Judge
+from rankwise.selection.scorers import Judge
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from rankwise.solvers.solution import Solution, Status
 

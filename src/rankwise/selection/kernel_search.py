@@ -12,24 +12,25 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.estimators.folds import folds_of_pairs, folds_of_rows, groups_of_pairs, judging_rows
-from rankwise.estimators.hold_out_plan import EXACT_CV, plan_hold_out
-from rankwise.estimators.juries import Jury, RowFoldJury
-from rankwise.estimators.kernel_choice import KernelChoice, choose_among, judge_on_rows
-from rankwise.estimators.kernel_problem import KernelProblem
-from rankwise.estimators.kernel_selection import Candidate, candidates_of, decompose, judge
-from rankwise.estimators.kernel_surface import (
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric
+from rankwise.problems.kernel import KernelProblem
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.closed_form_pairs import decompose_pairs_of_kernel, judge_pairs
+from rankwise.selection.cv import folds_of_pairs, folds_of_rows, groups_of_pairs, judging_rows
+from rankwise.selection.decompositions import Candidate, candidates_of, decompose, judge
+from rankwise.selection.held_out import Jury, RowFoldJury
+from rankwise.selection.hold_out_plan import EXACT_CV, plan_hold_out
+from rankwise.selection.kernel_choice import KernelChoice, choose_among, judge_on_rows
+from rankwise.selection.kernel_surface import (
     KernelEvaluationJury,
     KernelFoldJury,
     KernelPairFoldJury,
     choose_by_products,
 )
-from rankwise.estimators.pair_hold_out import decompose_pairs_of_kernel, judge_pairs
-from rankwise.estimators.reduced_path import ReducedPath
-from rankwise.estimators.training import PairData, TrainingData, TrainingProblem
-from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import Metric
-from rankwise.resampling import Judge, LeftOutPairs
+from rankwise.selection.pair_systems import LeftOutPairs
+from rankwise.selection.reduced_set import ReducedPath
+from rankwise.selection.scorers import Judge
 
 __all__ = ["Choose", "KernelSearch"]
 

@@ -27,7 +27,7 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
 )
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.resampling import Dealer
+from rankwise.problems.folds import Dealer
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 

@@ -10,19 +10,21 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.estimators.grids import POWERS_OF_TWO
-from rankwise.estimators.juries import Hearing, Jury, RowFoldJury, n_outputs
-from rankwise.estimators.kernel_choice import KernelChoice
-from rankwise.estimators.kernel_problem import warn_of_extremes
-from rankwise.estimators.krylov_fit import KrylovFit, warn_interrupted
-from rankwise.estimators.selection import judge_differences
-from rankwise.estimators.surface_report import surface_attributes
-from rankwise.estimators.surface_search import EXACT, SurfaceSearch, warn_unfinished
-from rankwise.estimators.training import PairData, TrainingProblem
 from rankwise.metrics import Metric
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import PairGraph
-from rankwise.resampling import Judge, KernelFoldPairs, KernelFoldRows, KernelRows, LeftOutPairs
+from rankwise.problems.kernel import warn_of_extremes
+from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.selection.grids import POWERS_OF_TWO
+from rankwise.selection.held_out import Hearing, Jury, RowFoldJury, n_outputs
+from rankwise.selection.kernel_choice import KernelChoice
+from rankwise.selection.kernel_systems import KernelFoldPairs, KernelFoldRows, KernelRows
+from rankwise.selection.krylov_fit import KrylovFit, warn_interrupted
+from rankwise.selection.pair_systems import LeftOutPairs
+from rankwise.selection.reading import judge_differences
+from rankwise.selection.scorers import Judge
+from rankwise.selection.surface import EXACT, SurfaceSearch, warn_unfinished
+from rankwise.selection.surface_report import surface_attributes
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.surface import System
 

@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.estimators.training import TrainingData
 from rankwise.holdout import (
     ComparedRows,
     HoldOut,
@@ -19,6 +18,7 @@ from rankwise.holdout import (
     level_pair_out_error,
 )
 from rankwise.memory import MemoryBudget
+from rankwise.problems.training import TrainingData
 
 __all__ = ["PairForm", "counted_rows", "pair_forms", "pair_out_errors", "refusal"]
 

@@ -12,11 +12,11 @@ from rankwise.arrays import Rows
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import check_count
 from rankwise.design import Design, OperatorDesign
-from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import matrix_rows
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
+from rankwise.problems.training import TrainingData
 
 __all__ = ["check_can_nest", "check_nested", "nested_score", "row_taker"]
 

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import Floats, Ints
-from rankwise.estimators.kernel_problem import KernelProblem, warn_if_indefinite
-from rankwise.estimators.selection import judge_differences
-from rankwise.estimators.training import PairData
 from rankwise.exceptions import MemoryLimitError
 from rankwise.holdout import DualHoldOut, HoldOut, PrimalHoldOut, groups_of, held_out_residuals
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
 from rankwise.pairs.preference_factor import ComponentFactor
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
+from rankwise.problems.training import PairData
+from rankwise.selection.reading import judge_differences
 from rankwise.solvers.dual import DualSpectrum
 
 __all__ = ["PairCandidate", "decompose_pairs", "decompose_pairs_of_kernel", "judge_pairs"]

@@ -15,21 +15,16 @@ import numpy.typing as npt
 from rankwise.arrays import Floats, Rows
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.design import Design
-from rankwise.estimators.selection import judge_differences, judge_rows
-from rankwise.estimators.training import PairData, TrainingData, TrainingProblem
 from rankwise.exceptions import Change, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import LabelGraph
-from rankwise.resampling import (
-    EvaluationRows,
-    FoldPairs,
-    FoldRows,
-    Judge,
-    LeftOutPairs,
-    Pooling,
-)
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.pair_systems import FoldPairs, LeftOutPairs
+from rankwise.selection.reading import judge_differences, judge_rows
+from rankwise.selection.row_systems import EvaluationRows, FoldRows, Pooling
+from rankwise.selection.scorers import Judge
 from rankwise.solvers.choose import require_diagonal
 from rankwise.solvers.surface import System
 

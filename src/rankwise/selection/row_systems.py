@@ -13,7 +13,7 @@ from rankwise.blocks import Folds, laplacian
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.labels import LabelGraph
-from rankwise.resampling.judges import Judge
+from rankwise.selection.scorers import Judge
 
 __all__ = ["EvaluationRows", "FoldRows", "NoRows", "Pooling"]
 
