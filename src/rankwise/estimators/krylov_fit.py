@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.exceptions import caller_level
-from rankwise.memory import available_memory, check_columns_fit
+from rankwise.memory import check_columns_fit, fits
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import Floats
 from rankwise.progress import ProgressLine
@@ -22,7 +22,6 @@ from rankwise.solvers.surface import Surface, SurfaceRun
 __all__ = ["KrylovFit", "warn_interrupted"]
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
-_SHARE = 0.8  # of the free memory, for the basis
 # Of a step: the right-hand side, the basis vectors before and now, their image, and what is left of it.
 _VECTORS = 5
 
@@ -58,7 +57,7 @@ class KrylovFit:
             check_columns_fit(n_features, _VECTORS * lanes)
         self._step_bytes = basis_bytes(n_features, lanes, 1)
         expected = min(max_iter, n_features + 1, _EXPECTED_STEPS)
-        self.keeps_basis = expected * self._step_bytes <= _SHARE * available_memory()
+        self.keeps_basis = fits(expected * self._step_bytes)
         self._start = partial(run, system, alphas, tol=tol)
         self._run: SurfaceRun | DualSurfaceRun = self._start(keep_basis=self.keeps_basis)
         self._max_iter = max_iter
@@ -138,7 +137,7 @@ class KrylovFit:
         """Tell whether the next vectors would not fit; they are stored several at a time."""
         if self.n_steps % STORED_TOGETHER:
             return False
-        return STORED_TOGETHER * self._step_bytes > _SHARE * available_memory()
+        return not fits(STORED_TOGETHER * self._step_bytes)
 
     def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
         """Return the coefficients of an alpha after some iterations."""
