@@ -3,12 +3,16 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <atomic>
+#include <chrono>
 #include <optional>
 #include <stdexcept>
+#include <thread>
 
 #include "bindings.hpp"
 #include "csr.hpp"
 #include "dense.hpp"
+#include "dense_gram.hpp"
 #include "fused.hpp"
 #include "gram_diagonal.hpp"
 #include "laplacian.hpp"
@@ -296,7 +300,63 @@ void bind_blocks(nb::module_& m) {
         "blocks"_a, "folds"_a.none(), "F"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
 }
 
+// Whether the user wants a long kernel to end: asked by every thread while it works without the lock of the interpreter,
+// answered by the one that called, ten times a second.
+class Signals {
+public:
+    bool operator()() {
+        if (arrived_) return true;
+        if (std::this_thread::get_id() != caller_ || Clock::now() < next_) return false;
+        next_ = Clock::now() + std::chrono::milliseconds(100);
+        nb::gil_scoped_acquire acquire;
+        if (PyErr_CheckSignals()) arrived_ = true;
+        return arrived_;
+    }
+
+    // To be called with the lock held: raises what the handler of the signal raised.
+    void rethrow() const {
+        if (arrived_) throw nb::python_error();
+    }
+
+private:
+    using Clock = std::chrono::steady_clock;
+    std::thread::id caller_ = std::this_thread::get_id();
+    Clock::time_point next_ = Clock::now() + std::chrono::milliseconds(100);
+    std::atomic<bool> arrived_{false};
+};
+
+template <typename Value>
+void bind_dense_gram(nb::module_& m) {
+    m.def(
+        "dense_gram",
+        [](nb::ndarray<const Value, nb::ndim<2>, nb::device::cpu> X, const BlockArrays& blocks, Table<const double> pull,
+           Table<double> out, Table<double> rhs, int64_t buffer_rows, int n_stripes, nb::capsule dsyrk, int n_threads) {
+            const Blocks view = blocks.view();
+            const auto n = static_cast<int64_t>(X.shape(1));
+            const auto outputs = static_cast<int64_t>(pull.shape(1));
+            require(static_cast<int64_t>(X.shape(0)) >= view.rows, "fewer rows than the blocks have");
+            require(pull.shape(0) == X.shape(0), "pull and X disagree");
+            require(out.shape(0) == X.shape(1) && out.shape(1) == X.shape(1), "out and X disagree");
+            require(rhs.shape(0) == X.shape(1) && rhs.shape(1) == pull.shape(1), "rhs disagrees with X or pull");
+            require(buffer_rows > 0 && n_stripes > 0, "no room");
+            require(view.coupling != Coupling::relative, "the relative coupling has no such form");
+            const DenseMatrix<Value> matrix{X.data(), n, X.stride(0), X.stride(1)};
+            const Pull linear{pull.data(), outputs};
+            const auto multiply = reinterpret_cast<Dsyrk>(dsyrk.data());
+            Signals signals;
+            {
+                nb::gil_scoped_release release;
+                dense_gram(matrix, view, linear, buffer_rows, n_stripes, multiply, out.data(), rhs.data(), n_threads, signals);
+            }
+            signals.rethrow();
+        },
+        "X"_a.noconvert(), "blocks"_a, "pull"_a.noconvert(), "out"_a.noconvert(), "rhs"_a.noconvert(), "buffer_rows"_a,
+        "n_stripes"_a, "dsyrk"_a, "n_threads"_a);
+}
+
 void bind_dense(nb::module_& m) {
+    bind_dense_gram<float>(m);
+    bind_dense_gram<double>(m);
     m.def(
         "centre_queries",
         [](const BlockArrays& blocks, int64_t first, int64_t last, Table<double> Z, std::optional<Table<double>> sums,

@@ -318,6 +318,7 @@ def test_blocks_of_a_matrix_on_disk(data, store, monkeypatch, ids, solver, pairs
 
 def test_outer_folds_that_do_not_fit_in_memory_are_refused(store, monkeypatch):
     model = RankRLSCV(nested=2)
+    monkeypatch.setattr("rankwise.memory._ALWAYS_FITS", 0)
     monkeypatch.setattr("rankwise.memory.available_memory", lambda: 10**6)
     with pytest.raises(MemoryLimitError, match=r"nested trains on copies.*Hint: use nested=False"):
         model.fit(store.X, store.y, qid=store.qid)

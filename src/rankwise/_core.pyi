@@ -222,6 +222,17 @@ def count_columns(ids: npt.NDArray[Any], out: _Integers, n_threads: int) -> None
 def rename_columns(
     ids: npt.NDArray[Any], rank: npt.NDArray[np.int32], out: npt.NDArray[Any], n_threads: int
 ) -> None: ...
+def dense_gram(
+    X: npt.NDArray[Any],
+    blocks: Blocks,
+    pull: _Doubles,
+    out: _Doubles,
+    rhs: _Doubles,
+    buffer_rows: int,
+    n_stripes: int,
+    dsyrk: object,
+    n_threads: int,
+) -> None: ...
 def centre_queries(
     blocks: Blocks, first: int, last: int, Z: _Doubles, sums: _Doubles | None, n_threads: int
 ) -> None: ...

@@ -263,6 +263,10 @@ class KernelDesign:
         self.reads += 1
         return gram.gram_matrix(self._centred(blocks))
 
+    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
+        """Return None: nobody asks this of a kernel."""
+        return None
+
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
         """Return ``diag(Z' L Z)``."""
         self.reads += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from dataclasses import dataclass
 from math import sqrt
@@ -9,12 +10,20 @@ from pathlib import Path
 
 from rankwise.exceptions import MemoryLimitError
 
-__all__ = ["MemoryBudget", "available_memory", "check_columns_fit", "group_available"]
+__all__ = ["MemoryBudget", "available_memory", "check_columns_fit", "fits", "group_available"]
 
 _FALLBACK = 4 * 2**30
 _UNLIMITED = 2**63 - 1
+_NO_LIMIT = 2**60  # version 1 of control groups says "unlimited" by a number larger than this
 _SHARE = 0.8  # of the available memory may be used when nobody says
-_ALWAYS_FITS = 2**26
+_ALWAYS_FITS = (
+    2**26
+)  # so little is not worth asking the system for, which takes a tenth of a millisecond and more
+
+
+def fits(n_bytes: float, share: float = _SHARE) -> bool:
+    """Tell whether so much may be allocated: up to a share of what is available at this moment."""
+    return n_bytes <= _ALWAYS_FITS or n_bytes <= share * available_memory()
 
 
 @dataclass(frozen=True)
@@ -36,12 +45,12 @@ class MemoryBudget:
 
     def allows(self, n_bytes: int) -> bool:
         """Tell whether so much may be allocated."""
-        return n_bytes <= self.free
+        return fits(n_bytes) if self.limit is None else n_bytes <= self.limit
 
     def demand(self, n_bytes: int, n_rows: int, what: str) -> None:
         """Raise unless so much may be allocated; the message names a basis that fits."""
-        free = self.free
-        if n_bytes > free:
+        if not self.allows(n_bytes):
+            free = self.free
             raise MemoryLimitError(
                 f"{what} takes about {n_bytes / 2**30:.2f} GiB, and {free / 2**30:.2f} GiB may be used.",
                 f"use basis={largest_basis(n_rows, free)}, which fits, or solver='cg', which makes kernel "
@@ -62,10 +71,8 @@ def check_columns_fit(n_columns: int, n_vectors: int = 4) -> None:
     finds them holds a gradient, a direction and its image beside. Asked for too late, the system ends the process.
     """
     n_bytes = 8 * n_columns * n_vectors
-    if n_bytes <= _ALWAYS_FITS:
-        return
-    free = available_memory()
-    if n_bytes > free:
+    if not fits(n_bytes, 1.0):
+        free = available_memory()
         raise MemoryLimitError(
             f"A model of {n_columns:,} columns takes {8 * n_columns / 1e9:,.1f} GB for its coefficients alone and "
             f"{n_bytes / 1e9:,.1f} GB while it is found, and {free / 1e9:,.1f} GB are free.",
@@ -76,7 +83,7 @@ def check_columns_fit(n_columns: int, n_vectors: int = 4) -> None:
 
 def available_memory() -> int:
     """Return the bytes that this process could still allocate, as the system and its control groups see it."""
-    return min(_system_available(), group_available())
+    return min(_system_available(), _least_left(_own_groups()))
 
 
 def _system_available() -> int:
@@ -99,6 +106,16 @@ def group_available(process: Path = Path("/proc/self"), root: Path = Path("/sys/
     Pages of files count as used there, a store's that was just read among them, and are given back when
     memory is asked for; so they count as free here.
     """
+    return _least_left(_limited_groups(process, root))
+
+
+@functools.cache
+def _own_groups() -> list[_Group]:
+    """Return the groups that limit this process, looked for once: what they allow hardly ever changes."""
+    return _limited_groups(Path("/proc/self"), Path("/sys/fs/cgroup"))
+
+
+def _limited_groups(process: Path, root: Path) -> list[_Group]:
     try:
         memberships = (process / "cgroup").read_text(encoding="utf-8").splitlines()
     except (OSError, ValueError):
@@ -110,15 +127,24 @@ def group_available(process: Path = Path("/proc/self"), root: Path = Path("/sys/
             groups[_VERSION_2] = group
         elif "memory" in controllers.split(","):
             groups[_VERSION_1] = group
-    left = _UNLIMITED
+    found = []
     for version, group in groups.items():
         base = root / version.folder
         own = base / group.strip("/")
         for folder in (own, *own.parents):
-            left = min(left, version.left_in(folder))
+            try:
+                limit = int((folder / version.limit).read_text(encoding="ascii"))
+            except (OSError, ValueError):
+                limit = _UNLIMITED  # no such group here, or "max"
+            if limit < _NO_LIMIT:
+                found.append(_Group(version, folder, limit))
             if folder == base:
                 break
-    return left
+    return found
+
+
+def _least_left(groups: list[_Group]) -> int:
+    return min((group.left for group in groups), default=_UNLIMITED)
 
 
 @dataclass(frozen=True)
@@ -130,19 +156,27 @@ class _GroupFiles:
     usage: str
     pages_of_files: tuple[str, str]
 
-    def left_in(self, group: Path) -> int:
+
+@dataclass(frozen=True)
+class _Group:
+    """A control group with a limit."""
+
+    files: _GroupFiles
+    folder: Path
+    limit: int
+
+    @property
+    def left(self) -> int:
         try:
-            limit = (group / self.limit).read_text(encoding="ascii").strip()
-            if limit == "max":
-                return _UNLIMITED
-            usage = int((group / self.usage).read_text(encoding="ascii"))
+            usage = int((self.folder / self.files.usage).read_text(encoding="ascii"))
             counts = dict(
-                line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines()
+                line.split()
+                for line in (self.folder / "memory.stat").read_text(encoding="ascii").splitlines()
             )
-            cached = sum(int(counts.get(name, 0)) for name in self.pages_of_files)
-            return max(int(limit) - max(usage - cached, 0), 0)
+            cached = sum(int(counts.get(name, 0)) for name in self.files.pages_of_files)
+            return max(self.limit - max(usage - cached, 0), 0)
         except (OSError, ValueError):
-            return _UNLIMITED  # no such group here
+            return _UNLIMITED  # it is gone
 
 
 _VERSION_1 = _GroupFiles(

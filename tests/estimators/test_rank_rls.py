@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from oracles import label_pairs, solve_rankrls
-from rankwise import RankRLS
+from rankwise import RankRLS, memory
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
-from rankwise.solvers import choose
 from strategies import make_problem
 
 TIGHT = {"tol": 1e-13}
@@ -312,7 +311,8 @@ def test_outputs_to_score_by_must_match_the_columns():
 
 
 def test_a_design_too_wide_for_direct_solvers(monkeypatch):
-    monkeypatch.setattr(choose, "available_memory", lambda: 10**6)
+    monkeypatch.setattr(memory, "_ALWAYS_FITS", 0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**6)
     wide = sp.random(20, 3000, density=0.01, format="csr", random_state=0)
     y = np.arange(20.0)
     for solver in ("direct", "eigen"):

@@ -220,7 +220,7 @@ def test_the_order_of_the_grid_does_not_matter():
 def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
     train, validation = split(noisy(12))
     stored = RankRLSCV(GRID).fit(*train, eval_set=validation)
-    monkeypatch.setattr(krylov_fit, "available_memory", lambda: 0)
+    monkeypatch.setattr(krylov_fit, "fits", lambda _: False)
     short = RankRLSCV(GRID).fit(*train, eval_set=validation)
     assert stored.keeps_basis_
     assert not short.keeps_basis_
@@ -231,8 +231,8 @@ def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
 def test_a_basis_that_outgrows_memory_is_given_up(monkeypatch):
     train, validation = split(noisy(12))
     stored = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
-    left = [10**9, 10**9]  # asked for at the start and before every fourth step
-    monkeypatch.setattr(krylov_fit, "available_memory", lambda: left.pop(0) if left else 0)
+    answers = [True, True]  # asked for at the start and before every fourth step
+    monkeypatch.setattr(krylov_fit, "fits", lambda _: answers.pop(0) if answers else False)
     runs, were_alive = [], []
     original = SurfaceRun.advance
 

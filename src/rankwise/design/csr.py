@@ -112,6 +112,10 @@ class CsrDesign:
             return gram.gram_matrix(self._centred(blocks))
         return self._sparse_gram_matrix(blocks)
 
+    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
+        """Return None: a second read, for ``X' r``, is little beside the matrix."""
+        return None
+
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
         """Return ``diag(X' L X)``."""
         self.reads += 1

@@ -61,8 +61,17 @@ class DenseDesign:
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats:
         """Return ``X' L X``, (n, n)."""
+        system = self.gram_system(blocks, np.empty((self.shape[0], 0)))
+        if system is not None:
+            return system[0]
         self.reads += 1
         return gram.gram_matrix(self._centred(blocks))
+
+    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
+        """Return ``X' L X`` and ``X' r`` from one read, where that is possible."""
+        system = gram.dense_system(self.X, blocks, pull, self.n_threads)
+        self.reads += system is not None
+        return system
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
         """Return ``diag(X' L X)``."""

@@ -1,4 +1,4 @@
-"""X' L X and its diagonal from dense blocks of rows.
+"""X' L X and its diagonal from dense rows: of an array by one compiled pass, of other storages block by block.
 
 L does not see a shift inside a query, so each query is centred before anything is squared: features far from
 zero lose no digits. With rows z centred and S_k the weighted sums of the segments (see `rankwise.blocks`),
@@ -15,19 +15,63 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg import cython_blas
 from scipy.linalg.blas import dsyrk
 
 from rankwise import _core
 from rankwise.arrays import Floats
-from rankwise.blocks import MANY_SCORES, QueryBlocks
-from rankwise.threads import large_algebra
+from rankwise.blocks import MANY_SCORES, QueryBlocks, as_table
+from rankwise.threads import LARGE_MATRIX, blas_held, large_algebra
 
-__all__ = ["CentredBlocks", "gram_diagonal", "gram_matrix"]
+__all__ = ["CentredBlocks", "dense_system", "gram_diagonal", "gram_matrix"]
 
 # Doubles in a block: 1 MB is copied, centred and multiplied without leaving the cache of a core.
 BLOCK_SIZE = 1 << 17
 
+# Stripes of rows whose sums are kept apart, so that threads can share them out: each of so many rows at least, and so
+# many that its sums take an eighth of the memory of its rows.
+STRIPE_ROWS = 1024
+STRIPES = 32
+
 Fetch = Callable[[int, int], Floats]
+
+# BLAS's own function, which compiled code can call from its threads.
+_DSYRK = cython_blas.__pyx_capi__["dsyrk"]
+_IS_USUAL_BLAS = "(char *, char *, int *, int *, " in str(_DSYRK)  # not one with integers of 64 bits
+
+
+def dense_system(
+    X: npt.NDArray[np.float64] | npt.NDArray[np.float32], blocks: QueryBlocks, pull: Floats, n_threads: int
+) -> tuple[Floats, Floats] | None:
+    """Return ``X' L X`` and ``X' r`` from one pass over an array; None where block by block is the way.
+
+    Parameters
+    ----------
+    X : (rows, n) float64 or float32
+        In any memory order.
+    pull : (rows,) or (rows, outputs) float64
+        ``r``, which sums to zero in every query.
+    """
+    n = X.shape[1]
+    rows = max(1, BLOCK_SIZE // max(n, 1))
+    is_regular = X.flags.aligned and all(stride % X.itemsize == 0 for stride in X.strides)
+    if not _IS_USUAL_BLAS or not is_regular or not 0 < n < LARGE_MATRIX or blocks.coupling == "relative":
+        return None
+    if blocks.coupling == "others" and np.diff(blocks.query_start).max(initial=0) > rows:
+        return None  # a level may be as large as the query, and its sum needs all of it
+    table = as_table(pull)
+    matrix, rhs = np.empty((n, n)), np.empty((n, table.shape[1]))
+    threads = n_threads if X.size >= MANY_SCORES else 1
+    with blas_held():
+        _core.dense_gram(
+            X, blocks.compiled(), table, matrix, rhs, rows, n_stripes(blocks.order.size, n), _DSYRK, threads
+        )
+    return matrix, rhs.reshape(n, *pull.shape[1:])
+
+
+def n_stripes(n_rows: int, n_columns: int) -> int:
+    """Return how many stripes; the shape alone decides, for the bits of the sums depend on it."""
+    return min(max(n_rows // max(STRIPE_ROWS, 8 * n_columns), 1), STRIPES)
 
 
 @dataclass(frozen=True)

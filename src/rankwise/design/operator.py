@@ -56,6 +56,10 @@ class OperatorDesign:
         """Return None: it would take a product for each column."""
         return None
 
+    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
+        """Return None: it would take a product for each column."""
+        return None
+
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return None: it would take a product for each column."""
         return None

@@ -68,6 +68,12 @@ class Design(Protocol):
     def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``X' L X``, (n, n); None where the storage cannot give it."""
 
+    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
+        """Return ``X' L X`` and ``X' r`` in one read of X, for an r that sums to zero in every query.
+
+        None where `gram_matrix` and `tdot` are as good.
+        """
+
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``diag(X' L X)`` in one or two reads of X; None where the storage cannot give it."""
 

@@ -106,6 +106,10 @@ class ShiftedDesign:
             G[:, self.shift.columns] = columns
         return G
 
+    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
+        """Return None: the shifted columns are put in their places later."""
+        return None
+
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``diag(X' L X)``."""
         diagonal = self.base.gram_diagonal(blocks)

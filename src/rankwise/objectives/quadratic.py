@@ -50,10 +50,16 @@ class SquaredObjective:
         return self.design.tdot(self.graph.laplacian(self.design.dot(v)))
 
     def matrix(self) -> Floats:
-        """Return ``X'LX``."""
-        gram = None if self.graph.blocks is None else self.design.gram_matrix(self.graph.blocks)
-        if gram is not None:
-            return gram
+        """Return ``X'LX``; where reading X once gives ``X'r`` as well, that is kept."""
+        blocks = self.graph.blocks
+        if blocks is not None:
+            system = None if "rhs" in self.__dict__ else self.design.gram_system(blocks, self.graph.pull)
+            if system is not None:
+                matrix, self.rhs = system
+                return matrix
+            gram = self.design.gram_matrix(blocks)
+            if gram is not None:
+                return gram
         n = self.n_features
         columns_at_once = 64  # bounds the (rows, columns) block of scores that a product holds
         out = np.empty((n, n))

@@ -17,7 +17,7 @@ from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import Kernel, matrix_rows
-from rankwise.memory import MemoryBudget, available_memory
+from rankwise.memory import MemoryBudget, fits
 from rankwise.metrics import Metric
 from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.kernel import KernelProblem
@@ -85,7 +85,7 @@ def is_exact(cv: Any, method: str, data: TrainingData, metric: Metric, n_alphas:
     if cv in EXACT_CV:
         return True, ""
     design = data.design
-    is_cheap = min(design.shape) <= _FEW_COLUMNS and _bytes(design.shape) <= 0.8 * available_memory()
+    is_cheap = min(design.shape) <= _FEW_COLUMNS and fits(_bytes(design.shape))
     if method != "tikhonov" or not is_cheap or design.kind == "operator":
         return False, ""
     if len(data.queries) > 1 or (is_ridge(data) and data.query_weight == "size"):
@@ -202,7 +202,7 @@ def _scaled(X: Any, scale: Floats | None) -> Any:
 
 def _matrix(design: Design) -> Any:
     """Return X as an array or a sparse matrix, if its decomposition fits in memory."""
-    if _bytes(design.shape) > 0.8 * available_memory():
+    if not fits(_bytes(design.shape)):
         raise MemoryLimitError(
             f"Exact hold-out from {design.shape[0]} rows and {design.shape[1]} columns takes about "
             f"{_bytes(design.shape) / 2**30:.2f} GiB.",

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
 from rankwise.exceptions import caller_level
-from rankwise.memory import available_memory, check_columns_fit
+from rankwise.memory import check_columns_fit, fits
 from rankwise.metrics import Metric
 from rankwise.progress import ProgressLine
 from rankwise.solvers.dual_surface import DualSurfaceRun
@@ -22,8 +22,7 @@ from rankwise.solvers.surface import Surface, SurfaceRun
 __all__ = ["KrylovFit", "warn_interrupted"]
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
-_SHARE = 0.8  # of the free memory, for the basis
-_SHARE_OF_SCORES = 0.1  # for what more alphas would be judged by
+_SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scored by
 # Of a step: the right-hand side, the basis vectors before and now, their image, and what is left of it.
 _VECTORS = 5
 
@@ -62,9 +61,9 @@ class KrylovFit:
             check_columns_fit(n_features, _VECTORS * lanes)
         self._step_bytes = basis_bytes(n_features, lanes, 1)
         expected = min(max_iter, n_features + 1, _EXPECTED_STEPS)
-        self.keeps_basis = expected * self._step_bytes <= _SHARE * available_memory()
+        self.keeps_basis = fits(expected * self._step_bytes)
         kept = 8 * expected * sum(rows.size for rows in system.row_lanes)
-        self.widens = widens and kept <= _SHARE_OF_SCORES * available_memory()
+        self.widens = widens and fits(kept, _SHARE_OF_SCORES)
         self._start = partial(run, system, tol=tol, keep_scores=self.widens)
         self._run: SurfaceRun | DualSurfaceRun = self._start(alphas, keep_basis=self.keeps_basis)
         self._max_iter = max_iter
@@ -144,7 +143,7 @@ class KrylovFit:
         """Tell whether the next vectors would not fit; they are stored several at a time."""
         if self.n_steps % STORED_TOGETHER:
             return False
-        return STORED_TOGETHER * self._step_bytes > _SHARE * available_memory()
+        return not fits(STORED_TOGETHER * self._step_bytes)
 
     def widen(self, alphas: Floats) -> None:
         """Add alphas to the tables, without products."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from rankwise.design import Design
 from rankwise.exceptions import UnsuitableSolverError
-from rankwise.memory import available_memory
+from rankwise.memory import fits
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import MarginPairs
 from rankwise.solvers.bundle import minimise_by_planes
@@ -128,7 +128,7 @@ def matrix_bytes(n_features: int) -> int:
 
 def fits_direct(n_features: int) -> bool:
     """Tell whether ``X'LX`` and its factor fit comfortably into the memory that is free."""
-    return matrix_bytes(n_features) <= 0.8 * available_memory()
+    return fits(matrix_bytes(n_features))
 
 
 def require_diagonal(design: Design) -> None:

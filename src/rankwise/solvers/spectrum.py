@@ -26,7 +26,7 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.memory import available_memory
+from rankwise.memory import fits
 from rankwise.solvers.lanczos import Lanczos, basis_bytes
 from rankwise.solvers.scales import column_norms
 
@@ -205,8 +205,8 @@ def _random(product: Product, shape: tuple[int, ...], alpha: float, seed: int) -
 
 
 def _started(vector: Floats, steps: int) -> Lanczos:
-    fits = basis_bytes(vector.size, 1, min(steps, vector.size)) <= _BASIS_SHARE * available_memory()
-    return Lanczos(vector[:, None], keep_basis=fits)
+    n_bytes = basis_bytes(vector.size, 1, min(steps, vector.size))
+    return Lanczos(vector[:, None], keep_basis=fits(n_bytes, _BASIS_SHARE))
 
 
 def _bound(run: Lanczos, largest: float, allowed: float, share: float) -> float:
