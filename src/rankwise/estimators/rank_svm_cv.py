@@ -8,15 +8,15 @@ from typing import Any, Self
 import numpy as np
 
 from rankwise.design import Design
-from rankwise.estimators.alpha_path import AlphaChoice, Split, choose_alpha
+from rankwise.estimators.alpha_path import AlphaChoice, AlphaPath, Split, choose_alpha
 from rankwise.estimators.folds import check_cv, folds_of_pairs, folds_of_rows
-from rankwise.estimators.margin_fit import label_margins, one_or_all, prepare_columns
+from rankwise.estimators.margin_fit import curvature_of, label_margins, one_or_all, prepare_columns
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.selection import check_alphas, judge_rows
 from rankwise.estimators.training import TrainingData
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.pairs.graph import Floats, MarginPairs
+from rankwise.pairs.graph import Floats, MarginPairs, PairGraph
 from rankwise.solvers.solution import Status
 
 __all__ = ["RankSVMCV"]
@@ -27,8 +27,11 @@ _GRID = tuple(10.0**-power for power in range(1, 7))
 class RankSVMCV(MarginRanker):
     """`RankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
-    The grid is walked from the largest alpha to the smallest, each fit starting from the one before. On Ctrl-C the
-    choice is made by the folds that are done; the model is then the first fold's, fitted without its rows.
+    The grid is walked from the largest alpha to the smallest, each fit starting from the one before, and only as long
+    as that can help: the walk ends where every alpha down to a hundredth of the best one had a larger held-out error,
+    by more than the standard error of the difference over the folds. (With an `eval_set`, and where alphas are so large
+    that the loss is nearly linear, the walk goes on.) On Ctrl-C the choice is made among the alphas that all folds have
+    judged; the model is then the first fold's, fitted without its rows.
 
     Parameters
     ----------
@@ -53,7 +56,7 @@ class RankSVMCV(MarginRanker):
     alphas_ : ndarray of shape (alphas,)
         The grid, in increasing order.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
-        The value of `scoring` for each alpha, averaged over folds; NaN for those that an interruption cut off.
+        The value of `scoring` for each alpha, averaged over folds; NaN for those that the walk did not come to.
     best_score_ : float, or ndarray of shape (outputs,)
         Its value for the chosen alpha. It is optimistic: the choice was made on the same rows.
     cv_ : str
@@ -123,16 +126,17 @@ class RankSVMCV(MarginRanker):
         grid, metric = self._check_parameters(), get_metric(self.scoring)
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
         prepare_columns(data.design)
-        whole = [label_margins(data, output, data.row_weight) for output in range(len(data.columns))]
+        outputs = range(len(data.columns))
+        whole = [label_margins(data, output, data.row_weight) for output in outputs]
+        graphs = [data.graph(output, data.row_weight) for output in outputs]
         if eval_set is not None:
             judging, judges = self._eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {judging.shape[0]} rows"
             splits = [[Split(pairs, judging, judge)] for pairs, judge in zip(whole, judges, strict=True)]
         else:
             splits = self._folds(data, metric)
-        self._select(
-            data.design, whole, splits, grid, is_refit=eval_set is None, several=data.several_outputs
-        )
+        several = data.several_outputs
+        self._select(data.design, whole, graphs, splits, grid, is_refit=eval_set is None, several=several)
         return self
 
     def fit_pairs(
@@ -184,7 +188,8 @@ class RankSVMCV(MarginRanker):
             left_out, self.cv_ = folds_of_pairs(self.cv, data, groups, self.random_state)
             folds = [self._pair_fold(data, left_out, fold, metric) for fold in range(left_out.n_folds)]
             splits = [Split(margins, data.design, judge) for margins, judge in folds]
-        self._select(data.design, [whole], [splits], grid, is_refit=eval_set is None, several=False)
+        is_refit = eval_set is None
+        self._select(data.design, [whole], [data.graph], [splits], grid, is_refit=is_refit, several=False)
         return self
 
     def _folds(self, data: TrainingData, metric: Metric) -> list[list[Split]]:
@@ -207,6 +212,7 @@ class RankSVMCV(MarginRanker):
         self,
         design: Design,
         whole: Sequence[MarginPairs],
+        graphs: Sequence[PairGraph],
         splits: Sequence[Sequence[Split]],
         grid: Floats,
         *,
@@ -217,12 +223,13 @@ class RankSVMCV(MarginRanker):
         reads = design.reads
         fit = self._margin_fit(splits[0][0].pairs)
         choices: list[AlphaChoice] = []
-        for pairs, own in zip(whole, splits, strict=True):
-            choices.append(choose_alpha(fit, design, own, grid, pairs if is_refit else None))
+        for pairs, graph, own in zip(whole, graphs, splits, strict=True):
+            path = AlphaPath(fit, design, own, curvature_of(design, graph))
+            choices.append(choose_alpha(path, grid, pairs if is_refit else None))
             if choices[-1].solution.status is Status.INTERRUPTED:
                 if len(choices) < len(whole):
                     raise KeyboardInterrupt  # there is no model of the other outputs
-                self.cv_ += f", interrupted after {choices[-1].n_judged} of {len(own)}"
+                self.cv_ += f", interrupted after {choices[-1].n_judged} of {grid.size} alphas"
         sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
         errors = sign * np.array([choice.errors for choice in choices])
         self.alphas_ = grid
