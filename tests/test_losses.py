@@ -79,6 +79,9 @@ def test_values_and_derivatives(name, kind):
         if name != "hinge":
             change = (ahead.gradient - behind.gradient) / (2 * step)
             np.testing.assert_allclose(point.hessian_product(direction), change, atol=1e-4)
+        if name in {"squared_hinge", "logistic"}:
+            diagonal = [point.hessian_product(unit)[row] for row, unit in enumerate(np.eye(60))]
+            np.testing.assert_allclose(point.hessian_diagonal(), diagonal, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["listed", "labels"])
@@ -95,6 +98,21 @@ def test_the_smoothed_hinge_tends_to_the_hinge(kind):
         other = np.random.default_rng(seed).normal(size=60) * 3
         below = point.smoothed(1.0).active + point.smoothed(1.0).gradient @ other
         assert below <= LOSSES["hinge"]().at(pairs, other).value + 1e-9
+
+
+@pytest.mark.parametrize("kind", ["listed", "labels"])
+@pytest.mark.parametrize("delta", [0.05, 0.7, 3.0])
+def test_the_smoothed_hinge_curves_where_pairs_are_near_their_margin(kind, delta):
+    pairs, _ = listed_pairs("hinge") if kind == "listed" else labelled("hinge", weighted=True)
+    scores = np.random.default_rng(2).normal(size=60)
+    diagonal = LOSSES["hinge"]().at(pairs, scores).smoothed_hessian_diagonal(delta)
+    step = 1e-7
+    for row, unit in enumerate(np.eye(60)):
+        ahead, behind = (
+            LOSSES["hinge"]().at(pairs, scores + s * unit).smoothed(delta).gradient[row]
+            for s in (step, -step)
+        )
+        assert diagonal[row] == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-5)
 
 
 def test_satisfied_pairs_cost_nothing():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankSVMCV
 from rankwise.exceptions import InvalidInputError
 from rankwise.permutation import permutation_test
 from strategies import make_problem
@@ -36,6 +36,19 @@ def test_signal_and_noise(estimator, with_qid):
     qid = np.arange(80) // 8 if with_qid else None
     assert permutation_test(estimator, X, X[:, 0], qid, n_permutations=39).p_value == 1 / 40
     assert permutation_test(estimator, X, rng.normal(size=80), qid, n_permutations=39).p_value > 1 / 40
+
+
+def test_alphas_that_a_walk_did_not_come_to_do_not_matter():
+    """RankSVMCV leaves NaN where smaller alphas had only made it worse."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 40))
+    y, qid = X[:, 0] + rng.normal(size=120), np.arange(120) // 10
+    estimator = RankSVMCV(10.0 ** np.arange(-4, 2), loss="squared_hinge", cv=3)
+    result = permutation_test(estimator, X, y, qid, n_permutations=3)
+    model = estimator.fit(X, y, qid)
+    assert np.isnan(model.cv_errors_).any()
+    assert result.statistic == model.best_score_
+    assert np.isfinite(result.null_distribution).all()
 
 
 def test_a_gain_counts_upwards():

@@ -48,7 +48,7 @@ def _documents():
 def _best(held_out, Y):
     """The alpha of each topic with the best AUC of the held-out scores, pooled over folds: (alphas, rows, topics)."""
     value = np.array([[auc(y, scores) for y, scores in zip(Y.T, one.T, strict=True)] for one in held_out])
-    # Where alpha is so large that 0 is within RankSVM's tolerance, the model ranks nothing: no candidate.
+    # RankSVM walks only some of the alphas; of the others there are no scores, so that they are no candidates.
     value[np.ptp(held_out, axis=1) == 0] = -np.inf
     return GRID[GRID.size - 1 - np.argmax(value[::-1], axis=0)]
 

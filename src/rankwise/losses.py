@@ -55,6 +55,9 @@ class SmoothLossPoint(LossPoint, Protocol):
     def hessian_product(self, v: Floats) -> Floats:
         """Apply the (generalised) Hessian with respect to the scores."""
 
+    def hessian_diagonal(self) -> Floats:
+        """Return its diagonal, a value a row."""
+
 
 class Loss(Protocol):
     """A convex function of the scores, given the pairs."""
@@ -145,6 +148,10 @@ class HingeLossPoint:
         """Return the Huberised hinge at the same scores; nothing is sorted again."""
         return self._violated.smoothed(delta)
 
+    def smoothed_hessian_diagonal(self, delta: float) -> Floats:
+        """Return the diagonal of its Hessian with respect to the scores: pairs near the kink curve by ``1/δ``."""
+        return self._violated.degrees(delta) / delta
+
 
 class SquaredHingeLoss:
     """``Σ ω max(0, t)²``: the squared loss of the violated pairs."""
@@ -187,6 +194,10 @@ class SquaredHingeLossPoint:
         """Return ``2 L_V v``: a generalised Hessian, where a pair at its margin counts as satisfied."""
         return 2 * self._violated.laplacian(v)
 
+    def hessian_diagonal(self) -> Floats:
+        """Return twice the weight of each row's violated pairs."""
+        return 2 * self._violated.degrees()
+
 
 class LogisticLoss:
     """``Σ ω log(1 + exp(f_j - f_i))`` over listed pairs: the likelihood of Bradley and Terry's model."""
@@ -223,8 +234,16 @@ class LogisticLossPoint:
 
     def hessian_product(self, v: Floats) -> Floats:
         """Return ``A'Ω diag(p (1 - p)) A v``."""
-        curvature = self._pairs.pair_weight * self._lost * (1 - self._lost)
-        return self._pairs.at_rows(curvature * self._pairs.differences(v))
+        return self._pairs.at_rows(self._curvature * self._pairs.differences(v))
+
+    def hessian_diagonal(self) -> Floats:
+        """Return the sum of ``ω p (1 - p)`` over each row's pairs."""
+        return self._pairs.degrees(self._curvature)
+
+    @property
+    def _curvature(self) -> Floats:
+        curvature: Floats = self._pairs.pair_weight * self._lost * (1 - self._lost)
+        return curvature
 
 
 LOSSES: dict[str, type[SquaredLoss | HingeLoss | SquaredHingeLoss | LogisticLoss]] = {

@@ -119,7 +119,8 @@ def _chosen_values(estimator: Any, X: Any, outputs: Floats, qid: Any, metric: Me
         model.set_params(nested=False)
     table = model.fit(X, outputs, qid=qid).cv_errors_
     table = table.reshape(-1, outputs.shape[1])  # gammas and alphas together
-    return np.asarray(np.nanmax(table, axis=0) if metric.greater_is_better else np.nanmin(table, axis=0))
+    best = np.nanmax if metric.greater_is_better else np.nanmin  # NaN: not tried
+    return np.asarray(best(table, axis=0))
 
 
 def _fold_values(

@@ -74,6 +74,21 @@ def test_reduced_sets_outputs_and_pairs():
     assert ((p > 0) & (p < 1)).all()
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("alpha", [1e4, 1e12])
+def test_a_large_penalty_still_ranks(kernel, loss, alpha):
+    """As alpha grows, scores tend to ``K A'ω / (2 alpha Σω)``, and not to ties."""
+    problem = make_problem(2, rows=60)
+    pairs = label_pairs(problem.y, problem.qid, ties="exclude", cost="unit", query_weight="equal")
+    model = KernelRankSVM(kernel, gamma=0.3, alpha=alpha, loss=loss).fit(problem.X, problem.y, problem.qid)
+    K = problem.X @ problem.X.T if kernel == "linear" else rbf_kernel(problem.X, gamma=0.3)
+    expected = K @ (pairs.incidence.T @ pairs.weight) / pairs.weight.sum() * (1 if loss == "hinge" else 2)
+    actual = 2 * alpha * model.predict(problem.X)
+    differences = pairs.incidence @ np.column_stack([actual, expected])
+    np.testing.assert_allclose(differences[:, 0], differences[:, 1], atol=1e-2 * np.abs(differences).max())
+
+
 def test_bad_input():
     problem = make_problem(3, rows=80)
     with pytest.raises(InvalidInputError, match="kernel"):

@@ -13,9 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 from oracles import label_pairs
 from rankwise import RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UnsuitableSolverError
-from rankwise.metrics import pairwise_error
-from rankwise.model_selection import PreferenceKFold
-from rankwise.selection import margin_fit
+from rankwise.metrics import get_metric, pairwise_error
+from rankwise.model_selection import PreferenceKFold, QueryKFold
+from rankwise.selection import alpha_path, margin_fit
+from rankwise.solvers.solution import Solution, Status
 from strategies import make_problem
 
 EVERY = [
@@ -56,8 +57,87 @@ def test_the_gap_bounds_the_distance_to_the_minimum(loss, solver, query_weight):
     for tol in (1e-1, 1e-3, 1e-5):
         model = fit(problem, **options, solver=solver, tol=tol)
         assert objective(problem, model.coef_, **options) - minimum <= model.duality_gap_ + 2e-9
-        assert model.duality_gap_ <= tol
+        # tol is a share of what can be gained: of the value at 0 less what is proved of the minimum
+        bound = objective(problem, model.coef_, **options) - model.duality_gap_
+        at_zero = objective(problem, np.zeros_like(model.coef_), **options)
+        assert model.duality_gap_ <= tol * (at_zero - bound) * (1 + 1e-9)
         assert model.solver_ == solver
+
+
+def limit_of_large_alpha(problem, loss):
+    """``-g₀``, twice alpha times what the minimum tends to, from explicit pairs."""
+    pairs = label_pairs(problem.y, problem.qid, ties="exclude", cost="unit", query_weight="equal")
+    D = problem.X[pairs.winner] - problem.X[pairs.loser]
+    return D.T @ pairs.weight / pairs.weight.sum() * (1 if loss == "hinge" else 2)
+
+
+@pytest.mark.parametrize(("loss", "solver"), [*EVERY, ("hinge", "auto"), ("squared_hinge", "auto")])
+@pytest.mark.parametrize(("alpha", "scale"), [(1e4, 1.0), (1e-4, 1e-4), (1.0, 1e-9), (1e100, 1.0)])
+def test_zero_is_never_the_answer(loss, solver, alpha, scale):
+    """Where alpha outweighs the columns, the limit is a ranking; no warning, and no ties."""
+    problem = make_problem(2, rows=80)
+    problem.X = problem.X * scale
+    model = fit(problem, loss=loss, solver=solver, alpha=alpha, tol=1e-3)
+    limit = limit_of_large_alpha(problem, loss) / (2 * alpha)
+    assert np.linalg.norm(model.coef_ - limit) <= 1e-2 * np.linalg.norm(limit)
+    assert model.duality_gap_ <= 1e-3 * alpha * (limit @ limit) * 1.1
+
+
+@pytest.mark.parametrize("alpha", [1e8, 1.0, 0.1])
+def test_small_columns_of_duels_still_tell_who_wins(alpha):
+    rng = np.random.default_rng(0)
+    X = 0.05 * rng.normal(size=(50, 4))
+    one = rng.integers(0, 50, size=300)
+    pairs = np.column_stack([one, (one + rng.integers(1, 50, size=300)) % 50])
+    wrong = (X[pairs[:, 0]] - X[pairs[:, 1]]) @ [1.0, 2.0, -1.0, 0.5] < 0
+    pairs[wrong] = pairs[wrong, ::-1]
+    assert RankSVM(alpha, loss="logistic").fit_pairs(X, pairs).score_pairs(X, pairs) > 0.9
+
+
+@pytest.mark.parametrize(("loss", "solver"), EVERY)
+@given(exponent=st.integers(-20, 20), seed=st.integers(0, 100))
+@settings(max_examples=8, deadline=None)
+def test_the_scale_of_x_with_alpha_to_match_changes_nothing(loss, solver, exponent, seed):
+    """By powers of two, under which every number scales exactly: from 1e-6 to 1e6."""
+    problem = make_problem(seed, rows=50)
+    expected = fit(problem, loss=loss, solver=solver, alpha=1e-2, tol=1e-4)
+    scale = 2.0**exponent
+    problem.X = problem.X * scale
+    actual = fit(problem, loss=loss, solver=solver, alpha=1e-2 * scale**2, tol=1e-4)
+    np.testing.assert_array_equal(actual.coef_ * scale, expected.coef_)
+    assert actual.duality_gap_ == expected.duality_gap_
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
+def test_the_choice_of_alpha_has_no_units_either(loss, scale):
+    problem = make_problem(5, rows=120, queries=12)
+    folds = list(QueryKFold(3).split(problem.X, problem.y, problem.qid))
+    grid = 10.0 ** np.arange(-3, 7)  # alphas of which most have the same model
+    models = [
+        RankSVMCV(grid * c**2, loss=loss, cv=folds).fit(problem.X * c, problem.y, problem.qid)
+        for c in (1.0, scale)
+    ]
+    assert models[1].alpha_ == pytest.approx(models[0].alpha_ * scale**2)
+    np.testing.assert_allclose(models[1].cv_errors_, models[0].cv_errors_, atol=1e-12)
+    np.testing.assert_array_equal(
+        models[1].rank(problem.X * scale, problem.qid), models[0].rank(problem.X, problem.qid)
+    )
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("alpha", [1e-1, 1e-5])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_columns_over_ten_decades_end(loss, alpha, sparse):
+    """No warning, and not many more reads than of standardised columns."""
+    rng = np.random.default_rng(0)
+    X = np.exp(rng.normal(size=(400, 15)) @ (np.eye(15) + 0.3 * rng.normal(size=(15, 15))))
+    y = np.digitize(np.log(X[:, 0]) + 2 * rng.normal(size=400), [0.0, 2.0]).astype(float)
+    qid = np.arange(400) // 20
+    raw = X * 10.0 ** rng.uniform(-5, 5, size=15)
+    standard = RankSVM(alpha, loss=loss).fit((X - X.mean(axis=0)) / X.std(axis=0), y, qid)
+    model = RankSVM(alpha, loss=loss).fit(sp.csr_matrix(raw) if sparse else raw, y, qid)
+    assert model.n_reads_ <= 10 * standard.n_reads_
 
 
 def test_attributes():
@@ -362,7 +442,7 @@ class TestChoosingAlpha:
         model = RankSVMCV(alphas=[1e-4, 1.0, 1e-2], tol=1e-5).fit(X, y, qid)
         assert model.alphas_.tolist() == [1e-4, 1e-2, 1.0]
         assert model.cv_errors_.shape == (3,)
-        assert model.best_score_ == model.cv_errors_.min()
+        assert model.best_score_ == np.nanmin(model.cv_errors_)
         assert model.cv_ == f"5 folds of {'queries' if grouped else 'rows'}"
         alone = RankSVM(model.alpha_, tol=1e-7).fit(X, y, qid)
         assert np.linalg.norm(model.coef_ - alone.coef_) <= np.sqrt(2e-5 / model.alpha_)
@@ -426,16 +506,92 @@ class TestChoosingAlpha:
         assert np.isnan(model.cv_errors_).any()
         assert model.coef_.any()
 
-    def test_an_interruption_of_a_later_fold_leaves_the_choice_to_the_earlier_ones(self, monkeypatch):
+    def test_an_interruption_leaves_the_choice_to_the_alphas_that_all_folds_have_judged(self, monkeypatch):
         X, y, qid = self.problem()
-        counted = interrupt_at(monkeypatch, -1)
-        RankSVMCV([1e-2, 1.0], cv=3).fit(X, y, qid)
-        monkeypatch.undo()
-        interrupt_at(monkeypatch, counted["n"] // 2)
+        grid = [1e-3, 1e-1, 10.0]
+        counts = []
+        for size in (1, 3):
+            counted = interrupt_at(monkeypatch, -1)
+            whole = RankSVMCV(grid[-size:], cv=3).fit(X, y, qid)
+            counts.append(counted["n"])
+            monkeypatch.undo()
+        interrupt_at(monkeypatch, (counts[0] + counts[1]) // 2)  # after the largest alpha, before the end
         with pytest.warns(ConvergenceWarning, match="interrupted"):
-            model = RankSVMCV([1e-2, 1.0], cv=3).fit(X, y, qid)
-        assert model.cv_.startswith("3 folds of queries, interrupted after ")
-        assert np.isfinite(model.cv_errors_).all()
+            model = RankSVMCV(grid, cv=3).fit(X, y, qid)
+        judged = np.isfinite(model.cv_errors_)
+        assert model.cv_ == f"3 folds of queries, interrupted after {judged.sum()} of 3 alphas"
+        assert judged[-1]
+        assert not judged.all()
+        np.testing.assert_array_equal(model.cv_errors_[judged], whole.cv_errors_[judged])
+        assert model.alpha_ in model.alphas_[judged]
+
+    def test_large_alphas_are_judged_by_their_limit_and_not_as_ties(self):
+        X, y, qid = self.problem()
+        held = qid >= 30
+        model = RankSVMCV([1e3, 1e8, 1e13, 1e18])
+        model.fit(X[~held], y[~held], qid[~held], eval_set=(X[held], y[held], qid[held]))
+        problem = make_problem(0)
+        problem.X, problem.y, problem.qid = X[~held], y[~held], qid[~held]
+        limit = X[held] @ limit_of_large_alpha(problem, "hinge")
+        np.testing.assert_allclose(model.cv_errors_, pairwise_error(y[held], limit, qid[held]))
+        assert model.alpha_ == 1e18  # the largest of equally good ones
+
+    @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+    def test_the_walk_ends_where_smaller_alphas_only_make_it_worse(self, loss, monkeypatch):
+        rng = np.random.default_rng(3)
+        X, qid = rng.normal(size=(300, 60)), np.arange(300) // 10
+        y = 2 * X[:, 0] + rng.normal(size=300)
+        grid = 10.0 ** np.arange(-5, 2)
+        model = RankSVMCV(grid, loss=loss).fit(X, y, qid)
+        tried = np.isfinite(model.cv_errors_)
+        assert not tried[0]
+        assert tried[1 + np.flatnonzero(~tried).max() :].all()  # from the largest on
+        monkeypatch.setattr(alpha_path.AlphaPath, "is_hopeless", False)
+        whole = RankSVMCV(grid, loss=loss).fit(X, y, qid)
+        assert np.isfinite(whole.cv_errors_).all()
+        assert (model.alpha_, model.best_score_) == (whole.alpha_, whole.best_score_)
+        np.testing.assert_array_equal(model.cv_errors_[tried], whole.cv_errors_[tried])
+        # Both are within their gap of a minimum whose curvature is at least 2 alpha.
+        radius = np.sqrt(max(model.duality_gap_, whole.duality_gap_) / model.alpha_)
+        assert np.linalg.norm(model.coef_ - whole.coef_) <= 2 * radius
+
+    @pytest.mark.parametrize(
+        ("means", "noise", "growth", "expected"),
+        [
+            ([0.4, 0.3, 0.31, 0.32], 0.0, 1.0, True),
+            ([0.4, 0.3, 0.32, 0.31], 0.0, 1.0, True),
+            ([0.3, 0.31, 0.32], 0.0, 1.0, True),
+            ([0.4, 0.3, 0.31], 0.0, 1.0, False),  # only a tenth of the best alpha so far
+            ([0.4, 0.3, 0.3, 0.31], 0.0, 1.0, False),  # one as good
+            ([0.4, 0.3, 0.31, 0.32], 0.1, 1.0, False),  # the folds do not agree
+            ([0.4, 0.3, 0.31, 0.32], 0.0, 9.0, False),  # the gain grows nearly as 1/alpha
+        ],
+    )
+    def test_what_cannot_win(self, means, noise, growth, expected):
+        path = alpha_path.AlphaPath(None, None, [None] * 3, None)
+        spread = noise * np.array([-1.0, 0.0, 1.0])
+        for step, mean in enumerate(means):
+            path.errors[10.0**-step] = mean + spread * step
+            path.solutions[10.0**-step] = [Solution(np.zeros(1), Status.CONVERGED, gain=growth**step)] * 3
+        assert path.is_hopeless == expected
+        path.splits = [None]  # one evaluation set says nothing about its noise
+        assert not path.is_hopeless
+
+    def test_more_alphas_can_be_tried_at_either_end(self):
+        X, y, qid = self.problem()
+        model = RankSVMCV().fit(X, y, qid)
+        assert model.alphas_.size == 6
+        data = model._labelled_data(X, y, qid, None, None)
+        (splits,) = model._folds(data, get_metric("pairwise_error"))
+        errors = {}
+        for order in ([1e-2, 1e-3, 1e-1], [1e-1, 1e-2, 1e-3]):
+            fit_ = model._margin_fit(splits[0].pairs)
+            path = alpha_path.AlphaPath(fit_, data.design, splits, None)
+            for alpha in order:
+                path.judge(alpha)
+            errors[tuple(order)] = path.mean_errors(np.array([1e-3, 1e-2, 1e-1]))
+        first, second = errors.values()
+        np.testing.assert_allclose(first, second, atol=0.01)
 
     def test_bad_grids(self):
         X, y, qid = self.problem()
@@ -454,6 +610,7 @@ class TestChoosingAlpha:
         ({"alpha": 0.0}, "alpha=0"),
         ({"alpha": np.nan}, "alpha"),
         ({"tol": -1e-3}, "tol"),
+        ({"tol": 1.0}, "share of what can be gained"),
         ({"loss": "hing"}, "did you mean 'hinge'"),
         ({"solver": "cg"}, "solver"),
         ({"query_weight": "one"}, "query_weight"),

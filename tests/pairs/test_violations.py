@@ -100,6 +100,11 @@ def assert_matches_pairs(problem, *, delta=0.3, margin=1.0, **options):
     same(point.won, active.sum(axis=1))
     same(point.lost, active.sum(axis=0))
     same(point.weight, active.sum())
+    same(point.degrees(), active.sum(axis=1) + active.sum(axis=0))
+    inner = np.where(problem.pairs(margin - delta)[0], weights, 0.0)
+    near = np.where(violated & (inner == 0), weights, 0.0)
+    exact = 0 if is_integer else 1e-12 * active.sum()
+    assert_allclose(point.degrees(delta), near.sum(axis=1) + near.sum(axis=0), rtol=1e-12, atol=exact)
 
     # The sweeps add scores relative to one of them; their rounding is relative to the largest difference.
     spread = np.ptp(problem.scores) + margin

@@ -74,6 +74,15 @@ def test_every_kind_of_model_gets_a_page(model):
     assert "nan" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL).lower()
 
 
+def test_alphas_that_were_not_tried_are_not_shown():
+    X, y, qid = searches()
+    model = RankSVMCV().fit(X, y, qid=qid)
+    model.cv_errors_[:2] = np.nan  # as where smaller alphas have only made it worse
+    page = Report(model, X, y, qid).html()
+    assert "nan" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL).lower()
+    assert f"of {model.alphas_.size - 2} alphas" in page
+
+
 @pytest.mark.parametrize("storage", ["dense", "sparse", "frame"])
 def test_storage_does_not_matter(storage):
     X, y, qid = searches()

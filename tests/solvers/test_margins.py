@@ -8,8 +8,8 @@ from oracles import label_pairs
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import as_design
 from rankwise.losses import LogisticLoss, SquaredHingeLoss
-from rankwise.objectives import HingeObjective, MeanLoss
-from rankwise.pairs.labels import find_levels, pair_scale
+from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
+from rankwise.pairs.labels import find_levels, label_graph, pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
@@ -17,6 +17,7 @@ from rankwise.solvers import bundle
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.certificate import LowerBound
 from rankwise.solvers.newton import minimise_by_newton
+from rankwise.solvers.preconditioner import Curvature, Preconditioner
 from rankwise.solvers.smoothing import minimise_smoothed
 from rankwise.solvers.solution import Status
 from strategies import make_problem
@@ -97,7 +98,11 @@ def test_all_solvers_agree_to_the_stated_gap(loss, alpha, options):
             assert solution.status is Status.CONVERGED, name
             excess = value(objective, alpha, solution.coef) - minimum
             assert excess <= solution.certificate + 2e-9, name
-            assert solution.certificate <= tol, name
+            # The rule: value - bound <= tol (value at 0 - bound), with the bound that the certificate proves.
+            at_zero = value(objective, alpha, np.zeros(objective.n_features))
+            bound = value(objective, alpha, solution.coef) - solution.certificate
+            assert solution.certificate <= tol * (at_zero - bound) * (1 + 1e-9) + 1e-12, name
+            assert solution.gain == pytest.approx(at_zero - bound, rel=1e-6, abs=1e-12), name
             assert len(solution.history) in {solution.n_iter, solution.n_iter + 1}
             assert solution.n_reads <= 2 * solution.n_iter + 20 or name == "newton"
 
@@ -222,3 +227,170 @@ def test_a_lower_bound_never_falls_and_never_exceeds_the_minimum():
         bound.add(point.gradient, float(point.value) - point.gradient @ coef)
         assert before <= bound.value <= minimum
         before = bound.value
+
+
+def margin_objective(X, problem, loss):
+    pairs, design = sweep_of(problem), as_design(X)
+    return HingeObjective(design, pairs) if loss == "hinge" else MeanLoss(design, pairs, SquaredHingeLoss())
+
+
+def curvature_of(X, problem, *, is_whole=True):
+    queries = one_query(problem.y.size) if problem.qid is None else encode_queries(problem.qid)
+    graph = label_graph(problem.y, queries, ties="exclude", query_weight="equal")
+    return Curvature(SquaredObjective(as_design(X), graph), is_whole=is_whole)
+
+
+EVERY = [("hinge", name, solve) for name, solve in HINGE.items()]
+EVERY += [("squared_hinge", name, solve) for name, solve in SMOOTH.items()]
+
+
+@pytest.mark.parametrize(("loss", "name", "solve"), EVERY)
+@pytest.mark.parametrize("alpha", [1e2, 1e4, 1e9, 1e15, 1e30, 1e100])
+def test_a_large_alpha_has_its_limit_and_not_zero(loss, name, solve, alpha):
+    """-g₀/(2α), also where the gain is far below the rounding errors of the objective."""
+    problem = make_problem(1, rows=80, features=6, weighted=True)
+    pairs = label_pairs(
+        problem.y,
+        problem.qid,
+        ties="exclude",
+        cost="unit",
+        query_weight="equal",
+        sample_weight=problem.sample_weight,
+    )
+    D = problem.X[pairs.winner] - problem.X[pairs.loser]
+    pull = D.T @ pairs.weight / pairs.weight.sum() * (1 if loss == "hinge" else 2)
+    solution = solve(margin_objective(problem.X, problem, loss), alpha)
+    assert solution.status is Status.CONVERGED
+    limit = pull / (2 * alpha)
+    assert np.linalg.norm(solution.coef - limit) <= (1e-9 + 10 / alpha) * np.linalg.norm(limit)
+    assert solution.certificate <= 1e-3 * solution.gain
+
+
+@pytest.mark.parametrize(("loss", "name", "solve"), EVERY)
+@pytest.mark.parametrize("alpha", [1.0, 1e-3])
+@pytest.mark.parametrize("is_whole", [True, False, None])
+def test_nothing_in_a_solver_has_units(loss, name, solve, alpha, is_whole):
+    """A power of two scales every number exactly, so any absolute constant would show in the last digit."""
+    problem = make_problem(1, rows=80, features=6)
+    results = []
+    for scale in (1.0, 2.0**20, 2.0**-20, 2.0**60):
+        X = problem.X * scale
+        curvature = None if is_whole is None else curvature_of(X, problem, is_whole=is_whole)
+        objective = margin_objective(X, problem, loss)
+        solution = solve(objective, alpha * scale**2, max_iter=60, curvature=curvature)
+        results.append((solution.coef * scale, solution.certificate, solution.n_iter))
+    for coef, gap, n_iter in results[1:]:
+        np.testing.assert_array_equal(coef, results[0][0])
+        assert (gap, n_iter) == results[0][1:]
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("excess", [1e-6, 1e-9])
+def test_pairs_that_nearly_contradict_each_other_leave_a_small_model(loss, excess):
+    """Nothing but the difference of their weights pulls, far below the rounding errors of the objective."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    one = rng.integers(0, 30, size=100)
+    other = (one + rng.integers(1, 30, size=100)) % 30
+    weight = np.concatenate([1 + excess * rng.random(100), np.ones(100)])
+    graph = preference_graph(np.concatenate([one, other]), np.concatenate([other, one]), 30, weight=weight)
+    margins, D, total = PreferenceMargins.of_graph(graph), X[one] - X[other], weight.sum()
+    slope, curvature = {"hinge": (1, 0), "squared_hinge": (2, 2), "logistic": (0.5, 0.25)}[loss]
+    pull = slope * D.T @ (weight[:100] - weight[100:]) / total
+    H = curvature * D.T @ (D * (weight[:100] + weight[100:])[:, None]) / total
+    design = as_design(X)
+    if loss == "hinge":
+        solution = minimise_smoothed(HingeObjective(design, margins), 0.1)
+    else:
+        kind = SquaredHingeLoss if loss == "squared_hinge" else LogisticLoss
+        solution = minimise_by_newton(MeanLoss(design, margins, kind()), 0.1, tol=1e-8)
+    expected = np.linalg.solve(H + 0.2 * np.eye(4), pull)
+    assert solution.status is Status.CONVERGED
+    np.testing.assert_allclose(solution.coef, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("loss", "name", "solve"), EVERY)
+def test_the_papers_absolute_rule_can_be_asked_for(loss, name, solve):
+    objective = objectives(loss)
+    solution = solve(objective, 10.0, tol=0.05, is_absolute=True)
+    assert solution.certificate <= 0.05
+    relative = solve(objective, 10.0, tol=0.05)
+    assert relative.certificate <= 0.05 * relative.gain < 0.05**2
+
+
+class TestPreconditioning:
+    def problem(self):
+        rng = np.random.default_rng(3)
+        problem = make_problem(3, rows=300, features=12, queries=20)
+        problem.X = np.exp(problem.X) @ (np.eye(12) + 0.3 * rng.normal(size=(12, 12)))
+        return problem, problem.X * 10.0 ** rng.uniform(-5, 5, size=12)
+
+    @pytest.mark.parametrize("is_whole", [True, False])
+    @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+    def test_it_changes_no_model(self, loss, is_whole):
+        problem, X = self.problem()
+        solve = minimise_smoothed if loss == "hinge" else minimise_by_newton
+        for rows, alpha in ((problem.X, 1e-3), (X, 1e2)):
+            objective = margin_objective(rows, problem, loss)
+            plain = solve(objective, alpha)
+            other = solve(objective, alpha, curvature=curvature_of(rows, problem, is_whole=is_whole))
+            assert other.status is Status.CONVERGED
+            difference = value(objective, alpha, other.coef) - value(objective, alpha, plain.coef)
+            assert -plain.certificate - 1e-12 <= difference <= other.certificate + 1e-12
+
+    @pytest.mark.parametrize("is_whole", [True, False])
+    @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+    @pytest.mark.parametrize("alpha", [1e-1, 1e-4])
+    def test_columns_over_ten_decades_take_at_most_ten_times_the_reads(self, loss, alpha, is_whole):
+        problem, X = self.problem()
+        standard = (problem.X - problem.X.mean(axis=0)) / problem.X.std(axis=0)
+        solve = minimise_smoothed if loss == "hinge" else minimise_by_newton
+        reads = []
+        for rows in (standard, X):
+            curvature = curvature_of(rows, problem, is_whole=is_whole)
+            solution = solve(margin_objective(rows, problem, loss), alpha, curvature=curvature)
+            assert solution.status is Status.CONVERGED
+            reads.append(solution.n_reads)
+        assert reads[1] <= 10 * reads[0]
+
+    @pytest.mark.parametrize("is_whole", [True, False])
+    def test_the_estimate_is_that_of_pairs_joined_at_random(self, is_whole):
+        problem, X = self.problem()
+        r = np.random.default_rng(0).random(problem.y.size)
+        curvature = curvature_of(X, problem, is_whole=is_whole)
+        curvature.follow(r)
+        B = np.zeros((r.size, r.size))
+        for query in np.unique(problem.qid):
+            own = np.flatnonzero(problem.qid == query)
+            B[np.ix_(own, own)] = np.diag(r[own]) - np.outer(r[own], r[own]) / r[own].sum()
+        expected = X.T @ B @ X
+        size = np.sqrt(np.diag(expected))
+        if is_whole:
+            np.testing.assert_allclose(
+                curvature.hessian / np.outer(size, size), expected / np.outer(size, size), atol=1e-9
+            )
+        else:
+            np.testing.assert_allclose(curvature.hessian, size**2, rtol=1e-9)
+
+    @pytest.mark.parametrize("is_whole", [True, False])
+    def test_solving_is_the_inverse(self, is_whole):
+        problem, X = self.problem()
+        curvature = curvature_of(X, problem, is_whole=is_whole)
+        preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(problem.y.size))
+        H = curvature.hessian if is_whole else np.diag(curvature.hessian)
+        g = np.random.default_rng(0).normal(size=12) * np.sqrt(np.diag(H) + 0.2)
+        solved = preconditioner.solve(g)
+        np.testing.assert_allclose(H @ solved + 0.2 * solved, g, rtol=1e-6, atol=1e-6 * np.abs(g).max())
+        assert Preconditioner(None, 0.1, lambda: np.ones(0)).is_identity
+
+    def test_columns_whose_squares_overflow_and_columns_that_say_nothing(self):
+        problem, X = self.problem()
+        curvature = curvature_of(np.column_stack([X, np.full(300, 7.0), X[:, 0]]), problem)
+        preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(300))
+        assert np.isfinite(preconditioner.solve(np.ones(14))).all()
+        with np.errstate(over="ignore", invalid="ignore"):
+            curvature = curvature_of(X * 1e200, problem)
+            preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(300))
+        np.testing.assert_array_equal(
+            preconditioner.solve(np.ones(12)), np.ones(12) if preconditioner.is_identity else np.full(12, 5.0)
+        )

@@ -15,7 +15,7 @@ from rankwise.estimators.pairwise import PairwiseRanker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.selection.margin_fit import label_margins
+from rankwise.selection.margin_fit import curvature_of, label_margins
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRankSVM"]
@@ -121,18 +121,26 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
         refuse_unknown("fit", unknown)
         self._check_parameters()
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
-        pairs = [label_margins(data, output, data.row_weight) for output in range(len(data.columns))]
-        self._solve(data.design, pairs, data.row_weight, several=data.several_outputs)
+        outputs = range(len(data.columns))
+        pairs = [label_margins(data, output, data.row_weight) for output in outputs]
+        graphs = [data.graph(output, data.row_weight) for output in outputs]
+        self._solve(data.design, pairs, graphs, data.row_weight, several=data.several_outputs)
         return self
 
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
         """Fit listed pairs."""
         graph = graphs[0]
         assert isinstance(graph, PreferenceGraph)
-        self._solve(design, [self._listed_margins(graph)], None, several=False)
+        self._solve(design, [self._listed_margins(graph)], graphs, None, several=False)
 
     def _solve(
-        self, design: Design, pairs: Sequence[MarginPairs], row_weight: Floats | None, *, several: bool
+        self,
+        design: Design,
+        pairs: Sequence[MarginPairs],
+        graphs: Sequence[PairGraph],
+        row_weight: Floats | None,
+        *,
+        several: bool,
     ) -> None:
         problem = self._problem(design, row_weight, self.gamma)
         if problem.basis is None:
@@ -140,7 +148,10 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
         feature_map = problem.feature_map()
         features = problem.features(feature_map)
         fit = self._margin_fit(pairs[0])
-        solutions = [fit.solve(features, own, float(self.alpha)) for own in pairs]
+        solutions = [
+            fit.solve(features, own, float(self.alpha), curvature=curvature_of(features, graph))
+            for own, graph in zip(pairs, graphs, strict=True)
+        ]
         self.n_reads_ = features.reads
         coef = self._report_solutions(fit, solutions, several)
         self.dual_coef_ = np.ascontiguousarray(feature_map.dual_coefficients(coef.T).T)

@@ -60,6 +60,11 @@ class MarginRanker(PreferenceRanker, LinearRanker):
         check_choice("query_weight", self.query_weight, QUERY_WEIGHTS)
         check_choice("solver", self.solver, ("auto", *MARGIN_SOLVERS))
         check_number("tol", self.tol, minimum=0, remedy="use a small positive number such as 1e-3")
+        if float(self.tol) >= 1:
+            raise InvalidInputError(
+                f"tol={self.tol!r} is not below 1: it is a share of what can be gained over w = 0.",
+                "use 1e-3.",
+            )
         check_count("max_iter", self.max_iter)
         check_count("n_threads", self.n_threads)
         check_seed(self.random_state)
@@ -127,9 +132,12 @@ class MarginRanker(PreferenceRanker, LinearRanker):
                 if solution.status is Status.INTERRUPTED:
                     can_go_on = "warm_start" in self.get_params()
                     remedy = "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
+                gain = solution.gain
+                share = f", {solution.certificate / gain:.1e} of what can be gained" if gain > 0 else ""
                 warnings.warn(
                     f"solver={self.solver_!r} stopped after {solution.n_iter} iterations at a duality gap of "
-                    f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: {remedy}.",
+                    f"{solution.certificate:.1e}{share} (tol={self.tol}): "
+                    f"{solution.status.value}. Hint: {remedy}.",
                     ConvergenceWarning,
                     stacklevel=caller_level(),
                 )

@@ -20,7 +20,13 @@ from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.training import TrainingData
 from rankwise.selection.cv import held_out_pairs
-from rankwise.selection.margin_fit import HeldOut, label_margins, one_or_all, prepare_columns
+from rankwise.selection.margin_fit import (
+    HeldOut,
+    curvature_of,
+    label_margins,
+    one_or_all,
+    prepare_columns,
+)
 from rankwise.selection.reading import judge_rows
 from rankwise.selection.scorers import Judge
 from rankwise.solvers.solution import Solution, Status
@@ -50,7 +56,9 @@ class RankSVM(MarginRanker, PairwiseRanker):
         All find the same minimum. For the hinge: "smoothing" (L-BFGS on a hinge with a rounded kink, the default) or
         "bundle" (cutting planes with line search). For the smooth losses: "newton" (the default) or "bundle".
     tol : float, default=1e-3
-        The duality gap to reach: the objective is proved to be within `tol` of its minimum.
+        When to stop, as a share below 1 of what can be gained over ``w = 0``: once the objective less its proved lower
+        bound is at most `tol` times the objective at 0 less that bound. The rule has no units, and never takes 0 for
+        the minimum while anything pulls.
     max_iter : int, default=None
         The most iterations; by default enough to converge.
     warm_start : bool, default=False
@@ -73,7 +81,7 @@ class RankSVM(MarginRanker, PairwiseRanker):
     ----------
     coef_ : ndarray of shape (features,), or (outputs, features)
     duality_gap_ : float, or ndarray of shape (outputs,)
-        The objective at `coef_` is at most this much above its minimum: proved, not estimated.
+        The objective at `coef_` is at most this much above its minimum: proved, not estimated, and not relative.
     n_iter_ : int
     n_reads_ : int
         How many times the solvers read X.
@@ -159,8 +167,10 @@ class RankSVM(MarginRanker, PairwiseRanker):
         row_weight, held_out = data.row_weight, None
         if self.early_stopping:
             row_weight, held_out = self._held_out(data, eval_set)
-        pairs = [label_margins(data, output, row_weight) for output in range(len(data.columns))]
-        self._solve(data.design, pairs, held_out, several=data.several_outputs)
+        outputs = range(len(data.columns))
+        pairs = [label_margins(data, output, row_weight) for output in outputs]
+        graphs = [data.graph(output, row_weight) for output in outputs]
+        self._solve(data.design, pairs, graphs, held_out, several=data.several_outputs)
         return self
 
     @one_blas_thread
@@ -221,7 +231,8 @@ class RankSVM(MarginRanker, PairwiseRanker):
             left_out = held_out_pairs(data, self.validation_fraction, self.random_state)
             design, (margins, judge) = data.design, self._pair_fold(data, left_out, 0, metric)
         prepare_columns(data.design)
-        self._solve(data.design, [margins], [HeldOut(design, judge, self.patience)], several=False)
+        held_out = [HeldOut(design, judge, self.patience)]
+        self._solve(data.design, [margins], [data.graph], held_out, several=False)
         return self
 
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
@@ -229,12 +240,13 @@ class RankSVM(MarginRanker, PairwiseRanker):
         graph = graphs[0]
         assert isinstance(graph, PreferenceGraph)
         prepare_columns(design)
-        self._solve(design, [self._listed_margins(graph)], None, several=False)
+        self._solve(design, [self._listed_margins(graph)], graphs, None, several=False)
 
     def _solve(
         self,
         design: Design,
         pairs: Sequence[MarginPairs],
+        graphs: Sequence[PairGraph],
         held_out: Sequence[HeldOut] | None,
         *,
         several: bool,
@@ -244,8 +256,11 @@ class RankSVM(MarginRanker, PairwiseRanker):
         fit = self._margin_fit(pairs[0])
         watching = [None] * len(pairs) if held_out is None else held_out
         solutions: list[Solution] = []
-        for own, start, rows in zip(pairs, starts, watching, strict=True):
-            solutions.append(fit.solve(design, own, float(self.alpha), start=start, held_out=rows))
+        for own, graph, start, rows in zip(pairs, graphs, starts, watching, strict=True):
+            curvature = curvature_of(design, graph)
+            solutions.append(
+                fit.solve(design, own, float(self.alpha), start=start, curvature=curvature, held_out=rows)
+            )
             if solutions[-1].status is Status.INTERRUPTED and len(solutions) < len(pairs):
                 raise KeyboardInterrupt  # there is no model of the other outputs
         self.n_reads_ = design.reads - reads

@@ -14,9 +14,9 @@ from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
-from rankwise.pairs.graph import MarginPairs
+from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.problems.training import TrainingData
-from rankwise.selection.alpha_path import AlphaChoice, Split, choose_alpha
+from rankwise.selection.alpha_path import AlphaChoice, AlphaPath, Split, choose_alpha
 from rankwise.selection.cv import (
     check_cv,
     folds_of_pairs,
@@ -26,7 +26,7 @@ from rankwise.selection.cv import (
     judging_share,
 )
 from rankwise.selection.grids import is_default_grid, warn_of_edges
-from rankwise.selection.margin_fit import label_margins, one_or_all, prepare_columns
+from rankwise.selection.margin_fit import curvature_of, label_margins, one_or_all, prepare_columns
 from rankwise.selection.reading import check_alphas, judge_rows
 from rankwise.solvers.solution import Status
 from rankwise.threads import one_blas_thread
@@ -39,8 +39,11 @@ _GRID = tuple(10.0**-power for power in range(1, 7))
 class RankSVMCV(MarginRanker):
     """`RankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
-    The grid is walked from the largest alpha to the smallest, each fit starting from the one before. On Ctrl-C the
-    choice is made by the folds that are done; the model is then the first fold's, fitted without its rows.
+    The grid is walked from the largest alpha to the smallest, each fit starting from the one before, and only as long
+    as that can help: the walk ends where every alpha down to a hundredth of the best one had a larger held-out error,
+    by more than the standard error of the difference over the folds. (With an `eval_set`, and where alphas are so large
+    that the loss is nearly linear, the walk goes on.) On Ctrl-C the choice is made among the alphas that all folds have
+    judged; the model is then the first fold's, fitted without its rows.
 
     Parameters
     ----------
@@ -71,7 +74,7 @@ class RankSVMCV(MarginRanker):
         The grid, in increasing order, with what came to it.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
         The value of `scoring` for each alpha, averaged over held-out queries, or over the folds of one ranking or of
-        pairs; NaN for those that an interruption cut off, or that came to the grid for another output.
+        pairs; NaN for those that the walk did not come to, or that came to the grid for another output.
     best_score_ : float, or ndarray of shape (outputs,)
         Its value for the chosen alpha. It is optimistic: the choice was made on the same rows.
     cv_ : str
@@ -146,16 +149,17 @@ class RankSVMCV(MarginRanker):
         grid, metric = self._check_parameters(), get_metric(self.scoring)
         data = self._labelled_data(X, y, qid, sample_weight, query_importance)
         prepare_columns(data.design)
-        whole = [label_margins(data, output, data.row_weight) for output in range(len(data.columns))]
+        outputs = range(len(data.columns))
+        whole = [label_margins(data, output, data.row_weight) for output in outputs]
+        graphs = [data.graph(output, data.row_weight) for output in outputs]
         if eval_set is not None:
             judging, judges = self._eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {judging.shape[0]} rows"
             splits = [[Split(pairs, judging, judge)] for pairs, judge in zip(whole, judges, strict=True)]
         else:
             splits = self._folds(data, metric)
-        self._select(
-            data.design, whole, splits, grid, is_refit=eval_set is None, several=data.several_outputs
-        )
+        several = data.several_outputs
+        self._select(data.design, whole, graphs, splits, grid, is_refit=eval_set is None, several=several)
         return self
 
     @one_blas_thread
@@ -214,7 +218,8 @@ class RankSVMCV(MarginRanker):
                 self._pair_fold(data, left_out, fold, metric) for fold in folds_that_judge(data, left_out)
             ]
             splits = [Split(margins, data.design, judge) for margins, judge in folds]
-        self._select(data.design, [whole], [splits], grid, is_refit=eval_set is None, several=False)
+        is_refit = eval_set is None
+        self._select(data.design, [whole], [data.graph], [splits], grid, is_refit=is_refit, several=False)
         return self
 
     def _folds(self, data: TrainingData, metric: Metric) -> list[list[Split]]:
@@ -246,6 +251,7 @@ class RankSVMCV(MarginRanker):
         self,
         design: Design,
         whole: Sequence[MarginPairs],
+        graphs: Sequence[PairGraph],
         splits: Sequence[Sequence[Split]],
         grid: Floats,
         *,
@@ -256,13 +262,14 @@ class RankSVMCV(MarginRanker):
         reads = design.reads
         fit = self._margin_fit(splits[0][0].pairs)
         choices: list[AlphaChoice] = []
-        for pairs, own in zip(whole, splits, strict=True):
-            default = _GRID if is_default_grid(grid, _GRID) else ()
-            choices.append(choose_alpha(fit, design, own, grid, pairs if is_refit else None, default))
+        default = _GRID if is_default_grid(grid, _GRID) else ()
+        for pairs, graph, own in zip(whole, graphs, splits, strict=True):
+            path = AlphaPath(fit, design, own, curvature_of(design, graph))
+            choices.append(choose_alpha(path, grid, pairs if is_refit else None, default))
             if choices[-1].solution.status is Status.INTERRUPTED:
                 if len(choices) < len(whole):
                     raise KeyboardInterrupt  # there is no model of the other outputs
-                self.cv_ += f", interrupted after {choices[-1].n_judged} of {len(own)}"
+                self.cv_ += f", interrupted after {choices[-1].n_judged} of {grid.size} alphas"
         sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
         self.alphas_ = np.unique(np.concatenate([choice.grid for choice in choices]))
         values = np.full((self.alphas_.size, len(choices)), np.nan)

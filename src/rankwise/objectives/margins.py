@@ -98,6 +98,11 @@ class MeanLossPoint(_MeanPoint):
         image: Floats = self._point.hessian_product(v) / self._objective.pairs.weight
         return image
 
+    def score_hessian_diagonal(self) -> Floats:
+        """Return the diagonal of the Hessian with respect to the scores."""
+        diagonal: Floats = self._point.hessian_diagonal() / self._objective.pairs.weight
+        return diagonal
+
     def hessian_product(self, v: Floats) -> Floats:
         """Apply the Hessian: two reads."""
         return self._objective.pull_back(self.score_hessian_product(self._objective.scores(v)))
@@ -143,3 +148,8 @@ class HingePoint(_MeanPoint):
         total = self._objective.pairs.weight
         point: SmoothedHinge = self._point.smoothed(delta)
         return SmoothedHinge(point.value / total, point.gradient / total, point.active / total)
+
+    def smoothed_hessian_diagonal(self, delta: float) -> Floats:
+        """Return the diagonal of its Hessian with respect to the scores."""
+        diagonal: Floats = self._point.smoothed_hessian_diagonal(delta) / self._objective.pairs.weight
+        return diagonal

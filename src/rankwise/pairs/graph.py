@@ -77,6 +77,9 @@ class ViolatedPairs(PairGraph, Protocol):
     def active(self) -> float:
         """``Σ ωz``: the hinge less its derivative times the scores, without their rounding."""
 
+    def degrees(self, width: float | None = None) -> Floats:
+        """Return for each row the weight of its violated pairs, of those with ``t <= width`` only if that is given."""
+
     def hinge(self) -> float:
         """Return ``Σ ω (z - (f_i - f_j))``; a subgradient is `-net_wins`."""
 
@@ -117,3 +120,6 @@ class ListedPairs(MarginPairs, Protocol):
 
     def at_rows(self, per_pair: Floats) -> Floats:
         """Return for each row what its pairs won minus what they lost: ``A'u``."""
+
+    def degrees(self, per_pair: Floats) -> Floats:
+        """Return for each row the sum over its pairs: ``|A|'u``."""

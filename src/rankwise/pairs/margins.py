@@ -65,6 +65,10 @@ class PreferenceMargins:
         """Return for each row what its pairs won minus what they lost."""
         return _at_rows(self.winner, self.loser, per_pair, self.n_rows)
 
+    def degrees(self, per_pair: Floats) -> Floats:
+        """Return for each row the sum over its pairs."""
+        return _degrees(self.winner, self.loser, per_pair, self.n_rows)
+
     def at(self, scores: Floats) -> ViolatedPreferences:
         """Return the pairs that are violated at some scores."""
         slack = self.margin - self.differences(scores)
@@ -126,6 +130,11 @@ class ViolatedPreferences:
         """``Σ ωz``."""
         return float(self.pair_weight @ self.margin)
 
+    def degrees(self, width: float | None = None) -> Floats:
+        """Return for each row the weight of its violated pairs, of those with ``t <= width`` only if that is given."""
+        weight = self.pair_weight if width is None else np.where(self.slack <= width, self.pair_weight, 0.0)
+        return _degrees(self.winner, self.loser, weight, self.n_rows)
+
     def hinge(self) -> float:
         """Return ``Σ ω t``."""
         return float(self.pair_weight @ self.slack)
@@ -155,3 +164,8 @@ class ViolatedPreferences:
 def _at_rows(winner: Ints, loser: Ints, per_pair: Floats, n_rows: int) -> Floats:
     won = np.bincount(winner, weights=per_pair, minlength=n_rows)
     return np.asarray(won - np.bincount(loser, weights=per_pair, minlength=n_rows), dtype=np.float64)
+
+
+def _degrees(winner: Ints, loser: Ints, per_pair: Floats, n_rows: int) -> Floats:
+    won = np.bincount(winner, weights=per_pair, minlength=n_rows)
+    return np.asarray(won + np.bincount(loser, weights=per_pair, minlength=n_rows), dtype=np.float64)

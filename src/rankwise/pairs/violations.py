@@ -228,6 +228,14 @@ class Violations:
         """``Σ ωz``."""
         return self.sweep.margin * self.weight
 
+    def degrees(self, width: float | None = None) -> Floats:
+        """Return for each row the weight of its violated pairs, of those with ``t <= width`` only if that is given."""
+        total = self._counts[0] + self._counts[1]
+        if width is not None:
+            won, lost = self._count(self.sweep.margin - width)
+            total = np.maximum(total - won - lost, 0.0)  # rounding of weights
+        return self.sweep.from_grouped(total)
+
     def hinge(self) -> float:
         """Return the weighted sum of ``max(0, margin - (f_i - f_j))``; a subgradient is `-net_wins`."""
         won, lost = self._counts
@@ -280,11 +288,14 @@ class Violations:
 
     @cached_property
     def _counts(self) -> tuple[Floats, Floats]:
+        return self._count(self.sweep.margin)
+
+    def _count(self, margin: float) -> tuple[Floats, Floats]:
         won, lost = np.empty_like(self._score), np.empty_like(self._score)
         _core.violation_counts(
             self.sweep.kernel_queries(),
             self._kernel_point(),
-            self.sweep.margin,
+            margin,
             won,
             lost,
             self.sweep.n_threads,

@@ -154,7 +154,7 @@ def _convergence_words(ranker: Any) -> str:
         said = f"Solved in {counted(steps, 'iteration')}. "
     gap = getattr(ranker, "duality_gap_", None)
     if gap is not None and np.ndim(gap) == 0:
-        said += f"Proved relative duality gap: {number(float(gap), 2)}."
+        said += f"Proved duality gap: {number(float(gap), 2)}."
     return f"<h3>Convergence</h3><p>{text(said.strip())}</p>" if said else ""
 
 

@@ -156,17 +156,19 @@ def read_surface(ranker: Any) -> SurfaceTable | None:
 
 
 def read_curve(ranker: Any) -> AlphaCurve | None:
-    """Read the held-out values of the alphas that a model chose from; None where it chose from none."""
+    """Read the held-out values of the alphas that a model tried; None where it chose from none."""
     values, alphas = getattr(ranker, "cv_errors_", None), getattr(ranker, "alphas_", None)
     if values is None or alphas is None or not isinstance(ranker.alpha_, (int, float)):
         return None
     metric = get_metric(ranker.scoring)
     table = np.asarray(values, dtype=np.float64).reshape(-1, len(alphas))
     # Several gammas: for each alpha its best.
-    curve = np.nanmax(table, axis=0) if metric.greater_is_better else np.nanmin(table, axis=0)
+    with np.errstate(invalid="ignore"):
+        curve = np.fmax.reduce(table, axis=0) if metric.greater_is_better else np.fmin.reduce(table, axis=0)
+    tried = np.isfinite(curve)  # NaN: not tried
     return AlphaCurve(
-        np.asarray(alphas, dtype=np.float64),
-        curve,
+        np.asarray(alphas, dtype=np.float64)[tried],
+        curve[tried],
         float(ranker.alpha_),
         metric.name.replace("_", " "),
         metric.greater_is_better,

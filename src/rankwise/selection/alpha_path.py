@@ -1,9 +1,9 @@
-"""Choosing alpha for a margin problem: every split walks the grid from the largest alpha down, each fit warm."""
+"""Choosing alpha for a margin problem: all splits walk the grid together, from the largest alpha down, warm."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,9 +13,17 @@ from rankwise.pairs.graph import MarginPairs
 from rankwise.selection.grids import alphas_beyond, worth_keeping
 from rankwise.selection.margin_fit import MarginFit
 from rankwise.selection.scorers import Judge
+from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["AlphaChoice", "Split", "choose_alpha"]
+__all__ = ["AlphaChoice", "AlphaPath", "Split", "choose_alpha"]
+
+# The walk ends where every alpha down to a hundredth of the best one was worse than it by more than a standard error of
+# the difference over the splits.
+_HOPELESS_RANGE = 99.0
+# Only noise tells alphas apart while the loss is nearly linear, and the gain grows as 1/alpha: meanwhile the gain must
+# have grown by less than this share of what alpha fell by.
+_LINEAR = 0.1
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,96 @@ class Split:
     share: float = 1.0
 
 
+@dataclass
+class AlphaPath:
+    """What the splits of one output say about the alphas that were tried; more can be tried at either end.
+
+    Attributes
+    ----------
+    curvature : Curvature or None
+        Of all rows: the splits share most of them.
+    errors : dict of alpha to (splits,) float64
+        Lower is better.
+    solutions : dict of alpha to list of Solution
+        One per split.
+    is_interrupted : bool
+        Whether Ctrl-C came; what was not finished then is left out, unless nothing was.
+    """
+
+    fit: MarginFit
+    design: Design
+    splits: Sequence[Split]
+    curvature: Curvature | None
+    errors: dict[float, Floats] = field(default_factory=dict)
+    solutions: dict[float, list[Solution]] = field(default_factory=dict)
+    is_interrupted: bool = False
+
+    def walk(self, alphas: Sequence[float], *, to_the_end: bool = False) -> None:
+        """Try alphas one after the other, until Ctrl-C or, unless `to_the_end`, until smaller ones cannot win."""
+        for alpha in alphas:
+            self.judge(alpha)
+            if self.is_interrupted or (self.is_hopeless and not to_the_end):
+                return
+
+    def judge(self, alpha: float) -> None:
+        """Fit every split, starting from its model of the nearest alpha, and let the held-out rows judge."""
+        errors: list[float] = []
+        solutions: list[Solution] = []
+        for number, split in enumerate(self.splits):
+            try:
+                solution = self.fit.solve(
+                    self.design,
+                    split.pairs,
+                    alpha,
+                    start=self._start(alpha, number),
+                    curvature=self.curvature,
+                    title="selecting",
+                )
+            except KeyboardInterrupt:
+                if not self.solutions and not solutions:
+                    raise  # there is no model to keep
+                self.is_interrupted = True
+                break
+            solutions.append(solution)
+            errors.append(float(split.judge.errors(split.judging.dot(solution.coef)[None, :])[0]))
+            self.is_interrupted = solution.status is Status.INTERRUPTED
+            if self.is_interrupted:
+                break
+        if not self.is_interrupted or not self.solutions:
+            self.errors[alpha], self.solutions[alpha] = np.array(errors), solutions
+
+    def mean_errors(self, grid: Floats) -> Floats:
+        """Return the mean over the splits for each alpha; NaN for those that were not tried."""
+        return np.array([self._mean(alpha) if alpha in self.errors else np.nan for alpha in grid.tolist()])
+
+    def _mean(self, alpha: float) -> float:
+        own = self.errors[alpha]
+        return float(np.average(own, weights=[split.share for split in self.splits[: own.size]]))
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether smaller alphas have been worse for so long that still smaller ones cannot win."""
+        tried = sorted(self.errors, reverse=True)
+        best = min(tried, key=self._mean)  # the largest of equals
+        last = tried[-1]
+        smaller = [alpha for alpha in tried if alpha < best]
+        if len(smaller) < 2 or best < _HOPELESS_RANGE * last or len(self.splits) < 2:
+            return False
+        worse = np.array([self.errors[alpha] - self.errors[best] for alpha in smaller])
+        noise = worse.std(axis=1, ddof=1) / np.sqrt(len(self.splits))
+        growth = self._gain(last) / self._gain(best)
+        return bool(np.all(worse.mean(axis=1) > noise) and growth < _LINEAR * best / last)
+
+    def _gain(self, alpha: float) -> float:
+        return float(np.mean([solution.gain for solution in self.solutions[alpha]]))
+
+    def _start(self, alpha: float, number: int) -> Floats | None:
+        if not self.solutions:
+            return None
+        nearest = min(self.solutions, key=lambda other: abs(np.log(other / alpha)))
+        return self.solutions[nearest][number].coef
+
+
 @dataclass(frozen=True)
 class AlphaChoice:
     """What the splits said about the grid, and the model.
@@ -37,12 +135,12 @@ class AlphaChoice:
     grid : (alphas,) float64
         In increasing order; it may have grown.
     errors : (alphas,) float64
-        The mean over the splits, lower is better; NaN where an interruption came first.
+        The mean over the splits, lower is better; NaN where the walk ended before.
     best : int
         The chosen alpha; of equally good ones the largest.
     solution : Solution
     n_judged : int
-        How many splits were walked to the end.
+        How many alphas all splits judged.
     """
 
     grid: Floats
@@ -53,22 +151,15 @@ class AlphaChoice:
 
 
 def choose_alpha(
-    fit: MarginFit,
-    design: Design,
-    splits: Sequence[Split],
-    grid: Floats,
-    whole: MarginPairs | None,
-    default: tuple[float, ...] = (),
+    path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: tuple[float, ...] = ()
 ) -> AlphaChoice:
     """Choose by the mean error of the splits, and fit all pairs.
 
-    On Ctrl-C the choice is made by the splits that are done, and the first split's model is kept.
+    On Ctrl-C the choice is made among the alphas that all splits have judged, and the first split's model is kept.
 
     Parameters
     ----------
-    fit : MarginFit
-    design : Design
-    splits : sequence of Split
+    path : AlphaPath
     grid : (alphas,) float64
         In increasing order.
     whole : MarginPairs or None
@@ -76,104 +167,35 @@ def choose_alpha(
     default : tuple of float
         A grid that goes on where the best is at its end; empty where the grid is taken as it is.
     """
-    paths: list[tuple[Floats, list[Solution]]] = []
-    is_interrupted = False
-    n_judged = 0
-    for split in splits:
-        errors, solutions = _walk(fit, design, split, grid, must_start=not paths)
-        is_interrupted = len(solutions) < grid.size or solutions[-1].status is Status.INTERRUPTED
-        if not is_interrupted or not paths:
-            paths.append((errors, solutions))
-        if is_interrupted:
-            break
-        n_judged += 1
-    shares = [split.share for split in splits[: len(paths)]]
-    errors = np.average([own for own, _ in paths], axis=0, weights=shares)
+    path.walk(grid[::-1].tolist())
+    errors = path.mean_errors(grid)
     while (
         default
-        and not is_interrupted
+        and not path.is_interrupted
         and (more := alphas_beyond(grid, errors[:, None], default, small_is_cheap=False)) is not None
     ):
-        extended = [
-            _walk_on(fit, design, split, grid, path, more) for split, path in zip(splits, paths, strict=True)
-        ]
-        models = [solution for _, solutions in extended for solution in solutions]
-        is_interrupted = len(models) < len(paths) * (grid.size + more.size) or any(
-            solution.status is Status.INTERRUPTED for solution in models
-        )
-        if is_interrupted:
+        path.walk(more[more > grid[-1]].tolist(), to_the_end=True)
+        path.walk(more[more < grid[0]][::-1].tolist(), to_the_end=True)
+        if path.is_interrupted:
             break  # the choice is made on the grid as it was
-        paths, grid = extended, np.union1d(grid, more)
-        errors = np.average([own for own, _ in paths], axis=0, weights=shares)
+        grid = np.union1d(grid, more)
+        errors = path.mean_errors(grid)
     if default:
         kept = worth_keeping(grid, errors[:, None], default)
         grid, errors = grid[kept], errors[kept]
-        paths = [
-            (
-                own[kept],
-                [solution for solution, is_kept in zip(solutions, kept[::-1], strict=False) if is_kept],
-            )
-            for own, solutions in paths
-        ]
     best = int(grid.size - 1 - np.nanargmin(errors[::-1]))
-    found = [solutions[grid.size - 1 - best] for _, solutions in paths]
-    if is_interrupted:
+    found = path.solutions[float(grid[best])]
+    n_judged = sum(own.size == len(path.splits) for own in path.errors.values())
+    if path.is_interrupted:
         return AlphaChoice(grid, errors, best, replace(found[0], status=Status.INTERRUPTED), n_judged)
     if whole is None:
         return AlphaChoice(grid, errors, best, found[0], n_judged)
     # The splits' models share most of their pairs with the final one: their mean is a good start.
     start = np.mean([solution.coef for solution in found], axis=0)
     try:
-        solution = fit.solve(design, whole, float(grid[best]), start=start)
+        solution = path.fit.solve(
+            path.design, whole, float(grid[best]), start=start, curvature=path.curvature
+        )
     except KeyboardInterrupt:
         solution = replace(found[0], status=Status.INTERRUPTED)
     return AlphaChoice(grid, errors, best, solution, n_judged)
-
-
-def _walk_on(
-    fit: MarginFit,
-    design: Design,
-    split: Split,
-    grid: Floats,
-    path: tuple[Floats, list[Solution]],
-    more: Floats,
-) -> tuple[Floats, list[Solution]]:
-    """Fit alphas beyond either end of a grid that was walked, and put them to the rest."""
-    errors, solutions = path
-    above, below = more[more > grid[-1]], more[more < grid[0]]
-    if above.size:
-        found, models = _walk(fit, design, split, above, must_start=False, start=solutions[0].coef)
-        errors, solutions = np.concatenate([errors, found]), models + solutions
-    if below.size:
-        found, models = _walk(fit, design, split, below, must_start=False, start=solutions[-1].coef)
-        errors, solutions = np.concatenate([found, errors]), solutions + models
-    return errors, solutions
-
-
-def _walk(
-    fit: MarginFit,
-    design: Design,
-    split: Split,
-    grid: Floats,
-    *,
-    must_start: bool,
-    start: Floats | None = None,
-) -> tuple[Floats, list[Solution]]:
-    """Fit every alpha, largest first; return errors in the order of the grid, and solutions in that of the walk."""
-    solutions: list[Solution] = []
-    for alpha in grid[::-1]:
-        start = solutions[-1].coef if solutions else start
-        try:
-            solutions.append(fit.solve(design, split.pairs, float(alpha), start=start, title="selecting"))
-        except KeyboardInterrupt:
-            if must_start and not solutions:
-                raise  # there is no model to keep
-            break
-        if solutions[-1].status is Status.INTERRUPTED:
-            break
-    errors = np.full(grid.size, np.nan)
-    if solutions:
-        scores = split.judging.dot(np.column_stack([solution.coef for solution in solutions]))
-        judged = split.judge.errors(np.ascontiguousarray(scores.T))
-        errors[grid.size - len(solutions) :] = judged[::-1]
-    return errors, solutions

@@ -1,8 +1,8 @@
 """Cutting planes: planes approach the loss from below, and their minimum with ``α‖w‖²`` is a small dual problem.
 
 Plain form (``line_search=False``): the bundle method of the RankSVM paper (BMRM of Teo et al.): each iteration adds
-the plane at the minimiser of the model, and stops at ``min_i F(w_i) - model minimum <= tol``, within O(1/(α tol))
-iterations.
+the plane at the minimiser of the model, and with ``is_absolute`` stops at ``min_i F(w_i) - model minimum <= tol``,
+within O(1/(α tol)) iterations.
 
 The default departs from the paper in three ways:
 
@@ -17,13 +17,15 @@ The default departs from the paper in three ways:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.objectives import MarginObjective
+from rankwise.solvers.certificate import StoppingRule, solve_linear_limit
+from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.simplex_qp import minimise_on_simplex
 from rankwise.solvers.solution import Monitor, Solution, Status
 
@@ -116,31 +118,42 @@ def minimise_by_planes(
     alpha: float,
     *,
     tol: float = 1e-3,
+    is_absolute: bool = False,
     max_iter: int | None = None,
     start: Floats | None = None,
+    curvature: Curvature | None = None,  # not used: the model's own minimum needs no preconditioning
     monitor: Monitor | None = None,
     line_search: bool = True,
 ) -> Solution:
-    """Minimise ``loss + α‖w‖²`` to an absolute duality gap of `tol`."""
+    """Minimise ``loss + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_ITER if max_iter is None else max_iter
     reads = objective.n_reads
     planes = _Planes(alpha, drops=line_search)
-    coef = np.zeros(objective.n_features) if start is None else start.copy()
+    coef = np.zeros(objective.n_features)
     scores = objective.scores(coef)
     point = objective.at_scores(scores)
+    rule = StoppingRule(tol, float(point.value), alpha, is_absolute)
+    # The plane at 0 proves the limit of a large alpha, where values have no digits left for what can be gained.
+    origin = objective.pull_back(point.score_gradient)
+    found = solve_linear_limit(objective, rule, origin)
+    if found is not None:
+        return replace(found, n_reads=objective.n_reads - reads)
+    planes.add(origin, point.offset)
+    if start is not None:
+        coef, scores = start.copy(), objective.scores(start)
+        point = objective.at_scores(scores)
+        planes.add(objective.pull_back(point.score_gradient), point.offset)
     best = _Best(coef, scores, float(point.value) + alpha * float(coef @ coef))
     search = _LineSearch(objective, alpha) if line_search else None
-    gap, bound = np.inf, 0.0  # no loss of pairs is negative
+    gap, decrease, bound = np.inf, 0.0, 0.0  # no loss of pairs is negative
     milestone, reached = np.inf, 0
     history: list[float] = []
     status = Status.MAX_ITER
     while len(history) < limit:
-        # 1. The plane at the point: a'w + (loss(v) - a'v).
-        planes.add(objective.pull_back(point.score_gradient), point.offset)
-        # 2. The minimum of the model, and what it proves.
+        # 1. The minimum of the model, and what it proves.
         target, model = planes.minimise()
         bound = max(bound, model)
-        # 3. The new point; plain: the model's minimiser, else the minimum of the line to it.
+        # 2. The new point; plain: the model's minimiser, else the minimum of the line to it.
         target_scores = objective.scores(target)
         direction, moved = target - best.coef, target_scores - best.scores
         is_plain = search is None
@@ -161,12 +174,12 @@ def minimise_by_planes(
             value = float(point.value) + alpha * float(target @ target)
             if value < best.value:
                 best = _Best(target, target_scores, value)
-        # 4. The gap.
-        gap = max(best.value - bound, 0.0)  # rounding
+        # 3. The gap.
+        gap, decrease = rule.gap(best.value, bound), rule.decrease(best.value, best.coef)
         history.append(gap)
         if gap <= (1 - _PROGRESS) * milestone:
             milestone, reached = gap, len(history)
-        if gap <= tol:
+        if gap <= rule.allowed(gap, decrease):
             status = Status.CONVERGED
         elif len(history) - reached >= _PATIENCE:
             status = Status.STAGNATED
@@ -174,12 +187,15 @@ def minimise_by_planes(
             status = Status.STOPPED
         if status is not Status.MAX_ITER:
             break
+        # 4. The plane at the point: a'w + (loss(v) - a'v).
+        planes.add(objective.pull_back(point.score_gradient), point.offset)
     return Solution(
         best.coef,
         status,
         n_iter=len(history),
         n_reads=objective.n_reads - reads,
         certificate=gap,
+        gain=gap + decrease,
         history=history,
     )
 

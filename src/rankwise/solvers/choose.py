@@ -31,6 +31,7 @@ __all__ = [
     "choose_solver",
     "fits_direct",
     "matrix_bytes",
+    "matrix_reads",
     "require_diagonal",
 ]
 
@@ -131,6 +132,12 @@ def fits_direct(n_features: int) -> bool:
     return fits(matrix_bytes(n_features))
 
 
+def matrix_reads(design: Design, *, forms_matrix: bool = True) -> float:
+    """Estimate how many reads of X cost as much as forming and factoring ``X'LX``; see `choose_solver`."""
+    factor = _FACTOR * float(design.shape[1]) ** 3
+    return (_gram_time(design, forms_matrix=forms_matrix) + factor) / (_PRODUCT / 2 * max(design.nnz, 1))
+
+
 def require_diagonal(design: Design) -> None:
     """Raise where ``diag(X'LX)`` would take the whole matrix, and that does not fit."""
     n_features = design.shape[1]
@@ -153,19 +160,23 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
     forms_matrix : bool
         Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product a column.
     """
-    n_rows, n_features = design.shape
+    n_features = design.shape[1]
     if design.kind == "operator" or not fits_direct(n_features):
         return "cg"
-    per_row = design.nnz / max(n_rows, 1)
-    is_dense = design.kind == "dense"
-    gram = design.nnz * per_row * (_DENSE_GRAM if is_dense else _SPARSE_GRAM)
-    if not forms_matrix:
-        # BLAS makes the columns of dense products as cheap as the matrix itself; sparse ones cost what they cost.
-        gram = 2 * gram if is_dense else n_features * _PRODUCT * design.nnz
-    direct = gram + _FACTOR * float(n_features) ** 3
+    direct = _gram_time(design, forms_matrix=forms_matrix) + _FACTOR * float(n_features) ** 3
     iterate = _ITERATIONS * _PRODUCT * design.nnz
     small = 64  # columns: forming X'LX is instant whatever the estimate says
     return "direct" if n_features <= small or direct <= iterate else "cg"
+
+
+def _gram_time(design: Design, *, forms_matrix: bool) -> float:
+    n_rows, n_features = design.shape
+    is_dense = design.kind == "dense"
+    gram = design.nnz * design.nnz / max(n_rows, 1) * (_DENSE_GRAM if is_dense else _SPARSE_GRAM)
+    if forms_matrix:
+        return gram
+    # BLAS makes the columns of dense products as cheap as the matrix itself; sparse ones cost what they cost.
+    return 2 * gram if is_dense else n_features * _PRODUCT * design.nnz
 
 
 @dataclass(frozen=True)
@@ -175,7 +186,8 @@ class MarginSolver:
     Attributes
     ----------
     minimise : callable
-        ``(objective, alpha, *, tol, max_iter, start, monitor) -> Solution``; `tol` is an absolute duality gap.
+        ``(objective, alpha, *, tol, is_absolute, max_iter, start, curvature, monitor) -> Solution``; `tol` is a share
+        of what can be gained (`rankwise.solvers.certificate`).
     losses : tuple of str
     """
 
@@ -196,7 +208,7 @@ MARGIN_SOLVERS: dict[str, MarginSolver] = {
 
 # Where one ranking has so many rows, cutting planes search their lines on a sample and are cheaper a step.
 _LARGE_RANKING = 20_000
-_LOOSE = 1e-4  # gaps down to which they need no more steps than smoothing
+_LOOSE = 1e-4  # tolerances down to which they need no more steps than smoothing
 
 
 def choose_margin_solver(loss: str, pairs: MarginPairs, tol: float) -> str:

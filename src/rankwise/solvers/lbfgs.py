@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from rankwise.arrays import Floats
+from rankwise.solvers.preconditioner import Preconditioner
 
 __all__ = ["LbfgsMemory", "Trial", "search_line"]
 
@@ -40,17 +41,18 @@ class LbfgsMemory:
     def __len__(self) -> int:
         return len(self._steps)
 
-    def direction(self, gradient: Floats) -> Floats:
-        """Return minus the inverse Hessian's estimate times the gradient."""
+    def direction(self, gradient: Floats, preconditioner: Preconditioner) -> Floats:
+        """Return minus the inverse Hessian's estimate times the gradient; without memory the preconditioner's."""
         q = -gradient
         shares = []
         for step, change, curvature in reversed(self._steps):
             share = float(step @ q) / curvature
             shares.append(share)
             q -= share * change
+        q = preconditioner.solve(q)
         if self._steps:
             step, change, curvature = self._steps[-1]
-            q *= curvature / float(change @ change)
+            q *= curvature / float(change @ preconditioner.solve(change))
         for (step, change, curvature), share in zip(self._steps, reversed(shares), strict=True):
             q += (share - float(change @ q) / curvature) * step
         return q

@@ -9,31 +9,38 @@ near the kink about ``p δ²/6``. So δ shrinks with the *root* of the gap, and 
 harder.
 
 Each iteration reads the data twice (``X d`` and ``X'u``); the line search moves along scores and reads nothing.
-A start from a few steps of RankRLS did not pay: 5 reads for it saved as many.
+A start from a few steps of RankRLS did not pay: 5 reads for it saved as many. For columns of different scales, and
+correlated ones, L-BFGS takes its first guess of the Hessian from `rankwise.solvers.preconditioner`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.objectives import HingeObjective, HingePoint
 from rankwise.pairs.graph import SmoothedHinge
-from rankwise.solvers.certificate import LowerBound
+from rankwise.solvers.certificate import LowerBound, StoppingRule, solve_linear_limit
 from rankwise.solvers.lbfgs import LbfgsMemory, Trial, search_line
+from rankwise.solvers.preconditioner import Curvature, Preconditioner
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["minimise_smoothed"]
 
 _MEMORY = 20  # steps that the quasi-Newton method remembers
-_FIRST_WIDTH = 1.0  # δ, in units of the margin
-_AIM = 0.25  # the share of `tol` that the smoothing may cost in the end
+_AIM = 0.25  # the share of the gap aimed at that the smoothing may cost in the end
 _LARGEST_CUT = 0.1  # of δ at a time
-_NARROWEST = 1e-9  # δ below which slopes are rounding errors
+# Times what the preconditioner estimates to remain: with 1, δ falls so fast that a tolerance of 1e-7 is not met; 1e4
+# took a quarter more reads than 1 for 1e-3.
+_CAUTION = 300.0
+_WARM_WIDTH = 0.1  # of the mean margin: δ where a start is given
+_NARROWEST = 1e-9  # δ, in units of the mean margin, below which slopes are rounding errors
+_NEARLY_ALL = 1 - 1e-9  # share of the margins: if so many are violated, the loss may be linear
 _MAX_ITER = 10_000
-# If the gap falls by less than this share in so many iterations, rounding is to blame.
+# If neither gap nor slope falls by this share in so many iterations, rounding is to blame.
 _PROGRESS, _PATIENCE = 1e-3, 100
 
 
@@ -50,39 +57,59 @@ def minimise_smoothed(
     alpha: float,
     *,
     tol: float = 1e-3,
+    is_absolute: bool = False,
     max_iter: int | None = None,
     start: Floats | None = None,
+    curvature: Curvature | None = None,
     monitor: Monitor | None = None,
 ) -> Solution:
-    """Minimise ``mean hinge + α‖w‖²`` to an absolute duality gap of `tol`."""
+    """Minimise ``mean hinge + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_ITER if max_iter is None else max_iter
     reads = objective.n_reads
-    coef = np.zeros(objective.n_features) if start is None else start.copy()
-    scores = objective.scores(coef) if start is not None else np.zeros(objective.pairs.n_rows)
-    memory, bound = LbfgsMemory(_MEMORY), LowerBound(alpha)
-
+    scores = np.zeros(objective.pairs.n_rows)
     hinge = objective.at_scores(scores)
-    width, smooth, loss_gradient = _first_width(objective, hinge, alpha, is_cold=start is None)
+    rule = StoppingRule(tol, float(hinge.value), alpha, is_absolute)
+    # At 0 every pair curves, by a width of twice the margin.
+    at_zero = partial(hinge.smoothed_hessian_diagonal, 2 * rule.at_zero)
+    preconditioner = Preconditioner(curvature, alpha, at_zero)
+    coef = np.zeros(objective.n_features) if start is None else start.copy()
+    if start is not None:
+        scores = objective.scores(coef)
+        hinge = objective.at_scores(scores)
+    if hinge.offset >= _NEARLY_ALL * rule.at_zero:
+        found = solve_linear_limit(objective, rule, objective.pull_back(hinge.score_gradient))
+        if found is not None:
+            return replace(found, n_reads=objective.n_reads - reads)
+    memory, bound = LbfgsMemory(_MEMORY), LowerBound(alpha)
+    width = rule.at_zero * (1.0 if start is None else _WARM_WIDTH)
+    smooth = hinge.smoothed(width)
+    loss_gradient = objective.pull_back(smooth.gradient)
     best, lowest = coef, np.inf
-    milestone, reached = np.inf, 0
+    next_look = np.inf  # when so little remains to be minimised, look again at what the smoothing costs
+    milestone, reached = np.full(2, np.inf), 0
     history: list[float] = []
     status = Status.MAX_ITER
     while True:
-        # 1. What is proved. The hinge itself is counted only where it decides something: it is at most δ/2 more.
+        # 1. What is proved. The hinge itself is counted only where it decides something: when to stop, or whether the
+        # smoothing costs more than what remains to be minimised. Else it is at most δ/2 more.
         penalty = alpha * float(coef @ coef)
         bound.add(loss_gradient, smooth.active)
         gradient = loss_gradient + 2 * alpha * coef
-        unsolved = float(gradient @ gradient) / (4 * alpha)
-        is_close = smooth.value + penalty - bound.value <= tol
-        is_flat = unsolved < width / 4  # more than any smoothing by δ can cost
+        # What remains to be minimised: as the preconditioner estimates it, which decides how to go on, not when to end.
+        unsolved = _remaining(gradient, rule, preconditioner)
+        hoped = smooth.value + penalty
+        is_close = hoped - bound.value <= rule.allowed(hoped - bound.value, rule.at_zero - hoped)
+        is_flat = unsolved < min(width / 4, next_look)  # smoothing by δ never costs more than a quarter of δ
         loss = float(hinge.value) if is_close or is_flat else smooth.value + width / 2
         if loss + penalty < lowest:
             best, lowest = coef, loss + penalty
-        gap = max(lowest - bound.value, 0.0)  # rounding
+        gap, decrease = rule.gap(lowest, bound.value), rule.decrease(lowest, best)
         history.append(gap)
-        if gap <= (1 - _PROGRESS) * milestone:
-            milestone, reached = gap, len(history)
-        if gap <= tol:
+        # Where columns are steep, the slope falls long before the gap does.
+        proofs = np.array([gap, rule.gap_of_slope(gradient)])
+        if np.any(proofs <= (1 - _PROGRESS) * milestone):
+            milestone, reached = np.minimum(proofs, milestone), len(history)
+        if gap <= rule.allowed(gap, decrease):
             status = Status.CONVERGED
         elif len(history) - reached >= _PATIENCE:
             status = Status.STAGNATED
@@ -91,19 +118,27 @@ def minimise_smoothed(
         if status is not Status.MAX_ITER or len(history) > limit:
             break
         # 2. Smooth less, once the smoothing costs as much as what remains to be minimised.
-        rounded_off = max(loss - smooth.active - float(smooth.gradient @ scores), 0.0)
-        if is_flat and rounded_off > max(_AIM * tol, unsolved) and width > _NARROWEST:
-            cut = np.sqrt(max(_AIM * tol, 0.01 * rounded_off) / rounded_off)
-            width *= float(np.clip(0.9 * cut, _LARGEST_CUT, 0.5))
-            smooth = hinge.smoothed(width)
-            loss_gradient = objective.pull_back(smooth.gradient)
-            gradient = loss_gradient + 2 * alpha * coef
+        if is_flat:
+            rounded_off = max(loss - smooth.active - float(smooth.gradient @ scores), 0.0)
+            # Not by the gap, which may be proved much later.
+            aim = _AIM * rule.allowed(rounded_off + unsolved, decrease)
+            next_look = unsolved / 4
+            if rounded_off > max(aim, unsolved) and width > _NARROWEST * rule.at_zero:
+                cut = np.sqrt(max(aim, 0.01 * rounded_off) / rounded_off)
+                width *= float(np.clip(0.9 * cut, _LARGEST_CUT, 0.5))
+                smooth = hinge.smoothed(width)
+                loss_gradient = objective.pull_back(smooth.gradient)
+                gradient = loss_gradient + 2 * alpha * coef
+                next_look, milestone[1] = np.inf, np.inf
         # 3. A step.
-        direction = memory.direction(gradient)
+        if preconditioner.is_due:
+            preconditioner.update(hinge.smoothed_hessian_diagonal(width))
+        direction = memory.direction(gradient, preconditioner)
         slope = float(gradient @ direction)
         if slope >= 0:
             memory.forget()
-            direction, slope = -gradient, -float(gradient @ gradient)
+            direction = memory.direction(gradient, preconditioner)
+            slope = float(gradient @ direction)
         moved = objective.scores(direction)
         value = smooth.value + penalty
         cross, square = float(coef @ direction), float(direction @ direction)
@@ -126,8 +161,9 @@ def minimise_smoothed(
                 _Point(hinge, smooth),
             )
 
-        # Without memory: where the slope, if it stayed, would use up what there is to gain.
-        trial = search_line(at, value, slope, 1.0 if len(memory) else -min(gap, value) / slope)
+        # Without any idea of the curvature: where the slope, if it stayed, would use up what there is to gain.
+        is_blind = len(memory) == 0 and preconditioner.is_identity
+        trial = search_line(at, value, slope, -min(gap, value) / slope if is_blind else 1.0)
         if trial is None:
             if len(memory) == 0:
                 status = Status.STAGNATED
@@ -139,30 +175,21 @@ def minimise_smoothed(
         scores = scores + trial.length * moved
         hinge, smooth = trial.point.hinge, trial.point.smooth
         loss_gradient = objective.pull_back(smooth.gradient)
-        memory.add(step, loss_gradient + 2 * alpha * coef - gradient)
+        change = loss_gradient + 2 * alpha * coef - gradient
+        memory.add(step, change)
+        preconditioner.learn(step, float(step @ change))
     return Solution(
         best,
         status,
         n_iter=len(history) - 1,
         n_reads=objective.n_reads - reads,
         certificate=history[-1],
+        gain=history[-1] + decrease,
         history=history,
     )
 
 
-def _first_width(
-    objective: HingeObjective, hinge: HingePoint, alpha: float, *, is_cold: bool
-) -> tuple[float, SmoothedHinge, Floats]:
-    """Choose δ by the lower bound it gives: wide for a cold start, narrower near the minimum."""
-    width, found = _FIRST_WIDTH, None
-    bound = -np.inf
-    while True:
-        smooth = hinge.smoothed(width)
-        gradient = objective.pull_back(smooth.gradient)
-        value = smooth.active - float(gradient @ gradient) / (4 * alpha)
-        if found is not None and value <= bound:
-            return found
-        found, bound = (width, smooth, gradient), value
-        if is_cold or width <= _NARROWEST:
-            return found
-        width /= 8
+def _remaining(gradient: Floats, rule: StoppingRule, preconditioner: Preconditioner) -> float:
+    if preconditioner.is_identity:
+        return rule.gap_of_slope(gradient)
+    return _CAUTION * float(gradient @ preconditioner.solve(gradient)) / 2

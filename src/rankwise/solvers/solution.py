@@ -57,6 +57,8 @@ class Solution:
     certificate : float
         For a quadratic the relative residual ``‖b - (H + αI)w‖ / ‖b‖``, the largest over outputs; for losses with
         margins the proved duality gap, in units of the objective.
+    gain : float
+        For losses with margins what there was to gain: the objective at 0 less what is proved of its minimum.
     history : list of float
         The certificate after each iteration.
     rank : int or None
@@ -73,6 +75,7 @@ class Solution:
     n_products: int = 0
     n_reads: int = 0
     certificate: float = 0.0
+    gain: float = 0.0
     history: list[float] = field(default_factory=list)
     rank: int | None = None
     spectrum: Spectrum | None = None
