@@ -418,7 +418,7 @@ class TestListedPairs:
             RankSVM().fit_pairs(X, pairs, np.where(magnitude > 1, np.inf, magnitude))
         with pytest.raises(InvalidInputError, match="two opposite pairs"):
             RankSVM(loss="logistic").fit_pairs(X, pairs, magnitude)
-        with pytest.raises(InvalidInputError, match="squares overflow"):
+        with pytest.raises(InvalidInputError, match="too large for floating-point"):
             RankSVM(loss="squared_hinge").fit_pairs(X, pairs, 1e300)
         with pytest.raises(InvalidInputError, match="only their ratios matter"):
             RankSVM().fit_pairs(X, pairs, weight=1e308)
@@ -539,7 +539,7 @@ class TestChoosingAlpha:
     @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
     def test_the_walk_ends_where_smaller_alphas_only_make_it_worse(self, loss, monkeypatch):
         rng = np.random.default_rng(3)
-        X, qid = rng.normal(size=(300, 60)), np.arange(300) // 10
+        X, qid = rng.normal(size=(300, 100)), np.arange(300) // 10
         y = 2 * X[:, 0] + rng.normal(size=300)
         grid = 10.0 ** np.arange(-5, 2)
         model = RankSVMCV(grid, loss=loss).fit(X, y, qid)
@@ -568,13 +568,14 @@ class TestChoosingAlpha:
         ],
     )
     def test_what_cannot_win(self, means, noise, growth, expected):
-        path = alpha_path.AlphaPath(None, None, [None] * 3, None)
+        split = alpha_path.Split(None, None, None)
+        path = alpha_path.AlphaPath(None, None, [split] * 3, None)
         spread = noise * np.array([-1.0, 0.0, 1.0])
         for step, mean in enumerate(means):
             path.errors[10.0**-step] = mean + spread * step
             path.solutions[10.0**-step] = [Solution(np.zeros(1), Status.CONVERGED, gain=growth**step)] * 3
         assert path.is_hopeless == expected
-        path.splits = [None]  # one evaluation set says nothing about its noise
+        path.splits = [split]  # one evaluation set says nothing about its noise
         assert not path.is_hopeless
 
     def test_more_alphas_can_be_tried_at_either_end(self):

@@ -15,6 +15,7 @@ from rankwise.selection.margin_fit import MarginFit
 from rankwise.selection.scorers import Judge
 from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.surface import EQUAL
 
 __all__ = ["AlphaChoice", "AlphaPath", "Split", "choose_alpha"]
 
@@ -183,7 +184,7 @@ def choose_alpha(
     if default:
         kept = worth_keeping(grid, errors[:, None], default)
         grid, errors = grid[kept], errors[kept]
-    best = int(grid.size - 1 - np.nanargmin(errors[::-1]))
+    best = int(np.flatnonzero(errors <= np.nanmin(errors) + EQUAL)[-1])
     found = path.solutions[float(grid[best])]
     n_judged = sum(own.size == len(path.splits) for own in path.errors.values())
     if path.is_interrupted:
