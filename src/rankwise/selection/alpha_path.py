@@ -106,11 +106,13 @@ class AlphaPath:
     @property
     def is_hopeless(self) -> bool:
         """Whether smaller alphas have been worse for so long that still smaller ones cannot win."""
+        if len(self.splits) < 2:
+            return False  # one evaluation set says nothing about its noise
         tried = sorted(self.errors, reverse=True)
         best = min(tried, key=self._mean)  # the largest of equals
         last = tried[-1]
         smaller = [alpha for alpha in tried if alpha < best]
-        if len(smaller) < 2 or best < _HOPELESS_RANGE * last or len(self.splits) < 2:
+        if len(smaller) < 2 or best < _HOPELESS_RANGE * last:
             return False
         worse = np.array([self.errors[alpha] - self.errors[best] for alpha in smaller])
         noise = worse.std(axis=1, ddof=1) / np.sqrt(len(self.splits))
