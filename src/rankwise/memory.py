@@ -16,7 +16,9 @@ _FALLBACK = 4 * 2**30
 _UNLIMITED = 2**63 - 1
 _NO_LIMIT = 2**60  # version 1 of control groups says "unlimited" by a number larger than this
 _SHARE = 0.8  # of the available memory may be used when nobody says
-_ALWAYS_FITS = 2**26  # so little is not worth asking the system for, which takes a tenth of a millisecond and more
+_ALWAYS_FITS = (
+    2**26
+)  # so little is not worth asking the system for, which takes a tenth of a millisecond and more
 
 
 def fits(n_bytes: float, share: float = _SHARE) -> bool:

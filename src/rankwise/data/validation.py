@@ -114,17 +114,41 @@ def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDAr
     return np.ascontiguousarray(numbers)
 
 
+def is_surely_valid(X: Any, y: Any, min_rows: int) -> bool:
+    """Tell by a quick look whether training data need no further look, nor a conversion of X.
+
+    They are plain arrays of numbers, as many labels as rows, all finite and with squares that are: one pass tells. What
+    is left out is not wrong, but a matter of the thorough checks, which know what to say about it.
+    """
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.ndim == 2
+        and y.ndim in {1, 2}
+        and X.shape[0] == y.shape[0] >= min_rows
+        and X.dtype in (np.float64, np.float32)
+        and y.dtype.kind in "fiu"
+        and min(X.shape[1], y.size) > 0
+        and _has_finite_squares(X)
+        and _has_finite_squares(y)
+    )
+
+
+def _has_finite_squares(values: npt.NDArray[Any]) -> bool:
+    if not (values.flags.c_contiguous or values.flags.f_contiguous):
+        return False
+    flat = values.ravel(order="K")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.vdot(flat, flat)))
+
+
 def check_magnitude(X: Any) -> None:
     """Raise where X, an array or a sparse matrix of finite numbers, has some whose products no float64 can hold."""
     values = X.data if hasattr(X, "indptr") else X
     if values.dtype != np.float64 or values.size == 0:
         return
-    with np.errstate(over="ignore"):
-        # One quick pass tells, where the array is whole; which value it is matters only if one is too large.
-        if (values.flags.c_contiguous or values.flags.f_contiguous) and np.isfinite(
-            np.vdot(flat := values.ravel(order="K"), flat)
-        ):
-            return
+    if _has_finite_squares(values):
+        return  # one quick pass tells; which value it is matters only if one is too large
     largest = max(float(values.max()), -float(values.min()))
     if largest > _LARGEST:
         raise InvalidInputError(

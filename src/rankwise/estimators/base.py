@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 import rankwise
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_magnitude, check_qid, check_weights
+from rankwise.data.validation import check_magnitude, check_qid, check_weights, is_surely_valid
 from rankwise.design import Design, comparing_design
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance
@@ -147,6 +147,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _check_matrix(self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2) -> Any:
         if isinstance(X, scipy.sparse.linalg.LinearOperator):
             return self._check_operator(X, y, reset=reset)
+        if reset and is_surely_valid(X, y, min_rows):
+            self.n_features_in_ = X.shape[1]
+            self._forget("feature_names_in_")
+            return X, y.astype(np.float64, copy=False)
         options: dict[str, Any] = {
             "accept_sparse": "csr",
             "accept_large_sparse": True,
