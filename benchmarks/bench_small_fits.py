@@ -13,9 +13,9 @@ import argparse
 import time
 
 import numpy as np
-from harness import interleave, print_table, write_json
 from sklearn.linear_model import Ridge, RidgeCV
 
+from harness import interleave, print_table, write_json
 from rankwise import RankRLS, RankRLSCV
 
 SIZES = ((100, 5), (1000, 20), (10_000, 50), (100_000, 50), (100_000, 136))

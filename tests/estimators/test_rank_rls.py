@@ -13,9 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from oracles import label_pairs, solve_rankrls
-from rankwise import RankRLS
+from rankwise import RankRLS, memory
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
-from rankwise import memory
 from strategies import make_problem
 
 TIGHT = {"tol": 1e-13}
