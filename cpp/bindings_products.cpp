@@ -3,6 +3,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <optional>
@@ -334,7 +335,9 @@ void bind_dense_gram(nb::module_& m) {
             const Blocks view = blocks.view();
             const auto n = static_cast<int64_t>(X.shape(1));
             const auto outputs = static_cast<int64_t>(pull.shape(1));
-            require(static_cast<int64_t>(X.shape(0)) >= view.rows, "fewer rows than the blocks have");
+            const auto rows = static_cast<int64_t>(X.shape(0));
+            require(std::all_of(view.order, view.order + view.rows, [&](int64_t row) { return 0 <= row && row < rows; }),
+                    "the blocks have rows that X has not");
             require(pull.shape(0) == X.shape(0), "pull and X disagree");
             require(out.shape(0) == X.shape(1) && out.shape(1) == X.shape(1), "out and X disagree");
             require(rhs.shape(0) == X.shape(1) && rhs.shape(1) == pull.shape(1), "rhs disagrees with X or pull");

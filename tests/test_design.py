@@ -1,5 +1,8 @@
 """Every storage gives the same answers."""
 
+import signal
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -120,6 +123,113 @@ def test_gram_matrix(stored, values, qid, coupling, weighted, distinct):
         return
     np.testing.assert_allclose(matrix, expected, rtol=1e-11, atol=1e-9)
     np.testing.assert_allclose(diagonal, np.diag(expected), rtol=1e-11, atol=1e-9)
+
+
+DENSE = [name for name in STORAGES if name.startswith(("C", "F"))]
+
+
+@pytest.mark.parametrize("storage", [*DENSE, "every second column", "backwards"])
+@pytest.mark.parametrize("coupling", COUPLINGS)
+@pytest.mark.parametrize("outputs", [None, 1, 3])
+def test_a_system_from_one_read(monkeypatch, values, storage, coupling, outputs):
+    """In stripes, queries cut by buffers, and any strides; the bits are those of one thread."""
+    rng = np.random.default_rng(6)
+    if storage in DENSE:
+        X = STORAGES[storage](values)
+    elif storage == "backwards":
+        X = values[::-1, ::-1]
+    else:
+        X = np.repeat(values, 2, axis=1)[:, ::2]
+    monkeypatch.setattr(gram, "MANY_SCORES", 0)
+    for kind in ("one", "sorted", "huge among small"):
+        blocks = blocks_of(query_ids(kind), coupling, weighted=True)
+        pull = laplacian(blocks, rng.standard_normal(ROWS if outputs is None else (ROWS, outputs)))
+        for stripes, block in ((1, 10 * COLUMNS), (3, 10 * COLUMNS), (5, 1), (ROWS + 2, 100 * COLUMNS)):
+            monkeypatch.setattr(gram, "n_stripes", lambda *_, stripes=stripes: stripes)
+            monkeypatch.setattr(gram, "BLOCK_SIZE", block)
+            largest = np.diff(blocks.query_start).max()
+            design = as_design(X, n_threads=3)
+            system = design.gram_system(blocks, pull)
+            if coupling == "relative" or (coupling == "others" and largest > max(block // COLUMNS, 1)):
+                assert system is None
+                assert design.reads == 0
+                continue
+            expected = X.T.astype(float) @ laplacian_matrix(blocks) @ X
+            np.testing.assert_allclose(system[0], expected, rtol=1e-11, atol=1e-9)
+            np.testing.assert_array_equal(system[0], system[0].T)
+            np.testing.assert_allclose(system[1], X.T.astype(float) @ pull, rtol=1e-11, atol=1e-9)
+            assert design.reads == 1
+            for alone, together in zip(
+                as_design(X, n_threads=1).gram_system(blocks, pull), system, strict=True
+            ):
+                np.testing.assert_array_equal(alone, together)
+
+
+def test_a_cut_ranking_far_from_zero_keeps_its_digits():
+    """Pieces are centred each on its own; the means of the pieces are what is far from zero."""
+    rng = np.random.default_rng(0)
+    X = np.round(rng.standard_normal((ROWS, COLUMNS)) * 64)
+    blocks = blocks_of(query_ids("one"), "all", weighted=True)
+    pull = laplacian(blocks, rng.standard_normal(ROWS))
+    expected = as_design(X).gram_system(blocks, pull)
+    for actual, wanted in zip(as_design(X + 1e8).gram_system(blocks, pull), expected, strict=True):
+        np.testing.assert_allclose(actual, wanted, rtol=1e-6, atol=1e-5)
+
+
+def test_the_one_pass_reads_nothing_outside_the_matrix(values):
+    blocks = blocks_of(query_ids("sorted"), "all", weighted=False)
+    for X in (values[:-1], values[:-1].astype(np.float32)):
+        with pytest.raises(ValueError, match="rows that X has not"):
+            as_design(X).gram_matrix(blocks)
+
+
+@pytest.mark.parametrize("odd", ["unaligned", "between values", "no columns", "many columns"])
+def test_what_the_one_pass_does_not_take(monkeypatch, values, odd):
+    """Then block by block it is."""
+    X = values
+    if odd == "unaligned":
+        X = np.frombuffer(b"\0" + values.tobytes(), np.uint8)[1:].view(np.float64).reshape(values.shape)
+    elif odd == "between values":
+        X = np.zeros(ROWS, dtype=[("flag", np.int8), ("row", np.float64, COLUMNS)])
+        X["row"] = values
+        X = X["row"]
+    elif odd == "no columns":
+        X = values[:, :0]
+    else:
+        monkeypatch.setattr(gram, "LARGE_MATRIX", COLUMNS)
+    blocks = blocks_of(query_ids("sorted"), "all", weighted=True)
+    design = as_design(X, n_threads=2)
+    assert design.gram_system(blocks, np.zeros(ROWS)) is None
+    expected = X.T @ laplacian_matrix(blocks) @ X
+    np.testing.assert_allclose(design.gram_matrix(blocks), expected, rtol=1e-11, atol=1e-9)
+
+
+def test_an_interrupt_ends_the_one_pass(monkeypatch):
+    """The handler of a signal is called while the kernel works, and what it raises comes out."""
+    monkeypatch.setattr(gram, "BLOCK_SIZE", 1 << 17)
+    X = np.ones((3000, 500))
+    order = np.tile(np.arange(3000), 400)  # the same rows again and again: minutes of work in little memory
+    blocks = replace(
+        make_blocks(np.zeros(3000), np.zeros(3000), "all"),
+        order=order,
+        query_start=np.array([0, order.size]),
+        segment_start=np.array([0, order.size]),
+    )
+    asked = []
+
+    def interrupt(*_):
+        asked.append(True)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            as_design(X, n_threads=2).gram_matrix(blocks)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert asked == [True]
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, memory
 from rankwise.exceptions import MemoryLimitError
-from rankwise.memory import MemoryBudget, available_memory, check_columns_fit, group_available
+from rankwise.memory import MemoryBudget, available_memory, check_columns_fit, fits, group_available
 
 NO_LIMIT = 2**63 - 1
 
@@ -94,6 +94,24 @@ def test_a_real_group(tmp_path):
     finally:
         group.rmdir()
     assert 150 * 10**6 < int(said.stdout) < 300 * 10**6
+
+
+def test_little_is_never_asked_for_and_groups_are_looked_for_once(monkeypatch):
+    """Reading the files of control groups took a third of a small fit."""
+    looked = []
+    original = memory._limited_groups
+    monkeypatch.setattr(memory, "_limited_groups", lambda *paths: looked.append(paths) or original(*paths))
+    memory._own_groups.cache_clear()
+    assert available_memory() > 0
+    assert available_memory() > 0
+    assert len(looked) == 1
+    monkeypatch.setattr(memory, "available_memory", lambda: 10**8)
+    assert fits(8 * 10**7)
+    assert not fits(9 * 10**7)
+    assert fits(9 * 10**7, 1.0)
+    monkeypatch.setattr(memory, "available_memory", lambda: 0)
+    assert fits(2**26)
+    assert not fits(2**26 + 1)
 
 
 def test_a_budget():

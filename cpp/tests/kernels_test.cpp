@@ -13,6 +13,7 @@
 
 #include "csr.hpp"
 #include "dense.hpp"
+#include "dense_gram.hpp"
 #include "fused.hpp"
 #include "gram_diagonal.hpp"
 #include "laplacian.hpp"
@@ -278,6 +279,43 @@ void check_graph(const Matrix& X, Coupling coupling, int64_t k, int n_threads) {
     require_close(diagonal, expected, "centre_queries");
 }
 
+// What BLAS's dsyrk does with 'U' and 'N'.
+void plain_dsyrk(char*, char*, int* n, int* k, double* alpha, double* A, int* lda, double* beta, double* C, int* ldc) {
+    for (int j = 0; j < *n; ++j)
+        for (int i = 0; i <= j; ++i) {
+            double sum = 0;
+            for (int l = 0; l < *k; ++l) sum += A[l * *lda + i] * A[l * *lda + j];
+            C[j * *ldc + i] = *alpha * sum + *beta * C[j * *ldc + i];
+        }
+}
+
+// X' L X and X' r of a dense matrix in either order, in stripes and buffers of few rows.
+void check_dense_gram(int64_t rows, int64_t n, Coupling coupling, int64_t outputs, int n_threads) {
+    const RandomBlocks blocks(rows, coupling);
+    const Doubles X = random_doubles(rows * n), LX = blocks.apply(X, n, nullptr);
+    const Doubles r = blocks.apply(random_doubles(rows * outputs), outputs, nullptr);
+    Doubles expected(static_cast<std::size_t>(n * n), 0.0), pulled(static_cast<std::size_t>(n * outputs), 0.0);
+    Doubles transposed(X.size());
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+            transposed[j * rows + i] = X[i * n + j];
+            for (int64_t l = 0; l < n; ++l) expected[j * n + l] += X[i * n + j] * LX[i * n + l];
+            for (int64_t c = 0; c < outputs; ++c) pulled[j * outputs + c] += X[i * n + j] * r[i * outputs + c];
+        }
+    const auto never = [] { return false; };
+    for (const int64_t buffer : {1, 4, 100})
+        for (const int stripes : {1, 3, 7})
+            for (const bool by_rows : {true, false}) {
+                Doubles G(expected.size(), -1.0), rhs(pulled.size(), -1.0);
+                const DenseMatrix<double> matrix{by_rows ? X.data() : transposed.data(), n, by_rows ? n : 1,
+                                                 by_rows ? 1 : rows};
+                dense_gram(matrix, blocks.view(), Pull{r.data(), outputs}, buffer, stripes, plain_dsyrk, G.data(),
+                           rhs.data(), n_threads, never);
+                require_close(G, expected, "dense_gram");
+                require_close(rhs, pulled, "the right-hand side of dense_gram");
+            }
+}
+
 template <typename Value, typename Column, typename Offset>
 void check_storage() {
     for (const int64_t rows : {0, 1, 23})
@@ -403,6 +441,10 @@ void check_table_rows() {
 }  // namespace
 
 int main() {
+    for (const int64_t rows : {0, 1, 23})
+        for (const int64_t outputs : {0, 1, 3})
+            for (const Coupling coupling : {Coupling::all, Coupling::others})
+                for (const int n_threads : {1, 3}) check_dense_gram(rows, 5, coupling, outputs, n_threads);
     check_table_rows<float>();
     check_table_rows<double>();
     check_storage<float, std::int32_t, std::int32_t>();

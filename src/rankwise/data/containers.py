@@ -26,6 +26,7 @@ __all__ = [
     "check_total",
     "compressed_misfit",
     "is_moderate",
+    "is_plain",
     "unmasked",
 ]
 
@@ -127,6 +128,25 @@ def is_moderate(X: Any) -> bool:
     if not (values.flags.c_contiguous or values.flags.f_contiguous):
         return False
     return _core.values_fit(values.ravel(order="K"), _LIMITS[values.dtype], _threads(values.size))
+
+
+def is_plain(X: Any, y: Any, min_rows: int) -> bool:
+    """Tell by a quick look whether training data need no further look, nor a conversion of X.
+
+    They are plain arrays of numbers, as many labels as rows, all finite and moderate. What is left out is not wrong,
+    but a matter of the thorough checks, which know what to say about it.
+    """
+    return (
+        type(X) is np.ndarray
+        and type(y) is np.ndarray
+        and X.ndim == 2
+        and y.ndim in {1, 2}
+        and X.shape[0] == y.shape[0] >= min_rows
+        and y.dtype.kind in "fiu"
+        and min(X.shape[1], y.size) > 0
+        and is_moderate(X)
+        and bool(np.isfinite(y).all())
+    )
 
 
 def check_magnitude(X: Any, share: float = 1.0) -> None:

@@ -15,7 +15,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import rankwise
 from rankwise.arrays import Floats
-from rankwise.data.containers import check_magnitude, check_not_tiny, check_total, is_moderate, unmasked
+from rankwise.data.containers import (
+    check_magnitude,
+    check_not_tiny,
+    check_total,
+    is_moderate,
+    is_plain,
+    unmasked,
+)
 from rankwise.data.queries import Queries
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.validation import check_qid, check_weights
@@ -174,6 +181,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         X, y = unmasked("X", X), unmasked("y", y)
         if isinstance(X, scipy.sparse.linalg.LinearOperator):
             return self._check_operator(X, y, reset=reset)
+        if reset and is_plain(X, y, min_rows):
+            self.n_features_in_ = X.shape[1]
+            self._forget("feature_names_in_")
+            if self._squares_columns:
+                check_not_tiny(X)
+            return X, _check_label_size(y.astype(np.float64, copy=False))
         options: dict[str, Any] = {
             "accept_sparse": "csr",
             "accept_large_sparse": True,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -67,12 +68,9 @@ def held_out_residuals(
 
     def leave_out_batch(batch: Sequence[Rows]) -> None:
         assert isinstance(decomposition, PrimalHoldOut)
-        solutions, converged = solve_in_lockstep(decomposition, batch, alphas, residual)
-        for rows, solution, is_solved in zip(batch, solutions, converged, strict=True):
-            if is_solved:
-                out[:, rows] = solution
-            else:
-                leave_out(rows)
+        out[:, np.concatenate(batch)], converged = solve_in_lockstep(decomposition, batch, alphas, residual)
+        for at in np.flatnonzero(~converged).tolist():
+            leave_out(batch[at])
 
     largest = max((rows.size for rows in groups), default=0)
     if largest > _LARGE or len(groups) < n_threads:
@@ -81,12 +79,22 @@ def held_out_residuals(
                 leave_out(rows)
         return out
     # Threads of the linear algebra library lose more by waiting for each other than they win here.
-    with blas_held(), ThreadPoolExecutor(n_threads) as pool:
+    with blas_held():
         if isinstance(decomposition, PrimalHoldOut) and largest <= decomposition.rank:
-            list(pool.map(leave_out_batch, batches_of_like_size(groups, decomposition.rank)))
+            _share_out(leave_out_batch, list(batches_of_like_size(groups, decomposition.rank)), n_threads)
         else:
-            list(pool.map(leave_out, groups))
+            _share_out(leave_out, groups, n_threads)
     return out
+
+
+def _share_out(work: Callable[[Any], None], tasks: Sequence[Any], n_threads: int) -> None:
+    """Call `work` with every task, on several threads where there are several tasks for them."""
+    if min(n_threads, len(tasks)) == 1:
+        for task in tasks:
+            work(task)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(work, tasks))
 
 
 def _batches(n_alphas: int, system_size: int) -> Iterator[slice]:

@@ -42,12 +42,17 @@ def batches_of_like_size(groups: Sequence[Rows], n_columns: int) -> Iterator[lis
 
 def solve_in_lockstep(
     decomposition: PrimalHoldOut, groups: Sequence[Rows], alphas: Floats, residual: Floats
-) -> tuple[list[Floats], npt.NDArray[np.bool_]]:
-    """Return ``M_UU^-1 e_U`` of each group, (alphas, rows, outputs), and which of them converged.
+) -> tuple[Floats, npt.NDArray[np.bool_]]:
+    """Return ``M_UU^-1 e_U`` for the rows of one group after the other, and which groups converged.
 
     Parameters
     ----------
     residual : (alphas, all rows, outputs) float64
+
+    Returns
+    -------
+    solution : (alphas, rows of the groups, outputs) float64
+    converged : (groups,) bool
     """
     sizes = np.array([rows.size for rows in groups])
     is_row = np.arange(sizes.max()) < sizes[:, None]
@@ -60,9 +65,7 @@ def solve_in_lockstep(
     own[~is_row] = 0.0
     shrinkage = np.repeat(decomposition.shrinkage(alphas).T, n_outputs, axis=1)
     solution, converged = _conjugate_gradients(features, shrinkage, own)
-    solution = solution.reshape(*index.shape, n_alphas, n_outputs)
-    found = [np.moveaxis(solution[at, : rows.size], 1, 0) for at, rows in enumerate(groups)]
-    return found, converged
+    return np.moveaxis(solution[is_row].reshape(-1, n_alphas, n_outputs), 1, 0), converged
 
 
 def _conjugate_gradients(Z: Floats, d: Floats, e: Floats) -> tuple[Floats, npt.NDArray[np.bool_]]:

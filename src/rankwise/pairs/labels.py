@@ -12,7 +12,9 @@ labels once is all it takes: every quantity here is a sum over queries or levels
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -136,13 +138,18 @@ class LabelGraph:
     pull: Floats
     constant: Floats
     weight: float
-    net_wins: Floats
+    find_net_wins: Callable[[], Floats]
     n_threads: int = 1
 
     @property
     def n_rows(self) -> int:
         """How many rows the pairs refer to."""
         return int(self.blocks.order.shape[0])
+
+    @cached_property
+    def net_wins(self) -> Floats:
+        """``A'ω``, found when it is asked for: the squared loss of magnitudes has no use for it."""
+        return self.find_net_wins()
 
     def laplacian(self, v: Floats) -> Floats:
         """Apply ``L`` to a vector or to the columns of a block."""
@@ -179,11 +186,9 @@ def label_graph(
         scale = scale * query_importance
     blocks = _blocks(levels, queries, size, scale, ties, cost, row_weight, n_threads)
 
-    below = np.cumsum(levels.weight) - levels.weight - _exclusive(size)[levels.query]
-    balance = scale[levels.query] * (2 * below + levels.weight - size[levels.query])
-    net_wins = _weighted(levels.spread(balance), row_weight)
+    net_wins = partial(_net_wins, levels, size, scale, row_weight)
     if cost == "unit":
-        pull, constant = net_wins, float(scale @ ordered_pairs)
+        pull, constant = net_wins(), float(scale @ ordered_pairs)
     else:
         centred = _centre(y, queries, row_weight, size)  # L ignores shifts inside a query; rounding does not
         pull = _apply(blocks, centred, n_threads)
@@ -219,8 +224,18 @@ def _several_outputs(
         graphs[0],
         pull=np.column_stack([g.pull for g in graphs]),
         constant=np.array([float(g.constant) for g in graphs]),
-        net_wins=np.column_stack([g.net_wins for g in graphs]),
+        find_net_wins=partial(_stacked_net_wins, graphs),
     )
+
+
+def _stacked_net_wins(graphs: list[LabelGraph]) -> Floats:
+    return np.column_stack([graph.net_wins for graph in graphs])
+
+
+def _net_wins(levels: Levels, size: Floats, scale: Floats, row_weight: Floats | None) -> Floats:
+    below = np.cumsum(levels.weight) - levels.weight - _exclusive(size)[levels.query]
+    balance = scale[levels.query] * (2 * below + levels.weight - size[levels.query])
+    return _weighted(levels.spread(balance), row_weight)
 
 
 def pair_scale(levels: Levels, query_weight: QueryWeight, query_importance: Floats | None = None) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
@@ -29,18 +29,18 @@ class DirectFactor:
         shifted = self._matrix.copy()
         diagonal = np.einsum("ii->i", shifted)
         diagonal += alpha
-        try:
-            with large_algebra(shifted.shape[0]):
-                factor = scipy.linalg.cho_factor(shifted, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
+        with large_algebra(shifted.shape[0]):
+            # The transpose is the same matrix, in LAPACK's order.
+            factor, info = dpotrf(shifted.T, lower=1, overwrite_a=1, clean=0)
+        if info != 0:
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
         # A pivot that is all rounding means that the matrix is singular although Cholesky went through. Each is
         # measured by its own column: columns of very different scales are no reason to drop the small ones.
-        pivots = np.diagonal(factor[0]) ** 2
+        pivots = np.diagonal(factor) ** 2
         rounding = pivots.size * np.finfo(np.float64).eps * (np.diagonal(self._matrix) + alpha)
         if np.any(pivots <= rounding):
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
-        coef = scipy.linalg.cho_solve(factor, self._rhs, check_finite=False)
+        coef = dpotrs(factor, self._rhs, lower=1)[0]
         return Solution(coef, Status.EXACT, certificate=self._residual(coef, alpha))
 
     def _residual(self, coef: Floats, alpha: float) -> float:
