@@ -17,7 +17,7 @@ import scipy.special
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics.metric import Doubles, Metric
+from rankwise.metrics.metric import Doubles, Metric, order_free_sum
 from rankwise.metrics.table import get_metric
 
 __all__ = [
@@ -154,7 +154,8 @@ def bootstrap_mean(
     if column.size == 0:
         raise InvalidInputError("values is empty.", "an interval needs at least one unit.")
     share = np.ones(column.size) if weight is None else check_numbers("weight", weight, column.size)
-    estimate = float(np.average(column, weights=share))
+    # As metrics are summed: the figure is that of the metric, to the bit.
+    estimate = float(order_free_sum(column * share) / order_free_sum(share))
     if column.size == 1:
         return Interval(estimate, np.nan, np.nan, level, 1, unit)
     influence = share * (column - estimate)
