@@ -148,10 +148,10 @@ LINEAR = {
     "partial_fit of queries": lambda X: fit_in_calls(RankRLS(), X, QID),
     "stochastic partial_fit": lambda X: fit_in_calls(RankRLS(solver="stochastic"), X),
     "stochastic partial_fit of queries": lambda X: fit_in_calls(RankRLS(solver="stochastic"), X, QID),
-    "newton": labels(lambda: RankSVM(0.01, loss="squared_hinge", solver="newton", tol=1e-12)),
-    "squared hinge": labels(lambda: RankSVM(0.01, loss="squared_hinge", tol=1e-12)),
+    "newton": labels(lambda: RankSVM(0.01, loss="squared_hinge", solver="newton", tol=1e-15)),
+    "squared hinge": labels(lambda: RankSVM(0.01, loss="squared_hinge", tol=1e-15)),
     "logistic": listed(lambda: RankSVM(0.01, loss="logistic", tol=1e-12)),
-    "margins, cv": labels(lambda: RankSVMCV([0.01, 0.1], loss="squared_hinge", cv=3, tol=1e-10)),
+    "margins, cv": labels(lambda: RankSVMCV([0.01, 0.1], loss="squared_hinge", cv=3, tol=1e-15)),
     "margins, eval_set": watched(lambda: RankSVMCV([0.01, 0.1], loss="squared_hinge", tol=1e-10)),
     "margins, early stopping": watched(
         lambda: RankSVM(0.01, loss="squared_hinge", early_stopping=True, tol=1e-10)
@@ -160,12 +160,12 @@ LINEAR = {
 KERNELS = {
     **kernels(KernelRankRLS),
     **kernels(KernelRankRLS, solver="eigen"),
-    **kernels(KernelRankRLS, solver="cg", tol=1e-13),
-    **kernels(KernelRankRLS, solver="cg", tol=1e-13, memory_limit=1000),
+    **kernels(KernelRankRLS, solver="cg", tol=1e-10),
+    **kernels(KernelRankRLS, solver="cg", tol=1e-10, memory_limit=1000),
     **kernels(KernelRankRLS, basis=np.arange(0, QID.size, 4)),
     **kernels(KernelRankRLSCV, alphas=GRID),
     **kernels(KernelRankRLSCV, alphas=GRID, cv=3),
-    **kernels(KernelRankRLSCV, alphas=GRID, solver="cg", method="tikhonov", tol=1e-13),
+    **kernels(KernelRankRLSCV, alphas=GRID, solver="cg", method="tikhonov", tol=1e-12),
     **kernels(KernelRankSVM, alpha=0.1, loss="squared_hinge", tol=1e-12),
     "kernel, pairs": listed(KernelRankRLS),
     "kernel, leave-pair-out": ranking(lambda: KernelRankRLSCV(alphas=GRID, cv="leave-pair-out")),
@@ -246,7 +246,7 @@ def test_every_kernel_estimator_learns_what_it_learns_from_centred_rows(name, st
     assert_same_model(KERNELS[name](X), from_centred_columns(name), X, C)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     offsets=st.lists(
         st.sampled_from([0.0, *(s * 10.0**k for k in range(1, 10) for s in (-1, 1))]),
