@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -40,7 +41,8 @@ class AlphaPath:
     Attributes
     ----------
     curvature : Curvature or None
-        Of all rows: the splits share most of them.
+        Of all rows, for the final model. Every split follows its own: a few rows of the tail may matter that another
+        split holds out.
     errors : dict of alpha to (splits,) float64
         Lower is better.
     solutions : dict of alpha to list of Solution
@@ -57,6 +59,9 @@ class AlphaPath:
     solutions: dict[float, list[Solution]] = field(default_factory=dict)
     is_interrupted: bool = False
 
+    def __post_init__(self) -> None:
+        self._curvatures = [None if self.curvature is None else copy(self.curvature) for _ in self.splits]
+
     def judge(self, alpha: float) -> None:
         """Fit every split, starting from its model of the nearest alpha, and let the held-out rows judge."""
         errors: list[float] = []
@@ -68,7 +73,7 @@ class AlphaPath:
                     split.pairs,
                     alpha,
                     start=self._start(alpha, number),
-                    curvature=self.curvature,
+                    curvature=self._curvatures[number],
                     title="selecting",
                 )
             except KeyboardInterrupt:
