@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -44,7 +45,8 @@ class AlphaPath:
     Attributes
     ----------
     curvature : Curvature or None
-        Of all rows: the splits share most of them.
+        Of all rows, for the final model. Every split follows its own: a few rows of the tail may matter that another
+        split holds out.
     errors : dict of alpha to (splits,) float64
         Lower is better.
     solutions : dict of alpha to list of Solution
@@ -60,6 +62,9 @@ class AlphaPath:
     errors: dict[float, Floats] = field(default_factory=dict)
     solutions: dict[float, list[Solution]] = field(default_factory=dict)
     is_interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self._curvatures = [None if self.curvature is None else copy(self.curvature) for _ in self.splits]
 
     def walk(self, alphas: Sequence[float], *, to_the_end: bool = False) -> None:
         """Try alphas one after the other, until Ctrl-C or, unless `to_the_end`, until smaller ones cannot win."""
@@ -79,7 +84,7 @@ class AlphaPath:
                     split.pairs,
                     alpha,
                     start=self._start(alpha, number),
-                    curvature=self.curvature,
+                    curvature=self._curvatures[number],
                     title="selecting",
                 )
             except KeyboardInterrupt:

@@ -37,7 +37,7 @@ _STEEP = 1e7
 
 
 class Curvature:
-    """The estimate of ``X'BX``, kept from one alpha and one split to the next.
+    """The estimate of ``X'BX``, kept from one alpha to the next.
 
     Parameters
     ----------
