@@ -196,26 +196,25 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int, row_weight: Floa
     check_choice("basis", method, BASIS_METHODS)
     if np.ndim(size) == 1:
         return _check_rows(np.asarray(size), n_rows)
-    present = np.arange(n_rows) if row_weight is None else np.flatnonzero(row_weight)
-    n_rows = present.size
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= n_rows:
         raise InvalidInputError(
             f"basis={basis!r} is not a number of rows between 1 and {n_rows}.",
             f"use for example basis={min(n_rows, 500)}, ('kmeans', {min(n_rows, 500)}), or row indices.",
         )
+    present = np.arange(n_rows) if row_weight is None else np.flatnonzero(row_weight)
+    size = min(int(size), present.size)
     if method == "random":
-        return present[random_rows(n_rows, int(size), seed)]
+        return present[random_rows(present.size, size, seed)]
     if kernel.is_precomputed:
         raise InvalidInputError(
             f"basis={basis!r} looks at the columns of X, and a precomputed kernel has none.",
             "use a number, or row indices.",
         )
-    rows = X if n_rows == X.shape[0] else X[present]
+    rows = X if present.size == n_rows else X[present]
     choose: Callable[..., Rows] = kmeans_rows
-    chosen = (
-        choose(rows, int(size), seed) if method == "kmeans" else leverage_rows(kernel, rows, int(size), seed)
-    )
-    return present[chosen]
+    return present[
+        choose(rows, size, seed) if method == "kmeans" else leverage_rows(kernel, rows, size, seed)
+    ]
 
 
 def _check_rows(rows: npt.NDArray[Any], n_rows: int) -> Rows:
