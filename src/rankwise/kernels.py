@@ -165,7 +165,8 @@ class FeatureMap:
         """
         K = kernel.matrix(basis, basis) if between is None else between
         with large_algebra(K.shape[0]):
-            values, vectors = scipy.linalg.eigh((K + K.T) / 2, check_finite=False, driver="evd")
+            driver = "evd" if K.shape[0] > 1 else "ev"  # SciPy 1.11 asks for too little room for one number
+            values, vectors = scipy.linalg.eigh((K + K.T) / 2, check_finite=False, driver=driver)
         kept = values > values.size * np.finfo(np.float64).eps * max(values.max(initial=0.0), 0.0)
         extremes = float(values.min(initial=0.0)), float(values.max(initial=0.0))
         return cls(kernel, basis, vectors[:, kept] / np.sqrt(values[kept]), extremes)

@@ -129,7 +129,10 @@ class DualSpectrum:
     def of_matrix(cls, matrix: Floats) -> DualSpectrum:
         """Diagonalise, overwriting the matrix."""
         with large_algebra(matrix.shape[0]):
-            values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=True, driver="evd")
+            driver = (
+                "evd" if matrix.shape[0] > 1 else "ev"
+            )  # SciPy 1.11 asks for too little room for one number
+            values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=True, driver=driver)
         smallest, largest = float(values[0]), float(values[-1])
         if is_indefinite(smallest, largest):
             kept = values > _ROUNDING * largest

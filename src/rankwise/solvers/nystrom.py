@@ -44,7 +44,8 @@ class SampledSpectrum:
         if H is None:
             return None
         with large_algebra(H.shape[0]):
-            values, vectors = scipy.linalg.eigh(H, check_finite=False, driver="evd")
+            driver = "evd" if H.shape[0] > 1 else "ev"  # SciPy 1.11 asks for too little room for one number
+            values, vectors = scipy.linalg.eigh(H, check_finite=False, driver=driver)
         return cls(np.maximum(values, 0.0), vectors)
 
     def solve(self, block: Floats, alphas: Floats) -> Floats:
