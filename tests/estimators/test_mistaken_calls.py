@@ -113,6 +113,8 @@ def test_columns_of_polars_that_moved_are_named():
     frame = pl.DataFrame({f"c{i}": X[:, i] for i in range(X.shape[1])})
     model = RankRLS().fit(frame, Y, QID)
     other = frame[["c1", "c0", *frame.columns[2:]]]
+    if not hasattr(model, "feature_names_in_"):
+        pytest.skip("this scikit-learn does not read the names of polars columns")
     with pytest.raises(InvalidInputError, match=r"Moved: 'c1', 'c0'"):
         model.predict(other)
     np.testing.assert_array_equal(model.predict(other[list(model.feature_names_in_)]), model.predict(frame))
