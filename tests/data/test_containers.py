@@ -180,8 +180,11 @@ def test_more_entries_than_the_pointers_tell_of_are_passed_over():
 
 
 def test_sparse_arrays_of_other_dimensions_are_refused():
+    vector = sp.coo_array(Y)
+    if vector.ndim != 1:
+        pytest.skip("this SciPy has no sparse arrays of one dimension: it makes them rows of a matrix")
     with pytest.raises(InvalidInputError, match=r"X has shape \(24,\)"):
-        RankRLS().fit(sp.coo_array(Y), Y)
+        RankRLS().fit(vector, Y)
 
 
 def test_a_matrix_on_disk_is_not_read_again(tmp_path):
