@@ -78,8 +78,8 @@ struct FoldArrays {
     Vector<double> held_out;
 
     Folds view(const BlockArrays& blocks, int64_t k) const {
-        require_size(degree.shape(1), k, "one column a fold");
-        require_size(scale.shape(1), k, "one column a fold");
+        require_size(degree.shape(1), k, "one column per fold");
+        require_size(scale.shape(1), k, "one column per fold");
         require(degree.shape(0) == blocks.degree.size() && scale.shape(0) == blocks.scale.size(), "folds and blocks disagree");
         require(held_out.size() == fold.size(), "held_out and fold disagree");
         return {fold.data(), degree.data(), scale.data(), k, held_out.data()};

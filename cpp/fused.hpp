@@ -206,7 +206,7 @@ void fused(const Matrix& X, Rank rank, const Blocks& blocks, const Folds* folds,
     for (auto& panel : panels) panel->finish(k, G);
 }
 
-// out_c = sum of w_i x_i over the grouped rows [from, to); with folds one sum a column c, which leaves out the rows of
+// out_c = sum of w_i x_i over the grouped rows [from, to); with folds one sum per column c, which leaves out the rows of
 // fold c: out is then (columns, k).
 template <typename Matrix>
 void weighted_sum(const Matrix& X, const Blocks& blocks, const Folds* folds, int64_t from, int64_t to, double* out,

@@ -1,4 +1,4 @@
-// svmlight/LETOR text: `label qid:id column:value ... # comment`, a row a line.
+// svmlight/LETOR text: `label qid:id column:value ... # comment`, a row per line.
 //
 // A block of whole lines is cut into one part a thread. Each part is parsed into arrays of its own, large enough for
 // whatever so many bytes can hold, and what came out is copied behind the rows that are there already; nothing larger

@@ -6,7 +6,7 @@ from rankwise.blocks import Folds, QueryBlocks
 
 
 def make_blocks(qid, y, coupling, *, weight=None, scale=None):
-    """Blocks of labels `y` in queries `qid`; `scale` is one number a query, by default 1 / size."""
+    """Blocks of labels `y` in queries `qid`; `scale` is one number per query, by default 1 / size."""
     qid, y = np.asarray(qid), np.asarray(y, dtype=float)
     order = np.lexsort((y, qid)) if coupling != "all" else np.argsort(qid, kind="stable")
     query_start, segment_start, query_segment, value = [0], [0], [0], []

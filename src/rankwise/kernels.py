@@ -109,7 +109,7 @@ class Kernel:
         return matrix
 
     def _shift(self, Y: Any) -> Shift | None:
-        """Return what is subtracted from rows on either side, judged by those that a model keeps.
+        """Return what is subtracted from rows on either side, going by those that a model keeps.
 
         No distance changes by that, and of inner products only what all rows on a side share, which pairs do not see
         (`rankwise.design.offsets`). The other kernels are what they are: a shift makes another model of them.

@@ -42,7 +42,7 @@ class LossPoint(Protocol):
 
     @property
     def value(self) -> Floats:
-        """The loss, one entry an output."""
+        """The loss, one entry per output."""
 
     @property
     def gradient(self) -> Floats:
@@ -56,7 +56,7 @@ class SmoothLossPoint(LossPoint, Protocol):
         """Apply the (generalised) Hessian with respect to the scores."""
 
     def hessian_diagonal(self) -> Floats:
-        """Return its diagonal, a value a row."""
+        """Return its diagonal, a value per row."""
 
 
 class Loss(Protocol):
@@ -99,7 +99,7 @@ class SquaredLossPoint:
 
     @property
     def value(self) -> Floats:
-        """The loss, one entry an output."""
+        """The loss, one entry per output."""
         value: Floats = (self._scores * (self._image - 2 * self._graph.pull)).sum(axis=0)
         return value + self._graph.constant
 

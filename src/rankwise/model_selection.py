@@ -55,7 +55,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     ----------
     n_splits : int, default=5
     shuffle : bool, default=False
-        Whether queries are dealt out at random instead of by size.
+        Whether queries are assigned at random instead of by size.
     random_state : int, default=None
     """
 
@@ -105,14 +105,14 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
 
         - "pairs": all comparisons of the same two items. The items themselves are on both sides: it estimates how well
           new comparisons of known items are predicted.
-        - "items": the items. They are dealt to folds; a fold tests the pairs inside it and trains on the pairs that
+        - "items": the items. They are assigned to folds; a fold tests the pairs inside it and trains on the pairs that
           have no item in it. Pairs between folds are in neither, so that only about one pair in `n_splits` is ever
           tested: it estimates how well comparisons of new items are predicted.
         - "components": connected components of the pairs. No pair is lost, but there must be enough components, as with
           answers that are compared only with other answers to the same prompt.
-        - "groups": the groups given to `split`, such as prompts or judges.
+        - "groups": the groups given to `split`, such as prompts or annotators.
     random_state : int, default=0
-        Seed of the dealing.
+        Seed of the assignment.
 
     Examples
     --------
@@ -154,14 +154,14 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         items, ends = np.unique(ends, return_inverse=True)
         ends = ends.reshape(-1, 2)
         if self.by == "items":
-            fold_of_item = self._deal(np.ones(items.size), "items")
+            fold_of_item = self._assign(np.ones(items.size), "items")
             fold = fold_of_item[ends]
             for c in range(self.n_splits):
                 inside = fold == c
                 yield self._sides(~inside.any(axis=1), inside.all(axis=1))
             return
         unit = self._units(ends, items.size, groups)
-        fold_of_pair = self._deal(np.bincount(unit), self.by)[unit]
+        fold_of_pair = self._assign(np.bincount(unit), self.by)[unit]
         for c in range(self.n_splits):
             yield self._sides(fold_of_pair != c, fold_of_pair == c)
 
@@ -181,7 +181,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         same_two: Positions = np.unique(low * n_items + high, return_inverse=True)[1].reshape(-1)
         return same_two
 
-    def _deal(self, sizes: npt.NDArray[Any], what: str) -> Positions:
+    def _assign(self, sizes: npt.NDArray[Any], what: str) -> Positions:
         """Deal units to folds, the largest first, each to the fold that has least; equals in random order."""
         if sizes.size < self.n_splits:
             raise InvalidInputError(

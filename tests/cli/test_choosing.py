@@ -6,7 +6,7 @@ import pytest
 from command_line import call_json
 from rankwise.cli import choosing
 from rankwise.data import dump_svmlight
-from rankwise.problems.folds import Dealer
+from rankwise.problems.folds import FoldAssigner
 
 
 def write(path, n_queries=60, seed=0):
@@ -33,15 +33,15 @@ def test_every_candidate_has_the_same_folds_and_is_judged_by_the_same_rows(capsy
     seen = []
 
     def watch(deal):
-        def watched(dealer, *arguments):
-            found = deal(dealer, *arguments)
+        def watched(assigner, *arguments):
+            found = deal(assigner, *arguments)
             seen.append((deal.__name__, found.tobytes()))
             return found
 
         return watched
 
-    monkeypatch.setattr(Dealer, "folds", watch(Dealer.folds))
-    monkeypatch.setattr(Dealer, "sample", watch(Dealer.sample))
+    monkeypatch.setattr(FoldAssigner, "folds", watch(FoldAssigner.folds))
+    monkeypatch.setattr(FoldAssigner, "sample", watch(FoldAssigner.sample))
     found = call_json(capsys, "select", write(tmp_path / "train.txt"), "--metric", "pairwise_error")
     scalings = {one["scaling"] for one in found["tried"]}
     assert {"none", "standard", "query-minmax", "query-standard"} == scalings

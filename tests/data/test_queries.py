@@ -97,7 +97,7 @@ def test_bad_weights(weight, message):
         ({"a": np.nan}, "finite"),
         ({"a": 0, "b": 0}, "zero for every query"),
         ([1, 2, 1], "inside a query"),
-        ([1, 2], "one value a row"),
+        ([1, 2], "one value per row"),
     ],
 )
 def test_bad_importance(importance, message):

@@ -10,7 +10,7 @@ from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.preprocessing import QueryScaler
-from rankwise.problems.folds import Dealer, deal_pairs, tell_apart_by
+from rankwise.problems.folds import FoldAssigner, assign_pairs, tell_apart_by
 
 ALPHAS = [0.1, 1.0, 10.0]
 
@@ -28,8 +28,8 @@ def rows(seed, n_queries, levels=2, outputs=1, n_rows=60):
 
 
 def deals(X, y, qid, weight=None):
-    dealer = Dealer(as_design(X), y, check_qid(qid, len(y)), weight)
-    return np.column_stack([dealer.folds(3, 0), dealer.share(0.3, 1), dealer.sample(20, 2)])
+    assigner = FoldAssigner(as_design(X), y, check_qid(qid, len(y)), weight)
+    return np.column_stack([assigner.folds(3, 0), assigner.share(0.3, 1), assigner.sample(20, 2)])
 
 
 @settings(max_examples=12, deadline=None)
@@ -80,7 +80,7 @@ def test_pairs_are_dealt_by_what_they_compare(seed):
     unit = np.unique(np.sort(pairs, axis=1) @ [60, 1], return_inverse=True)[1].reshape(-1)
 
     def dealt(X, pairs, unit, weight):
-        return deal_pairs(as_design(X), pairs[:, 0], pairs[:, 1], unit, 4, 0, weight)
+        return assign_pairs(as_design(X), pairs[:, 0], pairs[:, 1], unit, 4, 0, weight)
 
     fold = dealt(X, pairs, unit, weight)
     present = weight > 0
@@ -156,7 +156,7 @@ def test_a_sample_that_judges_is_said(n_queries):
     whole, part = RankRLSCV(ALPHAS).fit(X, y, qid), RankRLSCV(ALPHAS, judge_rows=20).fit(X, y, qid)
     unit = "rows" if qid is None else "queries"
     assert whole.cv_ == f"5 folds of {unit}"
-    taken = int(Dealer(as_design(X), y, check_qid(qid, 60)).sample(20, 1).sum())
+    taken = int(FoldAssigner(as_design(X), y, check_qid(qid, 60)).sample(20, 1).sum())
     assert part.cv_ == f"5 folds of {unit}, judged by {taken} of 60 rows"
     assert RankSVMCV(ALPHAS, judge_rows=20).fit(X, y, qid).cv_ == part.cv_
     pairs = np.random.default_rng(0).permuted(np.tile(np.arange(60), (80, 1)), axis=1)[:, :2]

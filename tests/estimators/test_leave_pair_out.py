@@ -38,7 +38,7 @@ def features(kind, X):
 
 
 def refit_errors(Z, y, weight, settings):
-    """Fit explicit pairs without each two rows that weigh something and differ; one error an alpha."""
+    """Fit explicit pairs without each two rows that weigh something and differ; one error per alpha."""
     weight = np.ones(y.size) if weight is None else weight
     wrong, total = np.zeros(len(ALPHAS)), 0.0
     for i, j in zip(*np.nonzero(y[:, None] > y), strict=True):

@@ -589,7 +589,7 @@ class TestChoosingAlpha:
             fit_ = model._margin_fit(splits[0].pairs)
             path = alpha_path.AlphaPath(fit_, data.design, splits, None)
             for alpha in order:
-                path.judge(alpha)
+                path.score(alpha)
             errors[tuple(order)] = path.mean_errors(np.array([1e-3, 1e-2, 1e-1]))
         first, second = errors.values()
         np.testing.assert_allclose(first, second, atol=0.01)

@@ -10,9 +10,9 @@ from rankwise.design import as_design
 from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
-from rankwise.problems.folds import Dealer, deal_folds
+from rankwise.problems.folds import FoldAssigner, assign_folds
 from rankwise.selection.row_systems import EvaluationRows, FoldRows, NoRows
-from rankwise.selection.scorers import MetricJudge
+from rankwise.selection.scorers import MetricScorer
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, SurfaceRun
@@ -79,7 +79,7 @@ def test_validation_scores_move_with_the_coefficients():
     _, objective = problem_and_objective(3)
     validation = make_problem(30, rows=50, features=12)
     metric = get_metric("pairwise_error")
-    judge = MetricJudge(metric.prepare(validation.y, validation.qid), greater_is_better=False)
+    judge = MetricScorer(metric.prepare(validation.y, validation.qid), greater_is_better=False)
     run = SurfaceRun(EvaluationRows(objective, as_design(validation.X), [judge]), ALPHAS, tol=1e-10)
     run.advance(forever, 9)
     table = run.surfaces[0].table
@@ -91,7 +91,7 @@ def test_validation_scores_move_with_the_coefficients():
 
 def test_gains_are_turned_into_errors():
     validation = make_problem(31)
-    judge = MetricJudge(
+    judge = MetricScorer(
         get_metric("concordance").prepare(validation.y, validation.qid), greater_is_better=True
     )
     assert judge.errors(validation.y[None])[0] == -1.0
@@ -105,7 +105,7 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     problem = make_problem(4, rows=60, features=6, queries=queries)
     encoded = check_qid(problem.qid, 60)
     design = as_design(storage(problem.X))
-    fold = deal_folds(design, problem.y, encoded, 3, seed=0)
+    fold = assign_folds(design, problem.y, encoded, 3, seed=0)
     whole = label_graph(problem.y, encoded, **options)
     graphs = [
         label_graph(problem.y, encoded, row_weight=(fold != c).astype(float), **options) for c in range(3)
@@ -113,7 +113,7 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     scale = prior_scale(SquaredObjective(design, whole), scaling)
 
     def judge(rows):
-        return MetricJudge(
+        return MetricScorer(
             get_metric("pairwise_error").prepare(problem.y[rows], None), greater_is_better=False
         )
 
@@ -164,7 +164,7 @@ def test_more_iterations_without_starting_over():
 def test_alphas_that_come_later_are_as_if_they_had_been_there(later):
     _, objective = problem_and_objective(6)
     validation = make_problem(31, features=12)
-    judge = MetricJudge(
+    judge = MetricScorer(
         get_metric("pairwise_error").prepare(validation.y, validation.qid), greater_is_better=False
     )
     system = EvaluationRows(objective, as_design(validation.X), [judge])
@@ -217,16 +217,16 @@ def test_the_best_cell_is_the_earliest_and_simplest(less):
 def test_folds_depend_on_content_alone(queries):
     problem = make_problem(8, rows=120, queries=queries)
     encoded = check_qid(problem.qid, 120)
-    fold = deal_folds(as_design(problem.X), problem.y, encoded, 5, seed=3)
+    fold = assign_folds(as_design(problem.X), problem.y, encoded, 5, seed=3)
     sizes = np.bincount(fold, minlength=5)
     assert sizes.min() > 0
     order = np.random.default_rng(0).permutation(120)
     renamed = None if problem.qid is None else [f"q{(17 * q) % 101}" for q in problem.qid[order]]
-    again = deal_folds(as_design(problem.X[order]), problem.y[order], check_qid(renamed, 120), 5, seed=3)
+    again = assign_folds(as_design(problem.X[order]), problem.y[order], check_qid(renamed, 120), 5, seed=3)
     np.testing.assert_array_equal(again, fold[order])
     for q in range(len(encoded) if queries > 1 else 0):
         assert len(set(fold[encoded.codes == q])) == 1
-    held = Dealer(as_design(problem.X), problem.y, encoded).share(0.2, seed=1)
+    held = FoldAssigner(as_design(problem.X), problem.y, encoded).share(0.2, seed=1)
     assert 0 < held.sum() < 120
 
 
@@ -236,12 +236,12 @@ def test_a_sample_of_rows_has_the_wanted_size_whatever_the_queries_are():
     huge_and_tiny = np.where(np.arange(5000) < 4000, 0, np.arange(5000) // 5)
     for qid in (None, huge_and_tiny, np.arange(5000) // 10):
         queries = check_qid(qid, 5000)
-        chosen = Dealer(as_design(X), y, queries).sample(500, seed=1)
+        chosen = FoldAssigner(as_design(X), y, queries).sample(500, seed=1)
         assert 400 <= chosen.sum() <= 500
         for code in np.unique(queries.codes[chosen]):
             taken = chosen[queries.codes == code]
             assert taken.all() or taken.sum() == (500 if qid is None else 50)
         order = rng.permutation(5000)
         renamed = None if qid is None else [f"q{(31 * q) % 9973}" for q in qid[order]]
-        again = Dealer(as_design(X[order]), y[order], check_qid(renamed, 5000)).sample(500, seed=1)
+        again = FoldAssigner(as_design(X[order]), y[order], check_qid(renamed, 5000)).sample(500, seed=1)
         np.testing.assert_array_equal(again, chosen[order])

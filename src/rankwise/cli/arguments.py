@@ -157,7 +157,7 @@ def _select(parser: argparse.ArgumentParser) -> None:
 
 def _predict(parser: argparse.ArgumentParser) -> None:
     _model_and_data(parser)
-    _writing(parser, "one score a line", default="-")
+    _writing(parser, "one score per line", default="-")
     _json(parser, "print what was written, as JSON; needs -o")
     parser.add_argument(
         "--ranks", action="store_true", help="write ranks inside each query instead: 1 is best"

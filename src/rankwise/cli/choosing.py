@@ -244,7 +244,7 @@ def _fit(
     model = ranker if scaler is None else Pipeline([("scaler", scaler), ("ranker", ranker)])
     value = getattr(ranker, "best_score_", None)
     if value is None or (valid is not None and not _takes_valid(ranker)):
-        value = _judge(ranker, X if valid is None else judging, train if valid is None else valid, metric)
+        value = _scorer(ranker, X if valid is None else judging, train if valid is None else valid, metric)
     return Candidate(scaling, method, model, float(value))
 
 
@@ -309,7 +309,7 @@ def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
     return scaler.transform(X, qid=qid) if takes_qid else scaler.transform(X)
 
 
-def _judge(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
+def _scorer(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
     return metric(rows.y, ranker.predict(X), rows.qid)
 
 

@@ -94,7 +94,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         ),
     ),
     "predict": (
-        "score rows: one score a line",
+        "score rows: one score per line",
         (
             "  rankwise predict model.rw test.txt -o scores.txt\n"
             "  zcat test.txt.gz | rankwise predict model.rw - > scores.txt"

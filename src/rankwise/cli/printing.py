@@ -84,7 +84,7 @@ def print_table(
 
 
 def print_facts(facts: Mapping[str, object], *, to_error: bool = False) -> None:
-    """Print names and what they are, one a line."""
+    """Print names and what they are, one per line."""
     width = max(len(key) for key in facts)
     for key, value in facts.items():
         write(f"{key.ljust(width)}  {visible(value)}", to_error=to_error)

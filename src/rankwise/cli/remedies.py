@@ -23,7 +23,7 @@ _HINTS = {
     Change("embedding"): "name a column of lists with --embedding, or encode the columns as numbers.",
     Change(
         "features", "more"
-    ): "name it with --features if it holds one number a row; an embedding is a column of lists.",
+    ): "name it with --features if it holds one number per row; an embedding is a column of lists.",
     Change("features", "fewer"): "leave the column out of --features, or encode it as numbers first.",
 }
 

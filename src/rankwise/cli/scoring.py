@@ -14,7 +14,7 @@ __all__ = ["score"]
 
 
 def score(saved: SavedModel, rows: Rows) -> npt.NDArray[np.float64]:
-    """Return one score a row; a model that scales inside queries needs their ids."""
+    """Return one score per row; a model that scales inside queries needs their ids."""
     scores = np.asarray(predict_scores(saved.model, rows.X, rows.qid), dtype=np.float64)
     if scores.ndim != 1:
         raise InvalidInputError(

@@ -1,4 +1,4 @@
-"""Where data enters: files, tables, query ids, preferences, and the one door through which input is validated."""
+"""Where data enters: files, tables, query ids, preferences, and the one validation boundary."""
 
 from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.preferences import stack_preferred

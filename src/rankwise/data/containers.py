@@ -67,7 +67,7 @@ def unmasked(name: str, values: Any) -> Any:
 def check_sparse(name: str, X: Any) -> None:
     """Raise unless the arrays of a sparse matrix describe one of its shape."""
     if X.ndim != 2:
-        raise InvalidInputError(f"{name} has shape {X.shape}.", "pass a matrix with one row an item.")
+        raise InvalidInputError(f"{name} has shape {X.shape}.", "pass a matrix with one row per item.")
     if isinstance(X, MappedMatrix) and X.is_on_disk:
         return  # looked at when its store was opened; doing so again is a pass over the disk
     check = _CHECKS.get(X.format)

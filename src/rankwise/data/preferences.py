@@ -21,7 +21,7 @@ __all__ = ["Preferences", "check_pairs", "stack_preferred"]
 
 @dataclass(frozen=True)
 class Preferences:
-    """A list of pairs that came through the door.
+    """A list of pairs that came through validation.
 
     Attributes
     ----------
@@ -153,7 +153,7 @@ def _check_amounts(name: str, values: Any, n_pairs: int, if_negative: str) -> Fl
         amounts = np.full(n_pairs, amounts)
     if amounts.shape != (n_pairs,):
         raise InvalidInputError(
-            f"{name} must have shape ({n_pairs},), got {amounts.shape}.", "pass one number a pair."
+            f"{name} must have shape ({n_pairs},), got {amounts.shape}.", "pass one number per pair."
         )
     if not np.isfinite(amounts).all():
         bad = int(np.argmin(np.isfinite(amounts)))

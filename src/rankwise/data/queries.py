@@ -63,7 +63,7 @@ class Queries:
         return np.argsort(self.codes, kind="stable")
 
     def group(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return one value a row in grouped order; the same array where the rows stand so already."""
+        """Return one value per row in grouped order; the same array where the rows stand so already."""
         return values if self.is_grouped else values[self.order]
 
     def subset(self, rows: npt.NDArray[np.int64]) -> Queries:

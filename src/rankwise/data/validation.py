@@ -1,4 +1,4 @@
-"""The one door: what comes from the caller is checked here and nowhere below.
+"""The validation boundary: what comes from the caller is checked here and nowhere below.
 
 Matrices go through scikit-learn's own validation in the estimators; here is what scikit-learn does not
 know about: query ids, weights of rows and of queries, and options chosen by name.
@@ -88,7 +88,8 @@ def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDAr
             numbers = numbers.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"{name} must be numbers ({error}).", f"pass one number a row as {name}, without missing values."
+            f"{name} must be numbers ({error}).",
+            f"pass one number per row as {name}, without missing values.",
         ) from error
     if numbers.dtype.kind == "c":
         raise InvalidInputError(
@@ -97,12 +98,12 @@ def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDAr
     if numbers.ndim != 1:
         raise InvalidInputError(
             f"{name} must have one dimension, got an array of shape {numbers.shape}.",
-            "pass one number a row; take a single column of a matrix with values[:, 0].",
+            "pass one number per row; take a single column of a matrix with values[:, 0].",
         )
     if n_rows is not None and numbers.shape[0] != n_rows:
         raise InvalidInputError(
             f"{name} has {numbers.shape[0]} entries where {n_rows} are expected.",
-            "pass one number a row, for the same rows in the same order.",
+            "pass one number per row, for the same rows in the same order.",
         )
     bad = ~np.isfinite(numbers)
     if bad.any():
@@ -170,7 +171,7 @@ def check_weights(
         ) from error
     if weights.shape != (n_rows,):
         raise InvalidInputError(
-            f"sample_weight must have shape ({n_rows},), got {weights.shape}.", "pass one weight a row."
+            f"sample_weight must have shape ({n_rows},), got {weights.shape}.", "pass one weight per row."
         )
     if not np.isfinite(weights).all():
         raise InvalidInputError(
@@ -208,7 +209,7 @@ def check_weights_of_queries(row_weight: npt.NDArray[np.float64] | None, queries
 def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.float64] | None:
     """Return one non-negative factor a query, or None where all are equally important.
 
-    Accepts a mapping from query id to factor (missing ids have factor 1) or one value a row, constant
+    Accepts a mapping from query id to factor (missing ids have factor 1) or one value per row, constant
     inside each query.
     """
     if query_importance is None:
@@ -249,8 +250,8 @@ def _importance_of_queries(query_importance: Any, queries: Queries) -> npt.NDArr
         rows = np.asarray(query_importance, dtype=np.float64)
         if rows.shape != (queries.n_rows,):
             raise InvalidInputError(
-                f"query_importance must have one value a row ({queries.n_rows}), got shape {rows.shape}.",
-                "pass a dictionary {query id: importance}, or one value a row.",
+                f"query_importance must have one value per row ({queries.n_rows}), got shape {rows.shape}.",
+                "pass a dictionary {query id: importance}, or one value per row.",
             )
         values = np.zeros(len(queries))
         values[queries.codes] = rows

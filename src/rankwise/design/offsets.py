@@ -69,7 +69,7 @@ def sampled_rows(n_rows: int, n_columns: int) -> Ints:
 
 
 def find_shift(sample: Any, *, even_if_alike: bool = False) -> Shift | None:
-    """Return what to subtract, judged by some rows; None where every column is close enough to zero.
+    """Return what to subtract, going by some rows; None where every column is close enough to zero.
 
     Subtracting is never wrong, so a few rows may decide. For one to hide that a column is far off, it would have to be
     as far from the others as they are from zero, and then the column varies by as much.

@@ -1,4 +1,4 @@
-"""What all rankers share: input through the door, scores, ranks, and the score of the scores."""
+"""What all rankers share: input through validation, scores, ranks, and the score of the scores."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     fitted_with_qid_: bool
     n_queries_: int
-    n_pairs_: Any  # one number, or one an output
+    n_pairs_: Any  # one number, or one per output
     n_ignored_queries_: Any
 
     def predict(self, X: Any) -> Floats:
@@ -138,7 +138,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         notes : mapping, optional
             Anything JSON can say, kept in the header beside the model.
         """
-        # Files know every estimator, so they stand in a room above; the facade is the door to it.
+        # Files know every estimator, so they stand in a room above; the facade leads to it.
         rankwise.save(self, file, notes=notes)
 
     def _design(self, X: Any) -> Design:
@@ -148,7 +148,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _check_fit_input(
         self, X: Any, y: Any, qid: Any, sample_weight: Any
     ) -> tuple[Any, Floats, Queries, Floats | None]:
-        """Pass training data through the door."""
+        """Pass training data through validation."""
         if y is None:
             raise InvalidInputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None.",
@@ -171,7 +171,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             setattr(self, name, value)
 
     def _forget(self, *attributes: str) -> None:
-        """Drop what another kind of fit said, so that it does not linger beside this one."""
+        """Drop what another kind of fit set, so that it does not linger beside this one."""
         for name in attributes:
             self.__dict__.pop(name, None)
 

@@ -48,7 +48,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     gamma : "scale", "auto", float, or a list of those, default="scale"
         As in `KernelRankRLS`; from a list the best is chosen.
     cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
-        An integer makes so many folds of whole queries, or of the rows of one ranking. Leave-pair-out judges each
+        An integer makes so many folds of whole queries, or of the rows of one ranking. Leave-pair-out scores each
         pair of rows of one global ranking by the model that saw neither. "auto" leaves out queries where
         there are several; in one ranking pairs, up to 2000 rows, and else makes 10 folds; where leave-pair-out has no
         closed form, or not at a fair price, `cv_` says so. Also a scikit-learn splitter, or a list of its splits, that
@@ -56,7 +56,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     averaging : {"folds", "pooled"}, default="folds"
-        For folds of the rows of one ranking: average the folds' values, or judge all held-out rows together. Pooled
+        For folds of the rows of one ranking: average the folds' values, or score all held-out rows together. Pooled
         scores are shifted so that a fold's training rows score on average what their labels are.
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`; leave-pair-out takes those that count pairs.
@@ -68,7 +68,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     solver : {"auto", "eigen", "cg"}, default="auto"
         "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
         LinearOperator, a precomputed matrix on disk (`numpy.memmap`), or made again block by block where it does not
-        fit in memory: folds or an `eval_set` judge, 5 folds by default, every alpha at every iteration as in
+        fit in memory: folds or an `eval_set` scorer, 5 folds by default, every alpha at every iteration as in
         `RankRLSCV`. For a reduced set all alphas converge in lockstep, preconditioned by a sample of the rows. "auto"
         is "cg" for operators only.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
@@ -179,7 +179,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         X, y, qid, sample_weight, query_importance
             As in `KernelRankRLS.fit`.
         eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows that judge, instead of what `cv` says; the model is then fitted on X, y alone. For a precomputed kernel
+            Rows to score by instead of what `cv` says; the model is then fitted on X, y alone. For a precomputed kernel
             the kernel between these rows and the training rows.
         """
         refuse_unknown("fit", unknown)
@@ -193,7 +193,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         self._choose_gamma(data.design, data.row_weight, gammas, choose, metric, several=several)
         self._forget("nested_score_")
         if self.nested:
-            self.nested_score_ = nested_score(self, data, metric, self._taker(data))
+            self.nested_score_ = nested_score(self, data, metric, self._row_indexer(data))
         return self
 
     @one_blas_thread
@@ -209,16 +209,16 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
     ) -> KernelRankRLSCV:
         """Choose alpha and gamma, and fit the model to preferences: a list of pairs instead of labels.
 
-        `scoring` must be "pairwise_error" or "concordance". Pairs that tie (magnitude 0) train, but do not judge.
+        `scoring` must be "pairwise_error" or "concordance". Pairs that tie (magnitude 0) train, but score nothing.
 
         Parameters
         ----------
         X, pairs, magnitude, weight
             As in `KernelRankRLS.fit_pairs`.
         eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What judges, instead of what `cv` says; the pairs are row numbers of the X beside them.
+            What to score by, instead of what `cv` says; the pairs are row numbers of the X beside them.
         groups : array-like of shape (pairs,), optional
-            What is held out together, such as queries or judges; anything hashable. Without it
+            What is held out together, such as queries or annotators; anything hashable. Without it
             ``cv="leave-query-out"`` holds out each connected component of the rows, and "leave-pair-out" all
             comparisons of each two rows. "auto" leaves out groups or components where there are several, with
             ``solver="cg"`` 5 folds of them, else it makes 5 folds of pairs.
@@ -240,7 +240,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         return self
 
     def _search(self, design: Design, metric: Metric) -> KernelSearch:
-        """Settle which road is taken."""
+        """Settle which method is used."""
         is_operator = isinstance(design, OperatorDesign)
         self.solver_ = ("cg" if is_operator else "eigen") if self.solver == "auto" else self.solver
         if is_operator and self.solver_ != "cg":
@@ -302,9 +302,9 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         self.best_score_ = kept.best if several else float(kept.best[0])
         self.dual_coef_ = np.array(kept.dual) if several else kept.dual[0]
         self._forget(*_OF_SURFACES)
-        self._set({"n_iter_": 0, **kept.said})
+        self._set({"n_iter_": 0, **kept.extra})
 
-    def _taker(self, data: TrainingData) -> Callable[[Any, Any], Any]:
+    def _row_indexer(self, data: TrainingData) -> Callable[[Any, Any], Any]:
         """Return what gives X of some rows to a model of others."""
         X = self._problem(data.design, data.row_weight, getattr(self, "gamma_", "scale")).X
         if self.kernel_.is_precomputed:

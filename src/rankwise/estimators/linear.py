@@ -16,8 +16,8 @@ from rankwise.estimators.refusals import require_finite
 from rankwise.memory import check_columns_fit
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingData
-from rankwise.selection.reading import judge_rows, read_eval_set
-from rankwise.selection.scorers import Judge
+from rankwise.selection.reading import read_eval_set, row_scorer
+from rankwise.selection.scorers import Scorer
 from rankwise.threads import blas_held
 
 __all__ = ["LinearRanker"]
@@ -64,7 +64,7 @@ class LinearRanker(Ranker):
     def _training_data(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, query_importance: Any
     ) -> TrainingData:
-        """Pass everything through the door, and set the attributes that describe it."""
+        """Pass everything through validation, and set the attributes that describe it."""
         X, y, queries, row_weight = self._check_fit_input(X, y, qid, sample_weight)
         if self.query_weight == "equal":
             check_weights_of_queries(row_weight, queries)
@@ -88,7 +88,7 @@ class LinearRanker(Ranker):
         self.n_ignored_queries_ = ignored if data.several_outputs else int(ignored[0])
         return data
 
-    def _eval_set(self, data: TrainingData, eval_set: Any, metric: Metric) -> tuple[Design, list[Judge]]:
+    def _eval_set(self, data: TrainingData, eval_set: Any, metric: Metric) -> tuple[Design, list[Scorer]]:
         X, y, queries = read_eval_set(
             eval_set,
             lambda X, y: self._check_matrix(X, y, reset=False),
@@ -96,7 +96,7 @@ class LinearRanker(Ranker):
             n_outputs=len(data.columns),
         )
         labels = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
-        judges: list[Judge] = [
-            judge_rows(metric, column, queries, self.n_threads, "eval_set") for column in labels
+        scorers: list[Scorer] = [
+            row_scorer(metric, column, queries, self.n_threads, "eval_set") for column in labels
         ]
-        return shifted_design(X, data.design.shift, self.n_threads), judges
+        return shifted_design(X, data.design.shift, self.n_threads), scorers

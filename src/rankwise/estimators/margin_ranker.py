@@ -1,4 +1,4 @@
-"""What the RankSVM estimators share: parameters, pairs with margins, what is said about solutions."""
+"""What the RankSVM estimators share: parameters, pairs with margins, what is reported of solutions."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.margin_fit import MARGIN_LOSSES, MarginFit, one_or_all
 from rankwise.selection.pair_systems import LeftOutPairs
-from rankwise.selection.reading import judge_differences
-from rankwise.selection.scorers import PreferenceJudge
+from rankwise.selection.reading import difference_scorer
+from rankwise.selection.scorers import PreferenceScorer
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver
 from rankwise.solvers.solution import Solution, Status
 
@@ -103,15 +103,15 @@ class MarginRanker(PreferenceRanker, LinearRanker):
 
     def _pair_fold(
         self, data: PairData, left_out: LeftOutPairs, fold: int, metric: Metric
-    ) -> tuple[PreferenceMargins, PreferenceJudge]:
-        """Return what a fold trains on, and the pairs that judge it."""
+    ) -> tuple[PreferenceMargins, PreferenceScorer]:
+        """Return what a fold trains on, and the pairs that it is scored by."""
         is_own = left_out.fold == fold
         chosen = np.ones(len(data.preferences), dtype=np.bool_)
         chosen[left_out.pair[is_own]] = False
-        judging = left_out.pair[is_own & left_out.judges]
-        judge = judge_differences(metric, data.judging_weight[judging], "what was held out")
-        winner, loser = data.preferences.winner[judging], data.preferences.loser[judging]
-        return self._listed_margins(data.graph, chosen), PreferenceJudge(winner, loser, judge)
+        scoring = left_out.pair[is_own & left_out.is_scored]
+        scorer = difference_scorer(metric, data.scoring_weight[scoring], "what was held out")
+        winner, loser = data.preferences.winner[scoring], data.preferences.loser[scoring]
+        return self._listed_margins(data.graph, chosen), PreferenceScorer(winner, loser, scorer)
 
     def _margin_fit(self, pairs: MarginPairs) -> MarginFit:
         solver, second = self.solver, None

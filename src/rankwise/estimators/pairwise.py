@@ -1,4 +1,4 @@
-"""Learning from preferences and judging by them: what every estimator that takes lists of pairs shares."""
+"""Learning from preferences and scoring by them: what every estimator that takes lists of pairs shares."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rankwise.metrics import Metric, preference_error
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 from rankwise.problems.training import PairData
-from rankwise.selection.reading import judge_preferences, read_pair_eval_set
-from rankwise.selection.scorers import PreferenceJudge
+from rankwise.selection.reading import preference_scorer, read_pair_eval_set
+from rankwise.selection.scorers import PreferenceScorer
 from rankwise.threads import one_blas_thread
 
 __all__ = ["NEAR_TIE", "PairwiseRanker", "PreferenceRanker"]
@@ -68,7 +68,7 @@ class PreferenceRanker(Ranker):
         return difference
 
     def _pair_data(self, X: Any, pairs: Any, magnitude: Any, weight: Any) -> PairData:
-        """Pass everything through the door, and set the attributes that describe it."""
+        """Pass everything through validation, and set the attributes that describe it."""
         design = self._design(self._check_matrix(X, reset=True))
         preferences = check_pairs(pairs, design.shape[0], magnitude, weight)
         self._warn_about_small_magnitudes(preferences)
@@ -83,10 +83,10 @@ class PreferenceRanker(Ranker):
 
     def _pair_eval_set(
         self, data: PairData, eval_set: Any, metric: Metric
-    ) -> tuple[Design, list[PreferenceJudge]]:
+    ) -> tuple[Design, list[PreferenceScorer]]:
         X, pairs = read_pair_eval_set(eval_set, lambda X: self._check_matrix(X, reset=False))
         design = shifted_design(X, data.design.shift, self.n_threads)
-        return design, [judge_preferences(metric, pairs, "eval_set")]
+        return design, [preference_scorer(metric, pairs, "eval_set")]
 
     def _preference_graph(self, preferences: Preferences, design: Design) -> PreferenceGraph:
         graph = preference_graph(
@@ -183,6 +183,6 @@ class PairwiseRanker(PreferenceRanker):
 def _require_one_output(scores: Floats) -> None:
     if scores.ndim != 1:
         raise InvalidInputError(
-            f"The model has {scores.shape[1]} outputs, and a pair is judged by one.",
-            "fit one model an output, or use preference_error on a column of predict(X).",
+            f"The model has {scores.shape[1]} outputs, and a pair is scored by one.",
+            "fit one model per output, or use preference_error on a column of predict(X).",
         )

@@ -20,8 +20,8 @@ __all__ = ["PathReader"]
 class PathReader(BaseEstimator):  # type: ignore[misc]
     """An estimator that keeps the Krylov space of its search, and forgets it when it is copied or saved."""
 
-    # A run and a lane of it, output by output.
-    _lanes: Sequence[tuple[KrylovFit, int]] = ()
+    # A run and a column of it, output by output.
+    _models: Sequence[tuple[KrylovFit, int]] = ()
 
     def coef_path(self, alpha: float, output: int = 0) -> Floats:
         """Return the coefficients of any alpha after every iteration, (iterations, features).
@@ -35,19 +35,19 @@ class PathReader(BaseEstimator):  # type: ignore[misc]
         output : int, default=0
         """
         check_is_fitted(self)
-        if not self._lanes:
+        if not self._models:
             raise InvalidInputError(
                 "There is no Krylov space: this model was loaded or copied, or chosen by exact hold-out.",
                 "call fit with cv=5, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
             )
         check_number("alpha", alpha, minimum=0, remedy="use 0 or a positive number")
-        if not isinstance(output, Integral) or not 0 <= output < len(self._lanes):
+        if not isinstance(output, Integral) or not 0 <= output < len(self._models):
             raise InvalidInputError(
-                f"output={output!r} is not one of the {len(self._lanes)} outputs.", "outputs count from 0."
+                f"output={output!r} is not one of the {len(self._models)} outputs.", "outputs count from 0."
             )
-        fit, lane = self._lanes[output]
-        return fit.path(lane, float(alpha))
+        fit, column = self._models[output]
+        return fit.path(column, float(alpha))
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {**state, "_lanes": []} if "_lanes" in state else state
+        return {**state, "_models": []} if "_models" in state else state

@@ -19,7 +19,7 @@ from rankwise.metrics import Metric, get_metric
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.graph import PairGraph
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.early_stopping import Panel, stop_early
+from rankwise.selection.early_stopping import EvalSet, stop_early
 from rankwise.selection.solving import resolve_solver, solve
 from rankwise.solvers.choose import ITERATIVE, SOLVERS
 from rankwise.solvers.momentum import MOMENTUM
@@ -73,7 +73,7 @@ class RankRLS(StreamingRanker, PairwiseRanker):
     patience : int, default=10
         How many iterations (reads, of "stochastic") without improvement early stopping waits for.
     scoring : str or Metric, default="pairwise_error"
-        What early stopping watches: a name of `rankwise.metrics.METRICS`. Pairs are judged by "pairwise_error" or
+        What early stopping watches: a name of `rankwise.metrics.METRICS`. Pairs are scored by "pairwise_error" or
         "concordance" only.
     validation_fraction : float, default=0.1
         The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that early stopping
@@ -200,8 +200,8 @@ class RankRLS(StreamingRanker, PairwiseRanker):
                 self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
             return self
         metric = get_metric(self.scoring)
-        panel = None if eval_set is None else self._eval_set(data, eval_set, metric)
-        self._set(self._stopped_early(data, metric, panel))
+        eval_set = None if eval_set is None else self._eval_set(data, eval_set, metric)
+        self._set(self._stopped_early(data, metric, eval_set))
         return self
 
     @one_blas_thread
@@ -260,8 +260,8 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         self._check_parameters()
         data = self._pair_data(X, pairs, magnitude, weight)
         metric = get_metric(self.scoring)
-        panel = None if eval_set is None else self._pair_eval_set(data, eval_set, metric)
-        self._set(self._stopped_early(data, metric, panel))
+        eval_set = None if eval_set is None else self._pair_eval_set(data, eval_set, metric)
+        self._set(self._stopped_early(data, metric, eval_set))
         return self
 
     def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
@@ -274,10 +274,10 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         self._forget("best_iteration_", "history_")
 
     def _stopped_early(
-        self, data: TrainingData | PairData, metric: Metric, panel: Panel | None
+        self, data: TrainingData | PairData, metric: Metric, eval_set: EvalSet | None
     ) -> dict[str, Any]:
         self._resolve_solver(data.design, forms_matrix=False)  # says what is missing
-        return stop_early(self, data, metric, panel)
+        return stop_early(self, data, metric, eval_set)
 
     def _solve(self, objective: QuadraticObjective, solver: str) -> Solution:
         return solve(self, solver, objective)

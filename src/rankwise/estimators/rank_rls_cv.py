@@ -26,14 +26,14 @@ from rankwise.selection.cv import (
     folds_of_pairs,
     folds_of_rows,
     groups_of_pairs,
-    judging_rows,
-    judging_share,
+    scoring_rows,
+    scoring_share,
 )
 from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
-from rankwise.selection.held_out import EvaluationJury, Jury, PairFoldJury, RowFoldJury
+from rankwise.selection.held_out import EvalSetSystems, HeldOutSystems, PairFoldSystems, RowFoldSystems
 from rankwise.selection.hold_out_plan import EXACT_CV, check_cv_parameter, plan_hold_out
 from rankwise.selection.krylov_fit import warn_interrupted
-from rankwise.selection.nested import check_can_nest, check_nested, nested_score, row_taker
+from rankwise.selection.nested import check_can_nest, check_nested, nested_score, row_indexer
 from rankwise.selection.reading import AVERAGING, METHODS, check_alphas, check_powers
 from rankwise.selection.surface import SurfaceSearch, table_tolerance, warn_unfinished
 from rankwise.selection.surface_report import surface_attributes
@@ -59,7 +59,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         best alpha at its end is warned of.
     cv : "auto", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. The two names are exact
-        and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is judged
+        and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is scored
         by the converged models that did not see it. "auto" makes 5 folds; with ``method="tikhonov"`` and few columns or
         rows it is exact instead, and leaves out queries, pairs up to 2000 rows, else 10 folds of rows. Leave-pair-out
         has a closed form for every `query_weight` and any row weights, except for rows that weigh differently with ties
@@ -75,7 +75,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         iteration; "hybrid" chooses both, and is the fastest. "auto" is "tikhonov" where hold-out is exact, which
         knows no other, and else "hybrid".
     averaging : {"folds", "pooled"}, default="folds"
-        For folds of rows of one ranking, and of pairs: average the folds' errors, or judge all that was held out
+        For folds of rows of one ranking, and of pairs: average the folds' errors, or score all that was held out
         together. Pooled scores of rows are shifted so that a fold's training rows score on average what their labels
         are.
     scaling : float or list of float, default=0.0
@@ -87,14 +87,14 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
     patience : int, default=10
         Stop when no cell of the table has become better for so many iterations.
     judge_rows : int, default=20000
-        With folds, at most about so many held-out rows (whole queries) or pairs judge each iteration; a fixed
+        With folds, at most about so many held-out rows (whole queries) or pairs score each iteration; a fixed
         choice, which `cv_` names.
     tol : float, default=1e-5
         The relative residual at which an alpha has converged.
     max_iter : int, default=None
         The most iterations; by default 1000.
     random_state : int, default=0
-        Seeds the folds and the choice of judging rows.
+        Seeds the folds and the choice of scoring rows.
     n_threads : int, default=None
         As in `RankRLS`.
 
@@ -122,7 +122,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
     nested_score_ : float, or ndarray of shape (outputs,)
         Only with `nested`: the value on outer folds that took no part in the choice.
     cv_ : str
-        What judged the models, in words.
+        What scored the models, in words.
     n_iter_ : int
         Iterations of the selection.
     n_products_ : int
@@ -201,7 +201,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         X, y, qid, sample_weight, query_importance
             As in `RankRLS.fit`.
         eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows that judge, instead of folds; the model is then fitted on X, y alone.
+            Rows to score by, instead of folds; the model is then fitted on X, y alone.
         """
         refuse_unknown("fit", unknown)
         self._check_parameters()
@@ -209,14 +209,14 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         metric = get_metric(self.scoring)
         check_can_nest(self.nested, data.design, eval_set)
         if eval_set is not None:
-            rows, judges = self._eval_set(data, eval_set, metric)
+            rows, scorers = self._eval_set(data, eval_set, metric)
             self.cv_ = f"an evaluation set of {rows.shape[0]} rows"
-            self._select(data, EvaluationJury(data, rows, judges), refit=False)
+            self._select(data, EvalSetSystems(data, rows, scorers), refit=False)
         else:
             self._fit_held_out(data, metric)
         self._forget("nested_score_")
         if self.nested:
-            self.nested_score_ = nested_score(self, data, metric, row_taker(data.design))
+            self.nested_score_ = nested_score(self, data, metric, row_indexer(data.design))
         return self
 
     def _fit_held_out(self, data: TrainingData, metric: Metric) -> None:
@@ -225,10 +225,10 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         takes_exact, why_not = is_exact(self.cv, self.method, data, metric, alphas.size)
         if not takes_exact:
             fold, words = folds_of_rows(self.cv, data, self.random_state)
-            judged, how_many = judging_rows(data, fold, self.judge_rows, self.random_state)
+            scored, how_many = scoring_rows(data, fold, self.judge_rows, self.random_state)
             self.cv_ = words + how_many + why_not
-            jury = RowFoldJury(data, fold, judged, metric, self.averaging, self.n_threads)
-            self._select(data, jury, refit=True)
+            systems = RowFoldSystems(data, fold, scored, metric, self.averaging, self.n_threads)
+            self._select(data, systems, refit=True)
             return
         plan = plan_hold_out(
             self.cv,
@@ -256,17 +256,17 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
     ) -> RankRLSCV:
         """Choose the regularisation and fit the model to preferences: a list of pairs instead of labels.
 
-        `scoring` must be "pairwise_error" or "concordance". Pairs that tie (magnitude 0) train, but do not judge.
+        `scoring` must be "pairwise_error" or "concordance". Pairs that tie (magnitude 0) train, but score nothing.
 
         Parameters
         ----------
         X, pairs, magnitude, weight
             As in `RankRLS.fit_pairs`.
         eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What judges, instead of folds; the pairs are row numbers of the X beside them. The model is then fitted on
-            the training pairs alone.
+            What to score by instead of folds; the pairs are row numbers of the X beside them. The model is then fitted
+            on the training pairs alone.
         groups : array-like of shape (pairs,), optional
-            What must not be divided between folds, such as prompts or judges; anything hashable. Without it, the folds
+            What must not be divided between folds, such as prompts or raters; anything hashable. Without it, the folds
             that are made of a number `cv` keep all comparisons of the same two rows together. A splitter in `cv`, such
             as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs, and gets the groups. Exactly and
             in turn, ``cv="leave-query-out"`` holds out each group, or without groups each connected component of the
@@ -291,23 +291,23 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         metric = get_metric(self.scoring)
         if self.nested:
             raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
-        jury: Jury
+        systems: HeldOutSystems
         if eval_set is not None:
-            rows, judges = self._pair_eval_set(data, eval_set, metric)
-            self.cv_ = f"an evaluation set of {judges[0].winner.size} pairs"
-            jury = EvaluationJury(data, rows, judges)
+            rows, scorers = self._pair_eval_set(data, eval_set, metric)
+            self.cv_ = f"an evaluation set of {scorers[0].winner.size} pairs"
+            systems = EvalSetSystems(data, rows, scorers)
         elif isinstance(self.cv, str) and self.cv in EXACT_CV:
             group, self.cv_ = groups_of_pairs(self.cv, data, groups)
             options = (self.averaging, check_alphas(self.alphas), check_powers(self.scaling))
             return self._keep_exact(choose_by_pairs(data, group, metric, *options), several=False)
         else:
             left_out, words = folds_of_pairs(self.cv, data, groups, self.random_state)
-            left_out, how_many = judging_share(data, left_out, self.judge_rows, self.random_state)
+            left_out, how_many = scoring_share(data, left_out, self.judge_rows, self.random_state)
             self.cv_ = words + how_many
-            jury = PairFoldJury(data, left_out, metric, self.averaging)
-        return self._select(data, jury, refit=eval_set is None)
+            systems = PairFoldSystems(data, left_out, metric, self.averaging)
+        return self._select(data, systems, refit=eval_set is None)
 
-    def _select(self, problem: TrainingProblem, jury: Jury, *, refit: bool) -> RankRLSCV:
+    def _select(self, problem: TrainingProblem, systems: HeldOutSystems, *, refit: bool) -> RankRLSCV:
         """Search under every value of `scaling`, and keep the model of the best."""
         grid = check_alphas(self.alphas)
         self.method_ = "hybrid" if self.method == "auto" else self.method
@@ -321,13 +321,13 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
             metric=get_metric(self.scoring),
             default=POWERS_OF_TWO,
         )
-        trials = search.run_all(check_powers(self.scaling), jury)
+        trials = search.run_all(check_powers(self.scaling), systems)
         best = min(trials, key=lambda trial: trial.error)
         self.n_products_ = sum(fit.n_products for trial in trials for fit in trial.fits)
         if refit:
             try:
                 search.refit(best)
-                self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.lanes}.values())
+                self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.columns}.values())
             except KeyboardInterrupt:
                 warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
         self._set(surface_attributes(search, best, grid, get_metric(self.scoring)))
@@ -337,7 +337,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
             warn_of_edges(self.alphas_, self.cv_errors_, get_metric(self.scoring), stacklevel=4)
         coef = best.coefficients()
         self.coef_ = np.array(coef) if problem.several_outputs else coef[0]
-        self._lanes = best.lanes
+        self._models = best.columns
         return self
 
     def _keep_exact(self, choice: ExactChoice, *, several: bool) -> RankRLSCV:
@@ -345,7 +345,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         self._forget("surface_", "unpenalised_", "best_iteration_", "keeps_basis_")
         self._set(exact_attributes(choice, several=several))
         warn_of_edges(self.alphas_, self.cv_errors_, get_metric(self.scoring), stacklevel=4)
-        self.method_, self._lanes = "tikhonov", []
+        self.method_, self._models = "tikhonov", []
         return self
 
     def _check_parameters(self) -> None:

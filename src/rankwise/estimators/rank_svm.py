@@ -27,8 +27,8 @@ from rankwise.selection.margin_fit import (
     one_or_all,
     prepare_columns,
 )
-from rankwise.selection.reading import judge_rows
-from rankwise.selection.scorers import Judge
+from rankwise.selection.reading import row_scorer
+from rankwise.selection.scorers import Scorer
 from rankwise.solvers.solution import Solution, Status
 from rankwise.threads import one_blas_thread
 
@@ -223,15 +223,15 @@ class RankSVM(MarginRanker, PairwiseRanker):
         self._check_parameters()
         data = self._pair_data(X, pairs, magnitude, weight)
         metric = get_metric(self.scoring)
-        judge: Judge
+        scorer: Scorer
         if eval_set is not None:
-            design, (judge,) = self._pair_eval_set(data, eval_set, metric)
+            design, (scorer,) = self._pair_eval_set(data, eval_set, metric)
             margins = self._listed_margins(data.graph)
         else:
             left_out = held_out_pairs(data, self.validation_fraction, self.random_state)
-            design, (margins, judge) = data.design, self._pair_fold(data, left_out, 0, metric)
+            design, (margins, scorer) = data.design, self._pair_fold(data, left_out, 0, metric)
         prepare_columns(data.design)
-        held_out = [HeldOut(design, judge, self.patience)]
+        held_out = [HeldOut(design, scorer, self.patience)]
         self._solve(data.design, [margins], [data.graph], held_out, several=False)
         return self
 
@@ -283,17 +283,17 @@ class RankSVM(MarginRanker, PairwiseRanker):
         """Return the weights of the rows that are trained on, and the rows that watch, output by output."""
         metric = get_metric(self.scoring)
         if eval_set is not None:
-            design, judges = self._eval_set(data, eval_set, metric)
-            return data.row_weight, [HeldOut(design, judge, self.patience) for judge in judges]
-        is_held = data.dealer.share(self.validation_fraction, self.random_state)
+            design, scorers = self._eval_set(data, eval_set, metric)
+            return data.row_weight, [HeldOut(design, scorer, self.patience) for scorer in scorers]
+        is_held = data.assigner.share(self.validation_fraction, self.random_state)
         rows = np.flatnonzero(is_held)
         design, queries = data.design.rows(rows), data.queries.subset(rows)
         weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
-        judges = [
-            judge_rows(metric, labels[rows], queries, self.n_threads, "what was held out", weight[rows])
+        scorers = [
+            row_scorer(metric, labels[rows], queries, self.n_threads, "what was held out", weight[rows])
             for labels in data.columns
         ]
-        return weight * ~is_held, [HeldOut(design, judge, self.patience) for judge in judges]
+        return weight * ~is_held, [HeldOut(design, scorer, self.patience) for scorer in scorers]
 
     def _check_watched(self, eval_set: Any) -> None:
         if eval_set is not None and not self.early_stopping:

@@ -21,13 +21,13 @@ from rankwise.selection.cv import (
     check_cv,
     folds_of_pairs,
     folds_of_rows,
-    folds_that_judge,
-    judging_rows,
-    judging_share,
+    folds_that_score,
+    scoring_rows,
+    scoring_share,
 )
 from rankwise.selection.grids import is_default_grid, warn_of_edges
 from rankwise.selection.margin_fit import curvature_of, label_margins, one_or_all, prepare_columns
-from rankwise.selection.reading import check_alphas, judge_rows
+from rankwise.selection.reading import check_alphas, row_scorer
 from rankwise.solvers.solution import Status
 from rankwise.threads import one_blas_thread
 
@@ -43,7 +43,7 @@ class RankSVMCV(MarginRanker):
     as that can help: the walk ends where every alpha down to a hundredth of the best one had a larger held-out error,
     by more than the standard error of the difference over the folds. (With an `eval_set`, and where alphas are so large
     that the loss is nearly linear, the walk goes on.) On Ctrl-C the choice is made among the alphas that all folds have
-    judged; the model is then the first fold's, fitted without its rows.
+    scored; the model is then the first fold's, fitted without its rows.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class RankSVMCV(MarginRanker):
     loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
         As in `RankSVM`; the last is for `fit_pairs` only.
     judge_rows : int, default=None
-        With folds, let at most about so many held-out rows (whole queries) or pairs judge; a fixed choice, that of
+        With folds, let at most about so many held-out rows (whole queries) or pairs score; a fixed choice, that of
         `RankRLSCV`, which `cv_` names. By default all do.
     query_weight, solver, tol, max_iter, n_threads
         As in `RankSVM`.
@@ -78,7 +78,7 @@ class RankSVMCV(MarginRanker):
     best_score_ : float, or ndarray of shape (outputs,)
         Its value for the chosen alpha. It is optimistic: the choice was made on the same rows.
     cv_ : str
-        What judged the models, in words.
+        What scored the models, in words.
     n_reads_ : int
         How many times the solvers read X, selection and refit together.
     coef_, duality_gap_, n_iter_, solver_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_
@@ -143,7 +143,7 @@ class RankSVMCV(MarginRanker):
         X, y, qid, sample_weight, query_importance
             As in `RankSVM.fit`.
         eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows that judge, instead of folds; the model is then fitted on X, y alone.
+            Rows to score by, instead of folds; the model is then fitted on X, y alone.
         """
         refuse_unknown("fit", unknown)
         grid, metric = self._check_parameters(), get_metric(self.scoring)
@@ -153,9 +153,9 @@ class RankSVMCV(MarginRanker):
         whole = [label_margins(data, output, data.row_weight) for output in outputs]
         graphs = [data.graph(output, data.row_weight) for output in outputs]
         if eval_set is not None:
-            judging, judges = self._eval_set(data, eval_set, metric)
-            self.cv_ = f"an evaluation set of {judging.shape[0]} rows"
-            splits = [[Split(pairs, judging, judge)] for pairs, judge in zip(whole, judges, strict=True)]
+            scoring, scorers = self._eval_set(data, eval_set, metric)
+            self.cv_ = f"an evaluation set of {scoring.shape[0]} rows"
+            splits = [[Split(pairs, scoring, scorer)] for pairs, scorer in zip(whole, scorers, strict=True)]
         else:
             splits = self._folds(data, metric)
         several = data.several_outputs
@@ -182,10 +182,10 @@ class RankSVMCV(MarginRanker):
         X, pairs, magnitude, weight
             As in `RankSVM.fit_pairs`.
         eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What judges, instead of folds; the pairs are row numbers of the X beside them. The model is then fitted on
-            the training pairs alone.
+            What to score by instead of folds; the pairs are row numbers of the X beside them. The model is then fitted
+            on the training pairs alone.
         groups : array-like of shape (pairs,), optional
-            What must not be divided between folds, such as prompts or judges; anything hashable. Without it, the folds
+            What must not be divided between folds, such as prompts or raters; anything hashable. Without it, the folds
             that are made of a number `cv` keep all comparisons of the same two rows together. A splitter in `cv`, such
             as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs, and gets the groups.
 
@@ -207,17 +207,17 @@ class RankSVMCV(MarginRanker):
         prepare_columns(data.design)
         whole = self._listed_margins(data.graph)
         if eval_set is not None:
-            judging, judges = self._pair_eval_set(data, eval_set, metric)
-            self.cv_ = f"an evaluation set of {judges[0].winner.size} pairs"
-            splits = [Split(whole, judging, judges[0])]
+            scoring, scorers = self._pair_eval_set(data, eval_set, metric)
+            self.cv_ = f"an evaluation set of {scorers[0].winner.size} pairs"
+            splits = [Split(whole, scoring, scorers[0])]
         else:
             left_out, words = folds_of_pairs(self.cv, data, groups, self.random_state)
-            left_out, how_many = judging_share(data, left_out, self.judge_rows, self.random_state)
+            left_out, how_many = scoring_share(data, left_out, self.judge_rows, self.random_state)
             self.cv_ = words + how_many
             folds = [
-                self._pair_fold(data, left_out, fold, metric) for fold in folds_that_judge(data, left_out)
+                self._pair_fold(data, left_out, fold, metric) for fold in folds_that_score(data, left_out)
             ]
-            splits = [Split(margins, data.design, judge) for margins, judge in folds]
+            splits = [Split(margins, data.design, scorer) for margins, scorer in folds]
         is_refit = eval_set is None
         self._select(data.design, [whole], [data.graph], [splits], grid, is_refit=is_refit, several=False)
         return self
@@ -225,24 +225,24 @@ class RankSVMCV(MarginRanker):
     def _folds(self, data: TrainingData, metric: Metric) -> list[list[Split]]:
         """Return the splits of every output."""
         fold, words = folds_of_rows(self.cv, data, self.random_state)
-        judged, how_many = judging_rows(data, fold, self.judge_rows, self.random_state)
+        scored, how_many = scoring_rows(data, fold, self.judge_rows, self.random_state)
         self.cv_ = words + how_many
         weight = np.ones(fold.size) if data.row_weight is None else data.row_weight
         splits: list[list[Split]] = [[] for _ in data.columns]
         problem: InvalidInputError | None = None
         for number in range(int(fold.max(initial=-1)) + 1):
-            rows = judged[fold[judged] == number]
-            judging, queries = data.design.rows(rows), data.queries.subset(rows)
+            rows = scored[fold[scored] == number]
+            scoring, queries = data.design.rows(rows), data.queries.subset(rows)
             for output, labels in enumerate(data.columns):
                 try:
-                    judge = judge_rows(
+                    scorer = row_scorer(
                         metric, labels[rows], queries, self.n_threads, "what was held out", weight[rows]
                     )
                 except (NoPairsError, UndefinedMetricError) as error:
-                    problem = error  # other folds may judge; this one is not trained then
+                    problem = error  # others may score; this one is not trained then
                     continue
                 pairs = label_margins(data, output, weight * (fold != number))
-                splits[output].append(Split(pairs, judging, judge, judge.n_counted))
+                splits[output].append(Split(pairs, scoring, scorer, scorer.n_counted))
         if problem is not None and not all(splits):
             raise problem
         return splits
@@ -269,7 +269,7 @@ class RankSVMCV(MarginRanker):
             if choices[-1].solution.status is Status.INTERRUPTED:
                 if len(choices) < len(whole):
                     raise KeyboardInterrupt  # there is no model of the other outputs
-                self.cv_ += f", interrupted after {choices[-1].n_judged} of {grid.size} alphas"
+                self.cv_ += f", interrupted after {choices[-1].n_scored} of {grid.size} alphas"
         sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
         self.alphas_ = np.unique(np.concatenate([choice.grid for choice in choices]))
         values = np.full((self.alphas_.size, len(choices)), np.nan)

@@ -69,12 +69,12 @@ def _remedy(message: str) -> str:
             "whose label is missing must be dropped."
         )
     if "sample(s)" in message or "samples" in message:
-        return "a ranker needs at least two rows with different labels, and one label a row."
+        return "a ranker needs at least two rows with different labels, and one label per row."
     if "feature(s)" in message or "features" in message:
-        return "pass a matrix with one row an item and the columns that the model was fitted with."
+        return "pass a matrix with one row per item and the columns that the model was fitted with."
     if "could not convert" in message or "dtype" in message:
         return "encode text and categories as numbers first, for example with sklearn.preprocessing.OneHotEncoder."
-    return "pass a two-dimensional numeric X with one row an item, and one finite label a row in y."
+    return "pass a two-dimensional numeric X with one row per item, and one finite label a row in y."
 
 
 def _some(names: list[str], shown: int = 5) -> str:

@@ -34,7 +34,7 @@ from rankwise.holdout.interpolation import Interpolation
 __all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_error"]
 
 _ROUNDING = 1e-11
-_BLOCK = 1 << 16  # pairs judged at a time
+_BLOCK = 1 << 16  # pairs scored at a time
 _FAR = 4.0  # beyond this ratio of alphas pairs are summed one by one
 _NOTHING = 1e-13  # of the weight of pairs is rounding
 
@@ -127,7 +127,7 @@ def compared_pair_out_error(
     far, interpolation = _survey(ranking)
     at_nodes = [_AtNodes(terms, float(alpha) * interpolation.nodes) for alpha in alphas]
 
-    def judge(block: tuple[Rows, Rows]) -> Floats:
+    def scorer(block: tuple[Rows, Rows]) -> Floats:
         i, j = block[0][:, None], block[1][None, :]
         factor = ranking.alpha_factor(i, j)
         counts = (ranking.level[i] != ranking.level[j]) & (i < j) & _is_near(factor)
@@ -137,7 +137,7 @@ def compared_pair_out_error(
 
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        balance = np.sum(list(pool.map(judge, _blocks(ranking.y.size))), axis=0)
+        balance = np.sum(list(pool.map(scorer, _blocks(ranking.y.size))), axis=0)
     step = max(1, _BLOCK // max(1, terms.rank))
     for first in range(0, far[0].size, step):
         i, j = (rows[first : first + step] for rows in far)

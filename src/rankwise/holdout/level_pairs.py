@@ -41,7 +41,7 @@ from rankwise.holdout.levels import (
 __all__ = ["level_pair_out_error", "level_pair_out_scores"]
 
 _ROUNDING = 1e-10
-_PAIR_BLOCK = 1 << 20  # pairs judged at a time
+_PAIR_BLOCK = 1 << 20  # pairs scored at a time
 _BATCH = 1 << 17  # entries of B for some pairs of levels
 _AHEAD = 16  # batches
 _SMALL = 1e8  # operations in the products of a pair of levels
@@ -67,7 +67,7 @@ def level_pair_out_scores(
     ------
     position of the alpha, list of (rows i, rows j), (pairs, 2) float64
     """
-    roads = _by_systems if shares else _by_decompositions
+    methods = _by_systems if shares else _by_decompositions
     learns: dict[tuple[int, int], float] = {}
     for a, b in combinations(range(ranking.values.size), 2):
         scale = ranking.scale_without(a, b)
@@ -78,7 +78,7 @@ def level_pair_out_scores(
             for at in range(alphas.size):
                 yield at, [rows], np.zeros((rows[0].size * rows[1].size, 2))
     if learns:
-        yield from roads(reweighted, ranking, alphas, learns, n_threads)
+        yield from methods(reweighted, ranking, alphas, learns, n_threads)
 
 
 def level_pair_out_error(

@@ -1,4 +1,4 @@
-"""Leave-pair-out for one global ranking: each pair is judged by the model that saw neither of its rows.
+"""Leave-pair-out for one global ranking: each pair is scored by the model that saw neither of its rows.
 
 Without the rows i and j, ``e_U`` solves the 2 × 2 system ``T_UU e_U = (Tt)_U`` with ``T = M - uu'``, so a pair costs
 O(1) once ``T`` is there, and the held-out difference is ``(y_i - y_j) - (e_i - e_j)``. "size" convention; the 2009
@@ -85,7 +85,7 @@ def leave_pair_out_error(
     is_weighted = bool(np.ptp(root_share) > 0)
     labels = np.ascontiguousarray(y.T)
 
-    def judge(block: tuple[slice, slice]) -> Floats:
+    def scorer(block: tuple[slice, slice]) -> Floats:
         rows, columns = block
         counts = np.zeros((2, alphas.size, n_outputs))
         for a, alpha in enumerate(alphas):
@@ -106,7 +106,7 @@ def leave_pair_out_error(
 
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
     with blas_held(), ThreadPoolExecutor(n_threads) as pool:
-        wrong, right = np.sum(list(pool.map(judge, _upper_blocks(n_rows))), axis=0)
+        wrong, right = np.sum(list(pool.map(scorer, _upper_blocks(n_rows))), axis=0)
     total = np.array([_weight_of_pairs(column, root_share if is_weighted else None) for column in labels])
     # What rounding cannot tell from a tie, such as twin rows, is half wrong.
     return np.asarray(0.5 * (1.0 + (wrong - right) / total))

@@ -181,7 +181,7 @@ def bootstrap_mean(
 
 
 def read_labels(y_true: Any, qid: Any) -> tuple[Doubles, Queries]:
-    """Pass labels and query ids through the door; encoded ids as they are."""
+    """Pass labels and query ids through validation; encoded ids as they are."""
     labels = check_numbers("y_true", y_true)
     return labels, qid if isinstance(qid, Queries) else check_qid(qid, labels.size)
 

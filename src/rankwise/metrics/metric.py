@@ -100,7 +100,7 @@ class Evaluator(ABC):
         self._shares = None if shares is None else shares[counted]
 
     def __call__(self, scores: Any) -> float:
-        """Return the metric of one score a row."""
+        """Return the metric of one score per row."""
         return self.evaluate(check_numbers("scores", scores, self.queries.n_rows))
 
     def evaluate(self, column: Doubles) -> float:
@@ -122,7 +122,7 @@ class Evaluator(ABC):
         return self._means(block)
 
     def per_query(self, scores: Any) -> PerQuery:
-        """Return the metric of one score a row, query by query."""
+        """Return the metric of one score per row, query by query."""
         column = check_numbers("scores", scores, self.queries.n_rows)
         values = np.where(self.counted, self._values(column[:, np.newaxis])[0], np.nan)
         return PerQuery(self.queries.ids, values, self.counted)
@@ -177,7 +177,7 @@ class Metric(ABC):
         """Return the convention in words; a figure is never printed without it."""
 
     def __call__(self, y_true: Any, scores: Any, qid: Any = None, *, sample_weight: Any = None) -> float:
-        """Return the metric of one score a row."""
+        """Return the metric of one score per row."""
         labels = check_numbers("y_true", y_true)
         column = check_numbers("scores", scores, labels.shape[0])
         return self.prepare(labels, qid, sample_weight=sample_weight).evaluate(column)

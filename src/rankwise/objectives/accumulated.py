@@ -7,7 +7,7 @@ of level k about its mean,
 
     X'LX = Σ_k degree_k C_k + M'L_levels M
 
-where L_levels is the graph of one row a level, at the level's mean and of the level's weight.
+where L_levels is the graph of one row per level, at the level's mean and of the level's weight.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class _Group:
         mean, pairs = one_ranking(design, labels, row_weight)
         pull = laplacian(pairs, np.ascontiguousarray(labels - mean.label), n_threads=design.n_threads)
         scatter = design.gram_matrix(pairs)
-        if scatter is None:  # an operator: a product a column
+        if scatter is None:  # an operator: a product per column
             unit = np.eye(design.shape[1])
             scatter = design.tdot(laplacian(pairs, design.dot(unit), n_threads=design.n_threads))
         return cls(mean, scatter, design.tdot(pull))
@@ -197,7 +197,7 @@ class GrowingRanking:
         return MatrixObjective(matrix, means.rhs)
 
     def _degrees(self, degree: Floats, scale: Floats, weight: Floats) -> Floats:
-        """Return the weight of a row's pairs, level by level; one row a level has no ties to tell it by."""
+        """Return the weight of a row's pairs, level by level; one row per level has no ties to tell it by."""
         if self.cost == "relative":
             return degree
         own = weight if self.ties == "exclude" else np.zeros_like(weight)

@@ -26,7 +26,7 @@ class ConvexPoint(Protocol):
 
     @property
     def value(self) -> Floats:
-        """The objective, one entry an output."""
+        """The objective, one entry per output."""
 
     @property
     def gradient(self) -> Floats:
@@ -71,7 +71,7 @@ class QuadraticObjective(Protocol):
 
     @property
     def rhs(self) -> Floats:
-        """The linear term ``b``, a column an output where there are several."""
+        """The linear term ``b``, a column per output where there are several."""
 
     @property
     def n_products(self) -> int:

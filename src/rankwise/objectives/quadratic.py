@@ -102,7 +102,7 @@ class SquaredPoint:
 
     @property
     def value(self) -> Floats:
-        """The loss, one entry an output."""
+        """The loss, one entry per output."""
         return self._loss.value
 
     @property

@@ -36,11 +36,11 @@ class PairGraph(Protocol):
 
     @property
     def pull(self) -> Floats:
-        """The linear term of the squared loss, ``r = A'Ωz``; a column an output where there are several."""
+        """The linear term of the squared loss, ``r = A'Ωz``; a column per output where there are several."""
 
     @property
     def constant(self) -> Floats:
-        """The constant of the squared loss, ``c = z'Ωz``; one entry an output."""
+        """The constant of the squared loss, ``c = z'Ωz``; one entry per output."""
 
     @property
     def blocks(self) -> QueryBlocks | None:

@@ -104,7 +104,7 @@ class Levels:
         return replace(self, weight=weight, n_pairs=int(pairs.sum()), ordered=pairs > 0)
 
     def spread(self, per_level: Floats) -> Floats:
-        """Return a value a row, in the caller's order, from a value a level."""
+        """Return a value per row, in the caller's order, from a value per level."""
         rows = np.empty(self.n_rows)
         rows[self.order] = np.repeat(per_level, np.diff(self.start))
         return rows

@@ -74,7 +74,7 @@ def _roots(adjacency: Floats) -> tuple[Floats, Floats]:
 
 
 class IncidenceFactor:
-    """``F = √Ω A``: a row a pair."""
+    """``F = √Ω A``: a row per pair."""
 
     def __init__(self, graph: PreferenceGraph) -> None:
         self._graph = graph

@@ -113,7 +113,7 @@ class PreferenceGraph:
         return self.neighbours.laplacian(v, self.n_threads)
 
     def masked(self, fold: Ints, n_folds: int, pair: Ints | None = None) -> MaskedPreferences:
-        """Return one graph a fold, as columns: column c lacks the pairs of fold c.
+        """Return one graph per fold, as columns: column c lacks the pairs of fold c.
 
         Parameters
         ----------
@@ -177,12 +177,12 @@ class MaskedPreferences:
 
     @cached_property
     def net_wins(self) -> Floats:
-        """Net wins, a column a fold."""
+        """Net wins, a column per fold."""
         return self._whole.net_wins[:, None] - self._as_columns(self._own.net_wins)
 
     @cached_property
     def pull(self) -> Floats:
-        """``r = A'Ωz``, a column a fold."""
+        """``r = A'Ωz``, a column per fold."""
         return self._whole.pull[:, None] - self._as_columns(self._own.pull)
 
     @cached_property

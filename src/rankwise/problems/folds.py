@@ -1,15 +1,15 @@
-"""Dealing queries, rows or pairs to folds, by what they hold instead of by their order.
+"""Assigning queries, rows or pairs to folds, by what they hold instead of by their order.
 
-What is dealt is sorted, and each run of as many neighbours as there are folds is dealt in random order: so folds have
+What is assigned is sorted, and each run of as many neighbours as there are folds in random order: so folds have
 nearly equal sizes and like labels. The order, and with it the folds, must not depend on anything that a model does not
 depend on: the order of rows, of columns and of outputs, the names of queries, the unit and the zero of a label or of a
-column, and rows that weigh nothing, which are not dealt at all. It goes
+column, and rows that weigh nothing, which are not assigned at all. It goes
 
 1. by weight (of a query, its total: a row of weight 2 is two rows), or, for the rows of one ranking, by label;
 2. by a profile of the labels, ``Σ exp(label - the query's mean)``, symmetric in outputs;
 3. only between those that are still equal, by the content of X: each column divided by its spread inside queries and
    weighted by ``exp(2 · its correlation with the labels)``, added up. That needs no order of columns, and tells two
-   columns apart where labels do. Only rows that agree in this as well are dealt as they stand.
+   columns apart where labels do. Only rows that agree in this as well are assigned as they stand.
 
 Numbers that differ by rounding count as equal. Transformations of X that differ from query to query change its content
 all the same: where models with several such X are compared, `tell_apart_by` says whose content counts for all of them.
@@ -30,7 +30,7 @@ from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.labels import label_graph
 
-__all__ = ["Dealer", "deal_folds", "deal_pairs", "share_as_folds", "tell_apart_by"]
+__all__ = ["FoldAssigner", "assign_folds", "assign_pairs", "share_as_folds", "tell_apart_by"]
 
 
 # Of the largest number: what rounding may add to sums that are equal otherwise.
@@ -41,7 +41,7 @@ _instead: ContextVar[Design | None] = ContextVar("the rows whose content counts"
 
 @contextmanager
 def tell_apart_by(rows: Design) -> Iterator[None]:
-    """Let the content of these rows count in whatever is dealt meanwhile, whichever X the dealt rows have then."""
+    """Let the content of these rows count in whatever is assigned meanwhile, whichever X its rows have then."""
     token = _instead.set(rows)
     try:
         yield
@@ -49,7 +49,7 @@ def tell_apart_by(rows: Design) -> Iterator[None]:
         _instead.reset(token)
 
 
-class Dealer:
+class FoldAssigner:
     """Deals whole queries, or the rows where there is one query only; rows that weigh nothing are not there.
 
     Parameters
@@ -62,7 +62,7 @@ class Dealer:
     Attributes
     ----------
     n_units : int
-        How many queries, or rows of one ranking, there are to deal.
+        How many queries, or rows of one ranking, there are to assign.
     unit : str
         "queries" or "rows".
     """
@@ -85,17 +85,17 @@ class Dealer:
         """Deal to folds. Queries that weigh nothing, and in one ranking such rows, get fold -1."""
         rng = np.random.default_rng(seed)
         if self.unit == "rows":
-            dealt = np.full(self._all.n_rows, -1, dtype=np.int32)
-            dealt[self._rows] = _deal(self._rows_in_order, n_folds, rng)
-            return dealt
+            assigned = np.full(self._all.n_rows, -1, dtype=np.int32)
+            assigned[self._rows] = _assign(self._rows_in_order, n_folds, rng)
+            return assigned
         # All rows of a query, those that weigh nothing too: it is held out as a whole.
         of_query = np.full(len(self._all), -1, dtype=np.int32)
-        own = _deal(self._queries_in_order, n_folds, rng)
+        own = _assign(self._queries_in_order, n_folds, rng)
         of_query[self._all.codes[self._rows]] = own[self._queries.codes]
         return of_query[self._all.codes]
 
     def share(self, share: float, seed: int) -> npt.NDArray[np.bool_]:
-        """Choose a share, as `folds` deals it."""
+        """Choose a share, as `folds` assigns it."""
         held = np.zeros(self._all.n_rows, dtype=np.bool_)
         held[self._rows] = self.folds(share_as_folds(share, self.n_units), seed)[self._rows] == 0
         return held
@@ -155,7 +155,7 @@ class Dealer:
         return profile
 
     def _content(self, profile: Floats, weight: Floats) -> Floats:
-        """Return what X holds, a number a row."""
+        """Return what X holds, a number per row."""
         n_rows = self._all.n_rows
         codes, weights, pull = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows), np.zeros(n_rows)
         codes[self._rows], weights[self._rows] = self._queries.codes, weight
@@ -170,14 +170,14 @@ class Dealer:
         return np.asarray(per_row - mean[self._queries.codes])
 
 
-def deal_folds(
+def assign_folds(
     design: Design, labels: Floats, queries: Queries, n_folds: int, seed: int, weight: Floats | None = None
 ) -> npt.NDArray[np.int32]:
-    """Deal rows to folds once; see `Dealer.folds`."""
-    return Dealer(design, labels, queries, weight).folds(n_folds, seed)
+    """Deal rows to folds once; see `FoldAssigner.folds`."""
+    return FoldAssigner(design, labels, queries, weight).folds(n_folds, seed)
 
 
-def deal_pairs(
+def assign_pairs(
     design: Design,
     winner: Ints,
     loser: Ints,
@@ -187,7 +187,7 @@ def deal_pairs(
     weight: Floats | None = None,
     magnitude: Floats | None = None,
 ) -> npt.NDArray[np.int32]:
-    """Deal pairs to folds, those of one unit together, as `Dealer` deals the rows of a query.
+    """Assign pairs to folds, those of one unit together, as `FoldAssigner` assigns the rows of a query.
 
     Units are sorted by weight and magnitude, then by the content of the rows they compare, which depends neither on the
     order of the pairs nor on that of the rows. Units that weigh nothing come last, where they change nothing.
@@ -207,7 +207,7 @@ def deal_pairs(
             _sums(unit, share * (seen[winner] - seen[loser])),
         ]
 
-    return _deal(_in_order([-_sums(unit, share), _sums(unit, wanted)], content), n_folds, rng)[unit]
+    return _assign(_in_order([-_sums(unit, share), _sums(unit, wanted)], content), n_folds, rng)[unit]
 
 
 def share_as_folds(share: float, n_units: int) -> int:
@@ -216,7 +216,7 @@ def share_as_folds(share: float, n_units: int) -> int:
 
 
 def _content(design: Design, codes: Ints, weight: Floats, pull: Floats) -> Floats:
-    """Return a number a row from the content of its columns, 0 on average.
+    """Return a number per row from the content of its columns, 0 on average.
 
     Parameters
     ----------
@@ -267,9 +267,9 @@ def _places(values: Floats) -> Ints:
     return places
 
 
-def _deal(order: Ints, n_folds: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
+def _assign(order: Ints, n_folds: int, rng: np.random.Generator) -> npt.NDArray[np.int32]:
     n_runs = -(-order.size // n_folds)
-    hands = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_runs, 1)), axis=1)
+    order_of_folds = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_runs, 1)), axis=1)
     fold = np.empty(order.size, dtype=np.int32)
-    fold[order] = hands.ravel()[: order.size]
+    fold[order] = order_of_folds.ravel()[: order.size]
     return fold

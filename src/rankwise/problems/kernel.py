@@ -1,4 +1,4 @@
-"""A kernel and its rows after the door: what the kernel estimators solve and hold out from."""
+"""A kernel and its rows after validation: what the kernel estimators solve and hold out from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training data after the door, on its way to graphs."""
+"""Training data after validation, on its way to graphs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
 )
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.problems.folds import Dealer
+from rankwise.problems.folds import FoldAssigner
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 
@@ -47,12 +47,12 @@ class TrainingProblem(Protocol):
         """Whether coefficients have an axis of outputs."""
 
     def graphs(self) -> Sequence[PairGraph]:
-        """Return one graph for outputs that can share it, else one an output."""
+        """Return one graph for outputs that can share it, else one per output."""
 
 
 @dataclass(frozen=True)
 class PairData:
-    """A design and a list of pairs, after the door."""
+    """A design and a list of pairs, after validation."""
 
     design: Design
     preferences: Preferences
@@ -66,8 +66,8 @@ class PairData:
         return code_rows(self.design)
 
     @property
-    def judging_weight(self) -> Floats:
-        """What each pair weighs when it judges: the caller's weight, and nothing where it has no winner."""
+    def scoring_weight(self) -> Floats:
+        """What each pair weighs in scoring: the caller's weight, and nothing where it has no winner."""
         weight = self.preferences.weight
         return np.where(self.graph.is_ordered, 1.0 if weight is None else weight, 0.0)
 
@@ -78,7 +78,7 @@ class PairData:
 
 @dataclass
 class TrainingData:
-    """A design and its labels, after the door.
+    """A design and its labels, after validation.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class TrainingData:
 
     def __post_init__(self) -> None:
         if self.importance is not None and not self.importance.all():
-            # A query of no importance is left out: its rows neither train nor judge.
+            # A query of no importance is left out: its rows neither train nor score.
             weight = np.ones(self.queries.n_rows) if self.row_weight is None else self.row_weight
             self.row_weight = weight * (self.importance[self.queries.codes] > 0)
         self.columns: list[Floats] = [self.y] if self.y.ndim == 1 else list(np.ascontiguousarray(self.y.T))
@@ -120,17 +120,17 @@ class TrainingData:
         return code_rows(self.design)
 
     @property
-    def dealing_weight(self) -> Floats | None:
-        """What each row weighs when folds are dealt: rows and queries that weigh nothing are not there."""
+    def fold_weight(self) -> Floats | None:
+        """What each row weighs when folds are assigned: rows and queries that weigh nothing are not there."""
         if self.importance is None:
             return self.row_weight
         own = self.importance[self.queries.codes]
         return own if self.row_weight is None else own * self.row_weight
 
     @cached_property
-    def dealer(self) -> Dealer:
-        """What deals these rows to folds, and draws samples of them."""
-        return Dealer(self.design, self.y, self.queries, self.dealing_weight)
+    def assigner(self) -> FoldAssigner:
+        """What assigns these rows to folds, and draws samples of them."""
+        return FoldAssigner(self.design, self.y, self.queries, self.fold_weight)
 
     @property
     def several_outputs(self) -> bool:
@@ -147,7 +147,7 @@ class TrainingData:
         )
 
     def graphs(self) -> list[LabelGraph]:
-        """Return one graph for all outputs where they can share it, else one an output."""
+        """Return one graph for all outputs where they can share it, else one per output."""
         if self.several_outputs and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
             return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
         return [self.graph(output, self.row_weight) for output in range(len(self.columns))]

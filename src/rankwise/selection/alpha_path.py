@@ -13,7 +13,7 @@ from rankwise.design import Design
 from rankwise.pairs.graph import MarginPairs
 from rankwise.selection.grids import alphas_beyond, worth_keeping
 from rankwise.selection.margin_fit import MarginFit
-from rankwise.selection.scorers import Judge
+from rankwise.selection.scorers import Scorer
 from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
 from rankwise.solvers.surface import EQUAL
@@ -30,11 +30,11 @@ _LINEAR = 0.1
 
 @dataclass(frozen=True)
 class Split:
-    """What is trained on and what judges, for one output; `share` is how much it says beside other splits."""
+    """What is trained on and what it is scored by, for one output; `share` is how much it says beside other splits."""
 
     pairs: MarginPairs
-    judging: Design
-    judge: Judge
+    scoring: Design
+    scorer: Scorer
     share: float = 1.0
 
 
@@ -69,12 +69,12 @@ class AlphaPath:
     def walk(self, alphas: Sequence[float], *, to_the_end: bool = False) -> None:
         """Try alphas one after the other, until Ctrl-C or, unless `to_the_end`, until smaller ones cannot win."""
         for alpha in alphas:
-            self.judge(alpha)
+            self.score(alpha)
             if self.is_interrupted or (self.is_hopeless and not to_the_end):
                 return
 
-    def judge(self, alpha: float) -> None:
-        """Fit every split, starting from its model of the nearest alpha, and let the held-out rows judge."""
+    def score(self, alpha: float) -> None:
+        """Fit every split, starting from its model of the nearest alpha, and score it by the held-out rows."""
         errors: list[float] = []
         solutions: list[Solution] = []
         for number, split in enumerate(self.splits):
@@ -93,7 +93,7 @@ class AlphaPath:
                 self.is_interrupted = True
                 break
             solutions.append(solution)
-            errors.append(float(split.judge.errors(split.judging.dot(solution.coef)[None, :])[0]))
+            errors.append(float(split.scorer.errors(split.scoring.dot(solution.coef)[None, :])[0]))
             self.is_interrupted = solution.status is Status.INTERRUPTED
             if self.is_interrupted:
                 break
@@ -136,7 +136,7 @@ class AlphaPath:
 
 @dataclass(frozen=True)
 class AlphaChoice:
-    """What the splits said about the grid, and the model.
+    """What the splits found about the grid, and the model.
 
     Attributes
     ----------
@@ -147,15 +147,15 @@ class AlphaChoice:
     best : int
         The chosen alpha; of equally good ones the largest.
     solution : Solution
-    n_judged : int
-        How many alphas all splits judged.
+    n_scored : int
+        How many alphas all splits scored.
     """
 
     grid: Floats
     errors: Floats
     best: int
     solution: Solution
-    n_judged: int
+    n_scored: int
 
 
 def choose_alpha(
@@ -163,7 +163,7 @@ def choose_alpha(
 ) -> AlphaChoice:
     """Choose by the mean error of the splits, and fit all pairs.
 
-    On Ctrl-C the choice is made among the alphas that all splits have judged, and the first split's model is kept.
+    On Ctrl-C the choice is made among the alphas that all splits have scored, and the first split's model is kept.
 
     Parameters
     ----------
@@ -193,11 +193,11 @@ def choose_alpha(
         grid, errors = grid[kept], errors[kept]
     best = int(np.flatnonzero(errors <= np.nanmin(errors) + EQUAL)[-1])
     found = path.solutions[float(grid[best])]
-    n_judged = sum(own.size == len(path.splits) for own in path.errors.values())
+    n_scored = sum(own.size == len(path.splits) for own in path.errors.values())
     if path.is_interrupted:
-        return AlphaChoice(grid, errors, best, replace(found[0], status=Status.INTERRUPTED), n_judged)
+        return AlphaChoice(grid, errors, best, replace(found[0], status=Status.INTERRUPTED), n_scored)
     if whole is None:
-        return AlphaChoice(grid, errors, best, found[0], n_judged)
+        return AlphaChoice(grid, errors, best, found[0], n_scored)
     # The splits' models share most of their pairs with the final one: their mean is a good start.
     start = np.mean([solution.coef for solution in found], axis=0)
     try:
@@ -206,4 +206,4 @@ def choose_alpha(
         )
     except KeyboardInterrupt:
         solution = replace(found[0], status=Status.INTERRUPTED)
-    return AlphaChoice(grid, errors, best, solution, n_judged)
+    return AlphaChoice(grid, errors, best, solution, n_scored)

@@ -22,15 +22,15 @@ from rankwise.metrics import Metric
 from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.closed_form_pairs import decompose_pairs, judge_pairs
+from rankwise.selection.closed_form_pairs import decompose_pairs, held_out_pair_values
 from rankwise.selection.decompositions import (
     Candidate,
     candidates_of,
     decompose,
     decompose_features,
-    judge,
+    held_out_values,
 )
-from rankwise.selection.grids import judge_grid
+from rankwise.selection.grids import score_grid
 from rankwise.selection.held_out import scaled_objective
 from rankwise.selection.hold_out_plan import EXACT_CV, Plan, is_ridge, leave_pair_out_by_auto
 from rankwise.solvers.surface import EQUAL
@@ -127,9 +127,11 @@ def choose_by_rows(
 
     def trial(power: float) -> ExactChoice:
         candidates = candidates_of(data, partial(_decompose, data.design, X, power))
-        grid, values = judge_grid(
+        grid, values = score_grid(
             alphas,
-            lambda some: np.column_stack([judge(c, None, data, plan, metric, some) for c in candidates]),
+            lambda some: np.column_stack(
+                [held_out_values(c, None, data, plan, metric, some) for c in candidates]
+            ),
             metric,
         )
         positions = best_positions(values, metric)
@@ -153,8 +155,8 @@ def choose_by_pairs(
         scale = scaled_objective(data.design, data.graph, power)[1]
         finish: Callable[[Floats], Floats] = (lambda w: w) if scale is None else (lambda w: w * scale)
         candidate = decompose_pairs(_scaled(X, scale), data.graph, group, MemoryBudget(), finish)
-        grid, values = judge_grid(
-            alphas, lambda some: judge_pairs(candidate, data, group, metric, averaging, some), metric
+        grid, values = score_grid(
+            alphas, lambda some: held_out_pair_values(candidate, data, group, metric, averaging, some), metric
         )
         positions = best_positions(values, metric)
         coef = candidate.coefficients(float(grid[positions[0]]))

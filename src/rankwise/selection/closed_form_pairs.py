@@ -22,10 +22,10 @@ from rankwise.pairs.preference_factor import ComponentFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
 from rankwise.problems.training import PairData
-from rankwise.selection.reading import judge_differences
+from rankwise.selection.reading import difference_scorer
 from rankwise.solvers.dual import DualSpectrum
 
-__all__ = ["PairCandidate", "decompose_pairs", "decompose_pairs_of_kernel", "judge_pairs"]
+__all__ = ["PairCandidate", "decompose_pairs", "decompose_pairs_of_kernel", "held_out_pair_values"]
 
 
 @dataclass(frozen=True)
@@ -101,13 +101,13 @@ def decompose_pairs_of_kernel(problem: KernelProblem, graph: PreferenceGraph, gr
     )
 
 
-def judge_pairs(
+def held_out_pair_values(
     candidate: PairCandidate, data: PairData, group: Ints, metric: Metric, averaging: str, alphas: Floats
 ) -> Floats:
     """Return the held-out value of the metric, (alphas, 1)."""
-    weight = np.where(group >= 0, data.judging_weight, 0.0)
+    weight = np.where(group >= 0, data.scoring_weight, 0.0)
     fold = np.maximum(group, 0) if averaging == "folds" else None
-    judge = judge_differences(metric, weight, "what was held out", fold)
+    scorer = difference_scorer(metric, weight, "what was held out", fold)
     residual = held_out_residuals(
         candidate.hold_out,
         candidate.target,
@@ -119,7 +119,7 @@ def judge_pairs(
     # Equal rows tie; the closed form subtracts a residual from each pair's own difference, and leaves its rounding.
     differs = data.row_codes[data.preferences.winner] != data.row_codes[data.preferences.loser]
     held_out = np.where((weight > 0) & differs, candidate.differences(predicted), 0.0)
-    errors = judge.errors(held_out)
+    errors = scorer.errors(held_out)
     return (-errors if metric.greater_is_better else errors)[:, None]
 
 

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import connected_components
 from rankwise.arrays import Ints
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
-from rankwise.problems.folds import deal_pairs, share_as_folds
+from rankwise.problems.folds import assign_pairs, share_as_folds
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.pair_systems import LeftOutPairs
 from rankwise.selection.splits import read_splits
@@ -22,11 +22,11 @@ __all__ = [
     "check_cv",
     "folds_of_pairs",
     "folds_of_rows",
-    "folds_that_judge",
+    "folds_that_score",
     "groups_of_pairs",
     "held_out_pairs",
-    "judging_rows",
-    "judging_share",
+    "scoring_rows",
+    "scoring_share",
 ]
 
 _FOLDS = 5
@@ -47,25 +47,25 @@ def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[n
     cv = as_splitter(cv)
     if _is_splitter(cv):
         return _rows_of_splitter(cv, data), f"the test sets of {cv}"
-    n_folds = _count(cv, data.dealer.n_units, data.dealer.unit)
-    return data.dealer.folds(n_folds, seed), f"{n_folds} folds of {data.dealer.unit}"
+    n_folds = _count(cv, data.assigner.n_units, data.assigner.unit)
+    return data.assigner.folds(n_folds, seed), f"{n_folds} folds of {data.assigner.unit}"
 
 
-def judging_rows(
+def scoring_rows(
     data: TrainingData, fold: npt.NDArray[np.int32], limit: int | None, seed: int
 ) -> tuple[Ints, str]:
-    """Choose which held-out rows judge, all or a sample of about `limit`; and say so in words where it is a sample."""
-    weight = data.dealing_weight
+    """Choose which held-out rows to score by, all or a sample of about `limit`; and say in words which sample."""
+    weight = data.fold_weight
     held = fold >= 0 if weight is None else (fold >= 0) & (weight > 0)
     n_held = int(held.sum())
     if limit is None or n_held <= limit:
         return np.flatnonzero(held), ""
-    held &= data.dealer.sample(limit, seed + 1)
+    held &= data.assigner.sample(limit, seed + 1)
     return np.flatnonzero(held), f", judged by {int(held.sum())} of {n_held} rows"
 
 
 def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[LeftOutPairs, str]:
-    """Say which pairs each fold lacks and is judged by; and in words what was done."""
+    """Say which pairs each fold lacks and is scored by; and in words what was done."""
     cv = as_splitter(cv)
     if _is_splitter(cv):
         return _pairs_of_splitter(cv, data, groups), f"the test sets of {cv}"
@@ -76,7 +76,7 @@ def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[Lef
     )
     what = "pairs" if groups is None else "groups"
     n_folds = _count(cv, _n_units(data, unit), what)
-    return LeftOutPairs.from_folds(_deal(data, unit, n_folds, seed)), f"{n_folds} folds of {what}"
+    return LeftOutPairs.from_folds(_assign(data, unit, n_folds, seed)), f"{n_folds} folds of {what}"
 
 
 def groups_of_pairs(cv: str, data: PairData, groups: Any) -> tuple[Ints, str]:
@@ -111,28 +111,28 @@ def held_out_pairs(data: PairData, share: float, seed: int) -> LeftOutPairs:
             "All pairs compare the same two rows, so none can be held out to tell when to stop.",
             "pass eval_set=(X_val, pairs_val), or set early_stopping=False.",
         )
-    fold = _deal(data, unit, share_as_folds(share, n_units), seed)
+    fold = _assign(data, unit, share_as_folds(share, n_units), seed)
     return LeftOutPairs.from_folds(np.where(fold == 0, 0, -1))
 
 
-def judging_share(
+def scoring_share(
     data: PairData, left_out: LeftOutPairs, limit: int | None, seed: int
 ) -> tuple[LeftOutPairs, str]:
-    """Let only about `limit` of the pairs judge, dealt like a fold, where there are more; and say so in words."""
-    n_judging = int(left_out.judges.sum())
-    if limit is None or n_judging <= limit:
+    """Score only by about `limit` of the pairs, assigned like a fold, where there are more; and say so in words."""
+    n_scored = int(left_out.is_scored.sum())
+    if limit is None or n_scored <= limit:
         return left_out, ""
     unit = _same_rows(data)
-    n_folds = share_as_folds(limit / n_judging, _n_units(data, unit))
-    chosen = _deal(data, unit, n_folds, seed + 1) == 0
-    judges = left_out.judges & chosen[left_out.pair]
-    words = f", judged by {int(judges.sum())} of {n_judging} pairs"
-    return LeftOutPairs(left_out.pair, left_out.fold, judges, left_out.n_folds), words
+    n_folds = share_as_folds(limit / n_scored, _n_units(data, unit))
+    chosen = _assign(data, unit, n_folds, seed + 1) == 0
+    is_scored = left_out.is_scored & chosen[left_out.pair]
+    words = f", judged by {int(is_scored.sum())} of {n_scored} pairs"
+    return LeftOutPairs(left_out.pair, left_out.fold, is_scored, left_out.n_folds), words
 
 
-def folds_that_judge(data: PairData, left_out: LeftOutPairs) -> list[int]:
-    """Return the folds by whose pairs a model can be judged; all of them where there is none."""
-    weight = data.judging_weight[left_out.pair] * left_out.judges
+def folds_that_score(data: PairData, left_out: LeftOutPairs) -> list[int]:
+    """Return the folds by whose pairs a model can be scored; all of them where there is none."""
+    weight = data.scoring_weight[left_out.pair] * left_out.is_scored
     found = np.flatnonzero(np.bincount(left_out.fold, weight, left_out.n_folds) > 0)
     return found.tolist() or list(range(left_out.n_folds))
 
@@ -193,9 +193,9 @@ def _n_units(data: PairData, unit: Ints) -> int:
     return int(np.unique(unit[data.graph.pair_weight > 0]).size)
 
 
-def _deal(data: PairData, unit: Ints, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
+def _assign(data: PairData, unit: Ints, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
     graph = data.graph
-    return deal_pairs(
+    return assign_pairs(
         data.design, graph.winner, graph.loser, unit, n_folds, seed, graph.pair_weight, graph.difference
     )
 
@@ -224,7 +224,7 @@ def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32
 
 def _pairs_of_splitter(splitter: Any, data: PairData, groups: Any) -> LeftOutPairs:
     edges = np.column_stack([data.preferences.winner, data.preferences.loser])
-    pair, fold, judges = [], [], []
+    pair, fold, is_scored = [], [], []
     given = groups if _wants_groups(splitter) else None
     splits = splitter.split(edges, None, given)
     for number, (train, test) in enumerate(read_splits(splits, len(edges), splitter, "pairs")):
@@ -234,5 +234,5 @@ def _pairs_of_splitter(splitter: Any, data: PairData, groups: Any) -> LeftOutPai
         tested[test] = True
         pair.append(np.flatnonzero(absent))
         fold.append(np.full(pair[-1].size, number, dtype=np.int64))
-        judges.append(tested[absent])
-    return LeftOutPairs(np.concatenate(pair), np.concatenate(fold), np.concatenate(judges), len(pair))
+        is_scored.append(tested[absent])
+    return LeftOutPairs(np.concatenate(pair), np.concatenate(fold), np.concatenate(is_scored), len(pair))

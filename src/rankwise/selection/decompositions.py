@@ -33,12 +33,12 @@ __all__ = [
     "candidates_of",
     "decompose",
     "decompose_features",
-    "judge",
+    "held_out_values",
     "reweighted_features",
     "reweighted_kernel",
 ]
 
-_SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are judged in portions
+_SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are scored in portions
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def candidates_of(data: TrainingData, make: Callable[[LabelGraph, list[int]], Ca
     return [make(graph, [output]) for output, graph in enumerate(graphs)]
 
 
-def judge(
+def held_out_values(
     candidate: Candidate,
     problem: KernelProblem | None,
     data: TrainingData,
@@ -147,7 +147,7 @@ def judge(
         error = pair_out_errors(candidate.hold_out, candidate.reweighted, data, candidate.outputs, alphas)
         return 1.0 - error if metric.greater_is_better else error
     labels = np.column_stack([data.columns[c] for c in candidate.outputs])
-    rows = _judging_rows(data, plan)
+    rows = _scoring_rows(data, plan)
     by_fold = plan.kind != "queries" and not plan.is_pooled
     queries = Queries(plan.fold, np.arange(plan.fold.max() + 1)) if by_fold else data.queries
     queries = queries.subset(rows)
@@ -180,12 +180,12 @@ def _root_share(data: TrainingData) -> Floats:
     return np.asarray(np.sqrt(weight / weight.sum()))
 
 
-def _judging_rows(data: TrainingData, plan: Plan) -> Rows:
-    """Rows that weigh nothing neither train nor judge."""
-    judges = plan.fold >= 0
+def _scoring_rows(data: TrainingData, plan: Plan) -> Rows:
+    """Rows that weigh nothing neither train nor score."""
+    is_scored = plan.fold >= 0
     if data.row_weight is not None:
-        judges &= data.row_weight > 0
-    return np.flatnonzero(judges)
+        is_scored &= data.row_weight > 0
+    return np.flatnonzero(is_scored)
 
 
 def _first_of_equals(unit: Rows, code: Rows, rows: Rows) -> Rows:

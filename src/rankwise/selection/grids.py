@@ -16,7 +16,7 @@ __all__ = [
     "POWERS_OF_TWO",
     "alphas_beyond",
     "is_default_grid",
-    "judge_grid",
+    "score_grid",
     "warn_of_edges",
     "worth_keeping",
 ]
@@ -36,18 +36,18 @@ def is_default_grid(alphas: Any, default: tuple[float, ...]) -> bool:
 def alphas_beyond(
     grid: Floats, errors: Floats, default: tuple[float, ...], *, small_is_cheap: bool
 ) -> Floats | None:
-    """Return alphas to judge beyond an end of what was judged, at which some output is best; None where it ends.
+    """Return alphas to score beyond an end of what was scored, at which some output is best; None where it ends.
 
     Above, equally good alphas are no end: a grid may lie where alphas are too small to change a ranking, and large ones
-    are quickly fitted. Below, where a grid may lie too high, a few more are judged if that is cheap, or if nothing in
-    the grid makes a difference. On either side of the default grid at most as many values are judged as it has.
+    are quickly fitted. Below, where a grid may lie too high, a few more are scored if that is cheap, or if nothing in
+    the grid makes a difference. On either side of the default grid at most as many values are scored as it has.
 
     Parameters
     ----------
     grid : (alphas,) float64
-        What was judged, in increasing order, all positive.
+        What was scored, in increasing order, all positive.
     errors : (alphas, outputs) float64
-        Lower is better; NaN where an alpha was not judged for an output.
+        Lower is better; NaN where an alpha was not scored for an output.
     default : tuple of float
         The grid that is extended, in geometric progression.
     small_is_cheap : bool
@@ -70,7 +70,7 @@ def alphas_beyond(
 
 
 def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> npt.NDArray[np.bool_]:
-    """Tell which of the alphas that were judged belong to the grid: the default ones, and up to one beyond the best.
+    """Tell which of the alphas that were scored belong to the grid: the default ones, and up to one beyond the best.
 
     What was tried beyond an end in vain is forgotten: alphas far out there that are as good, or hardly better, are no
     news.
@@ -91,19 +91,19 @@ def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> n
     return np.asarray((places >= low) & (places <= high))
 
 
-def judge_grid(
+def score_grid(
     grid: Floats,
-    judge: Callable[[Floats], Floats],
+    scorer: Callable[[Floats], Floats],
     metric: Metric,
     default: tuple[float, ...] = POWERS_OF_TWO,
     *,
     small_is_cheap: bool = True,
 ) -> tuple[Floats, Floats]:
-    """Judge a grid, and if it is the default one what is beyond an end at which the best lies.
+    """Scorer a grid, and if it is the default one what is beyond an end at which the best lies.
 
     Parameters
     ----------
-    judge : callable
+    scorer : callable
         Takes alphas, and returns the values of the metric, (alphas, outputs).
 
     Returns
@@ -113,14 +113,14 @@ def judge_grid(
     (alphas, outputs) float64
         Their values.
     """
-    values, sign = judge(grid), -1.0 if metric.greater_is_better else 1.0
+    values, sign = scorer(grid), -1.0 if metric.greater_is_better else 1.0
     if not is_default_grid(grid, default):
         return grid, values
     options = {"small_is_cheap": small_is_cheap}
     while (more := alphas_beyond(grid, sign * values, default, **options)) is not None:
         order = np.argsort(np.concatenate([grid, more]))
         grid = np.concatenate([grid, more])[order]
-        values = np.concatenate([values, judge(more)])[order]
+        values = np.concatenate([values, scorer(more)])[order]
     kept = worth_keeping(grid, sign * values, default)
     return grid[kept], values[kept]
 

@@ -1,6 +1,6 @@
-"""Who judges the cells of a regularisation surface: rows of their own, folds of rows, folds of pairs.
+"""What scores the cells of a regularisation surface: rows of their own, folds of rows, folds of pairs.
 
-A jury makes the Krylov systems of a search, one after the other, so that only one is in memory at a time.
+A systems makes the Krylov systems of a search, one after the other, so that only one is in memory at a time.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.pair_systems import FoldPairs, LeftOutPairs
-from rankwise.selection.reading import judge_differences, judge_rows
+from rankwise.selection.reading import difference_scorer, row_scorer
 from rankwise.selection.row_systems import EvaluationRows, FoldRows, Pooling
-from rankwise.selection.scorers import Judge
+from rankwise.selection.scorers import Scorer
 from rankwise.solvers.choose import require_diagonal
 from rankwise.solvers.surface import System
 
 __all__ = [
-    "EvaluationJury",
-    "Hearing",
-    "Jury",
-    "PairFoldJury",
-    "RowFoldJury",
+    "EvalSetSystems",
+    "HeldOutSystem",
+    "HeldOutSystems",
+    "PairFoldSystems",
+    "RowFoldSystems",
     "n_outputs",
     "scaled_objective",
 ]
 
 
 @dataclass(frozen=True)
-class Hearing:
+class HeldOutSystem:
     """A system to run, and what came of it.
 
     Attributes
@@ -48,76 +48,76 @@ class Hearing:
     system : System
     column_scale : (features,) float64 or None
         Where the system is in scaled coordinates.
-    lanes : sequence of int
-        The lane that holds the model of each of the system's outputs.
+    columns : sequence of int
+        The column that holds the model of each of the system's outputs.
     """
 
     system: System
     column_scale: Floats | None
-    lanes: Sequence[int]
+    columns: Sequence[int]
 
 
-class Jury(Protocol):
+class HeldOutSystems(Protocol):
     """Makes the systems of a search."""
 
-    def hearings(self, power: float) -> Iterator[Hearing]:
+    def systems(self, power: float) -> Iterator[HeldOutSystem]:
         """Make the systems under a value of `scaling`, all outputs in their order."""
 
 
 @dataclass(frozen=True)
-class EvaluationJury:
-    """Rows of their own judge, by one judge an output; outputs that share a graph run in lockstep."""
+class EvalSetSystems:
+    """Rows of their own, with one scorer per output; outputs that share a graph run in lockstep."""
 
     problem: TrainingProblem
     rows: Design
-    judges: Sequence[Judge]
+    scorers: Sequence[Scorer]
 
-    def hearings(self, power: float) -> Iterator[Hearing]:
+    def systems(self, power: float) -> Iterator[HeldOutSystem]:
         """Make one system a graph."""
         first = 0
         for graph in self.problem.graphs():
             objective, scale = scaled_objective(self.problem.design, graph, power)
-            lanes = range(n_outputs(graph))
-            judges = self.judges[first : first + len(lanes)]
-            first += len(lanes)
-            yield Hearing(EvaluationRows(objective, self.rows, judges, scale), scale, lanes)
+            columns = range(n_outputs(graph))
+            scorers = self.scorers[first : first + len(columns)]
+            first += len(columns)
+            yield HeldOutSystem(EvaluationRows(objective, self.rows, scorers, scale), scale, columns)
 
 
 @dataclass(frozen=True)
-class RowFoldJury:
-    """Every fold is judged by the rows it does not see; the folds of an output run in lockstep.
+class RowFoldSystems:
+    """Every fold is scored by the rows it does not see; the folds of an output run in lockstep.
 
-    With a single fold, its lane is a model fitted on the other rows.
+    With a single fold, its column is a model fitted on the other rows.
 
     Attributes
     ----------
     fold : (rows,) int32
         -1 for rows that no fold holds out.
-    judged : (rows that judge,) int64
+    scored : (rows to score by,) int64
         Held-out rows, all or some.
     averaging : {"folds", "pooled"}
     """
 
     data: TrainingData
     fold: npt.NDArray[np.int32]
-    judged: Rows
+    scored: Rows
     metric: Metric
     averaging: str
     n_threads: int | None
 
-    def hearings(self, power: float) -> Iterator[Hearing]:
+    def systems(self, power: float) -> Iterator[HeldOutSystem]:
         """Make one system an output."""
         data, fold = self.data, self.fold
         for output in range(len(data.columns)):
             whole = data.graph(output, data.row_weight)
             graphs = self.fold_graphs(output)
             _, scale = scaled_objective(data.design, whole, power)
-            judge, pooling = self.judge_of(output), self.pooling(output)
-            system = FoldRows(data.design, whole, graphs, fold, self.judged, judge, scale, pooling)
-            yield Hearing(system, scale, [0])
+            scorer, pooling = self.scorer_of(output), self.pooling(output)
+            system = FoldRows(data.design, whole, graphs, fold, self.scored, scorer, scale, pooling)
+            yield HeldOutSystem(system, scale, [0])
 
     def fold_graphs(self, output: int) -> Iterator[LabelGraph]:
-        """Make one graph a fold, one after the other, in which the fold's own rows weigh nothing."""
+        """Make one graph per fold, one after the other, in which the fold's own rows weigh nothing."""
         weight = np.ones(self.fold.size) if self.data.row_weight is None else self.data.row_weight
         for c in range(int(self.fold.max(initial=-1)) + 1):
             yield self.data.graph(output, self._left_weight(output, weight, c))
@@ -136,14 +136,14 @@ class RowFoldJury:
             )
         return left
 
-    def judge_of(self, output: int) -> Callable[[Rows], Judge]:
-        """Return what makes the judge of some held-out rows."""
+    def scorer_of(self, output: int) -> Callable[[Rows], Scorer]:
+        """Return what makes the scorer of some held-out rows."""
         labels = self.data.columns[output]
 
-        def make(rows: Rows) -> Judge:
-            queries = _judging_queries(self.data.queries, self.fold, rows, pooled=self.is_pooled)
+        def make(rows: Rows) -> Scorer:
+            queries = _scoring_queries(self.data.queries, self.fold, rows, pooled=self.is_pooled)
             weight = self.data.row_weight
-            return judge_rows(
+            return row_scorer(
                 self.metric,
                 labels[rows],
                 queries,
@@ -167,10 +167,10 @@ class RowFoldJury:
 
 
 @dataclass(frozen=True)
-class PairFoldJury:
-    """Every fold is judged by pairs it does not see; the folds run in lockstep.
+class PairFoldSystems:
+    """Every fold is scored by pairs it does not see; the folds run in lockstep.
 
-    With a single fold, its lane is a model fitted on the other pairs.
+    With a single fold, its column is a model fitted on the other pairs.
 
     Attributes
     ----------
@@ -184,7 +184,7 @@ class PairFoldJury:
     metric: Metric
     averaging: str
 
-    def hearings(self, power: float) -> Iterator[Hearing]:
+    def systems(self, power: float) -> Iterator[HeldOutSystem]:
         """Make the one system."""
         data, out = self.data, self.left_out
         masked = data.graph.masked(out.fold, out.n_folds, out.pair)
@@ -194,12 +194,12 @@ class PairFoldJury:
                 "use more folds, or hold less out.",
             )
         _, scale = scaled_objective(data.design, data.graph, power)
-        weight = data.judging_weight[out.pair[out.judges]]
-        fold = out.fold[out.judges]
-        judge = judge_differences(
+        weight = data.scoring_weight[out.pair[out.is_scored]]
+        fold = out.fold[out.is_scored]
+        scorer = difference_scorer(
             self.metric, weight, "what was held out", None if self.averaging == "pooled" else fold
         )
-        yield Hearing(FoldPairs(data.design, masked, out, judge, scale), scale, [0])
+        yield HeldOutSystem(FoldPairs(data.design, masked, out, scorer, scale), scale, [0])
 
 
 def scaled_objective(
@@ -219,7 +219,7 @@ def n_outputs(graph: PairGraph) -> int:
     return 1 if graph.pull.ndim == 1 else int(graph.pull.shape[1])
 
 
-def _judging_queries(queries: Queries, fold: npt.NDArray[np.int32], rows: Rows, *, pooled: bool) -> Queries:
+def _scoring_queries(queries: Queries, fold: npt.NDArray[np.int32], rows: Rows, *, pooled: bool) -> Queries:
     """Rows are compared inside a query and, unless pooled, inside a fold: folds have different models."""
     if pooled:
         return queries.subset(rows)

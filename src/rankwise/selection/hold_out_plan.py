@@ -41,7 +41,7 @@ class Plan:
     words : str
         The same for a reader.
     is_pooled : bool
-        Whether folds of one ranking are judged together instead of one by one.
+        Whether folds of one ranking are scored together instead of one by one.
     """
 
     kind: str
@@ -93,7 +93,7 @@ def plan_hold_out(
                 "cv='leave-query-out' needs two queries or more, and all rows form one ranking.",
                 "pass qid, or use cv='leave-pair-out' or a number of folds.",
             )
-        return Plan("queries", queries.codes, f"leave-query-out over {data.dealer.n_units} queries")
+        return Plan("queries", queries.codes, f"leave-query-out over {data.assigner.n_units} queries")
     fold, unit = _folds(cv, data, seed)
     words = f"{fold.max() + 1} folds of {unit}{why_not}"
     if unit == "queries":
@@ -125,7 +125,7 @@ def leave_pair_out_by_auto(data: TrainingData, metric: Metric, rank: int, n_alph
 
 
 def _folds(cv: Any, data: TrainingData, seed: int) -> tuple[Rows, str]:
-    n_units, unit = data.dealer.n_units, data.dealer.unit
+    n_units, unit = data.assigner.n_units, data.assigner.unit
     if not isinstance(cv, Integral):
         return _given_folds(cv, data), unit
     if int(cv) > n_units:
@@ -135,14 +135,14 @@ def _folds(cv: Any, data: TrainingData, seed: int) -> tuple[Rows, str]:
             Change("cv", n_units),
             Change("eval_set"),
         )
-    return data.dealer.folds(int(cv), seed).astype(np.int64), unit
+    return data.assigner.folds(int(cv), seed).astype(np.int64), unit
 
 
 def _chosen_by_shape(data: TrainingData, metric: Metric, rank: int, n_alphas: int) -> tuple[Any, str]:
-    if data.dealer.unit == "queries":
+    if data.assigner.unit == "queries":
         return "leave-query-out", ""
     leaves_pairs, why_not = leave_pair_out_by_auto(data, metric, rank, n_alphas)
-    return ("leave-pair-out" if leaves_pairs else min(_FOLDS, data.dealer.n_units)), why_not
+    return ("leave-pair-out" if leaves_pairs else min(_FOLDS, data.assigner.n_units)), why_not
 
 
 def _check_leave_pair_out(data: TrainingData, metric: Metric, rank: int, n_alphas: int) -> None:

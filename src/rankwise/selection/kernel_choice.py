@@ -1,4 +1,4 @@
-"""What was chosen among the alphas of one kernel, by whichever road; and the road of one decomposition."""
+"""What was chosen among the alphas of one kernel, by whichever method; and the method of one decomposition."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from rankwise.metrics import Metric
 from rankwise.problems.kernel import KernelProblem
 from rankwise.selection.closed_form import best_positions
 from rankwise.selection.decompositions import Candidate
-from rankwise.selection.grids import judge_grid
-from rankwise.selection.scorers import Judge
+from rankwise.selection.grids import score_grid
+from rankwise.selection.scorers import Scorer
 
-__all__ = ["KernelChoice", "choose_among", "judge_on_rows"]
+__all__ = ["KernelChoice", "choose_among", "values_on_rows"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class KernelChoice:
         The value of each output's choice.
     dual : list of (basis,) float64
         Output by output.
-    said : dict
+    extra : dict
         Further attributes of the estimator.
     """
 
@@ -45,12 +45,12 @@ class KernelChoice:
     positions: Ints
     best: Floats
     dual: list[Floats]
-    said: dict[str, Any] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def choose_among(
     alphas: Floats,
-    judge: Callable[[Floats], Floats],
+    scorer: Callable[[Floats], Floats],
     metric: Metric,
     dual_of: Callable[[int, float], Floats],
     *,
@@ -60,23 +60,23 @@ def choose_among(
 
     Parameters
     ----------
-    judge : callable
+    scorer : callable
         Takes alphas, and returns the held-out values, (alphas, outputs).
     dual_of : callable
         Takes an output and an alpha, and makes the model.
     """
-    grid, values = judge_grid(alphas, judge, metric, small_is_cheap=small_is_cheap)
+    grid, values = score_grid(alphas, scorer, metric, small_is_cheap=small_is_cheap)
     positions = best_positions(values, metric)
     best = values[positions, np.arange(positions.size)]
     dual = [dual_of(output, float(grid[position])) for output, position in enumerate(positions)]
     return KernelChoice(grid, values, positions, best, dual)
 
 
-def judge_on_rows(
+def values_on_rows(
     candidate: Candidate,
     problem: KernelProblem,
     rows: Design,
-    judges: Sequence[Judge],
+    scorers: Sequence[Scorer],
     metric: Metric,
     alphas: Floats,
 ) -> Floats:
@@ -84,6 +84,6 @@ def judge_on_rows(
     values = np.empty((alphas.size, len(candidate.outputs)))
     for at, output in enumerate(candidate.outputs):
         dual = [candidate.coefficients(candidate.target[:, at], float(alpha)) for alpha in alphas]
-        errors = judges[output].errors(problem.scores(rows, np.column_stack(dual)).T)
+        errors = scorers[output].errors(problem.scores(rows, np.column_stack(dual)).T)
         values[:, at] = -errors if metric.greater_is_better else errors
     return values

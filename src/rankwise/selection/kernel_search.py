@@ -1,4 +1,4 @@
-"""The roads to an alpha for one kernel: one decomposition, products alone, or a reduced set in lockstep."""
+"""The methods to an alpha for one kernel: one decomposition, products alone, or a reduced set in lockstep."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.closed_form_pairs import decompose_pairs_of_kernel, judge_pairs
-from rankwise.selection.cv import folds_of_pairs, folds_of_rows, groups_of_pairs, judging_rows
-from rankwise.selection.decompositions import Candidate, candidates_of, decompose, judge
-from rankwise.selection.held_out import Jury, RowFoldJury
+from rankwise.selection.closed_form_pairs import decompose_pairs_of_kernel, held_out_pair_values
+from rankwise.selection.cv import folds_of_pairs, folds_of_rows, groups_of_pairs, scoring_rows
+from rankwise.selection.decompositions import Candidate, candidates_of, decompose, held_out_values
+from rankwise.selection.held_out import HeldOutSystems, RowFoldSystems
 from rankwise.selection.hold_out_plan import EXACT_CV, plan_hold_out
-from rankwise.selection.kernel_choice import KernelChoice, choose_among, judge_on_rows
+from rankwise.selection.kernel_choice import KernelChoice, choose_among, values_on_rows
 from rankwise.selection.kernel_surface import (
-    KernelEvaluationJury,
-    KernelFoldJury,
-    KernelPairFoldJury,
+    KernelEvalSetSystems,
+    KernelFoldSystems,
+    KernelPairFoldSystems,
     choose_by_products,
 )
 from rankwise.selection.pair_systems import LeftOutPairs
 from rankwise.selection.reduced_set import ReducedPath
-from rankwise.selection.scorers import Judge
+from rankwise.selection.scorers import Scorer
 
 __all__ = ["Choose", "KernelSearch"]
 
 Choose = Callable[[KernelProblem], KernelChoice]
-EvalSet = tuple[Design, Sequence[Judge]]
+EvalSet = tuple[Design, Sequence[Scorer]]
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class KernelSearch:
         def choose(problem: KernelProblem) -> KernelChoice:
             candidates = candidates_of(data, partial(decompose, problem))
             return self._best_of(
-                candidates, lambda c, alphas: judge(c, problem, data, plan, self.metric, alphas)
+                candidates, lambda c, alphas: held_out_values(c, problem, data, plan, self.metric, alphas)
             )
 
         return choose, plan.words
@@ -101,7 +101,7 @@ class KernelSearch:
 
             def values(alphas: Floats) -> Floats:
                 if eval_set is None:
-                    return judge_pairs(candidate, data, group, self.metric, self.averaging, alphas)
+                    return held_out_pair_values(candidate, data, group, self.metric, self.averaging, alphas)
                 dual = np.column_stack([candidate.coefficients(float(alpha)) for alpha in alphas])
                 errors = eval_set[1][0].errors(problem.scores(eval_set[0], dual).T)
                 return np.asarray((-errors if self.metric.greater_is_better else errors)[:, None])
@@ -134,7 +134,7 @@ class KernelSearch:
     ) -> KernelChoice:
         candidates = candidates_of(data, partial(decompose, problem))
         return self._best_of(
-            candidates, lambda c, alphas: judge_on_rows(c, problem, *eval_set, self.metric, alphas)
+            candidates, lambda c, alphas: values_on_rows(c, problem, *eval_set, self.metric, alphas)
         )
 
     def _rows_by_products(self, data: TrainingData, eval_set: EvalSet | None) -> tuple[Choose, str]:
@@ -142,8 +142,8 @@ class KernelSearch:
         if eval_set is None:
             self._require_folds()
             fold, words = folds_of_rows(self.cv, data, self.seed)
-            judged, how_many = judging_rows(data, fold, self.judge_rows, self.seed)
-            options = (data, fold, judged, self.metric, self.averaging, self.n_threads)
+            scored, how_many = scoring_rows(data, fold, self.judge_rows, self.seed)
+            options = (data, fold, scored, self.metric, self.averaging, self.n_threads)
             words += how_many
 
         def choose(problem: KernelProblem) -> KernelChoice:
@@ -152,15 +152,15 @@ class KernelSearch:
                     problem, data, self.metric, self.alphas, self.tol, self.max_iter, self.seed
                 )
                 if eval_set is None:
-                    return path.judged_by_folds(RowFoldJury(*options))
-                return path.judged_by_rows(*eval_set)
+                    return path.scored_by_folds(RowFoldSystems(*options))
+                return path.scored_by_rows(*eval_set)
             kernel = problem.products(data.design)
-            jury: Jury
+            systems: HeldOutSystems
             if eval_set is None:
-                jury = KernelFoldJury(*options, kernel)
+                systems = KernelFoldSystems(*options, kernel)
             else:
-                jury = KernelEvaluationJury(data, kernel, problem.against(eval_set[0]), eval_set[1])
-            return self._by_products(data, kernel, jury, refit=eval_set is None)
+                systems = KernelEvalSetSystems(data, kernel, problem.against(eval_set[0]), eval_set[1])
+            return self._by_products(data, kernel, systems, refit=eval_set is None)
 
         return choose, words if eval_set is None else _words(eval_set, "rows")
 
@@ -175,20 +175,22 @@ class KernelSearch:
 
         def choose(problem: KernelProblem) -> KernelChoice:
             kernel = problem.products(data.design)
-            jury: Jury
+            systems: HeldOutSystems
             if eval_set is None:
-                jury = KernelPairFoldJury(data, left_out, self.metric, self.averaging, kernel)
+                systems = KernelPairFoldSystems(data, left_out, self.metric, self.averaging, kernel)
             else:
-                jury = KernelEvaluationJury(data, kernel, problem.against(eval_set[0]), eval_set[1])
-            return self._by_products(data, kernel, jury, refit=eval_set is None)
+                systems = KernelEvalSetSystems(data, kernel, problem.against(eval_set[0]), eval_set[1])
+            return self._by_products(data, kernel, systems, refit=eval_set is None)
 
         return choose, words if eval_set is None else f"an evaluation set of {_n_pairs(eval_set)} pairs"
 
-    def _by_products(self, data: TrainingProblem, kernel: Design, jury: Jury, *, refit: bool) -> KernelChoice:
+    def _by_products(
+        self, data: TrainingProblem, kernel: Design, systems: HeldOutSystems, *, refit: bool
+    ) -> KernelChoice:
         return choose_by_products(
             data,
             kernel,
-            jury,
+            systems,
             self.metric,
             self.alphas,
             refit=refit,
@@ -222,9 +224,9 @@ class KernelSearch:
 
 def _as_groups(left_out: LeftOutPairs, n_pairs: int) -> npt.NDArray[np.int64]:
     """Return the fold that lacks each pair, -1 for none."""
-    if np.unique(left_out.pair).size < left_out.pair.size or not left_out.judges.all():
+    if np.unique(left_out.pair).size < left_out.pair.size or not left_out.is_scored.all():
         raise InvalidInputError(
-            "cv leaves pairs out of several folds, or out of training without judging by them.",
+            "cv leaves pairs out of several folds, or out of training without scoring by them.",
             "use solver='cg', which takes any folds; or PreferenceKFold(by='pairs'), KFold or GroupKFold.",
         )
     group = np.full(n_pairs, -1, dtype=np.int64)

@@ -16,60 +16,62 @@ from rankwise.pairs.graph import PairGraph
 from rankwise.problems.kernel import warn_of_extremes
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.held_out import Hearing, Jury, RowFoldJury, n_outputs
+from rankwise.selection.held_out import HeldOutSystem, HeldOutSystems, RowFoldSystems, n_outputs
 from rankwise.selection.kernel_choice import KernelChoice
 from rankwise.selection.kernel_systems import KernelFoldPairs, KernelFoldRows, KernelRows
 from rankwise.selection.krylov_fit import KrylovFit, warn_interrupted
 from rankwise.selection.pair_systems import LeftOutPairs
-from rankwise.selection.reading import judge_differences
-from rankwise.selection.scorers import Judge
+from rankwise.selection.reading import difference_scorer
+from rankwise.selection.scorers import Scorer
 from rankwise.selection.surface import EXACT, SurfaceSearch, warn_unfinished
 from rankwise.selection.surface_report import surface_attributes
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.surface import System
 
-__all__ = ["KernelEvaluationJury", "KernelFoldJury", "KernelPairFoldJury", "choose_by_products"]
+__all__ = ["KernelEvalSetSystems", "KernelFoldSystems", "KernelPairFoldSystems", "choose_by_products"]
 
 _MAX_ITER = 1000
 
 
 @dataclass(frozen=True)
-class KernelEvaluationJury:
-    """Rows of their own judge; outputs that share a graph run in lockstep.
+class KernelEvalSetSystems:
+    """Scored by rows of their own; outputs that share a graph run in lockstep.
 
     Attributes
     ----------
     kernel : Design
         The square kernel of the training rows.
     rows : Design
-        The kernel between the rows that judge and the training rows.
-    judges : sequence of Judge
+        The kernel between the rows to score by and the training rows.
+    scorers : sequence of Scorer
         One an output.
     """
 
     problem: TrainingProblem
     kernel: Design
     rows: Design
-    judges: Sequence[Judge]
+    scorers: Sequence[Scorer]
 
-    def hearings(self, power: float) -> Iterator[Hearing]:
+    def systems(self, power: float) -> Iterator[HeldOutSystem]:
         """Make one system a graph; a kernel knows no `scaling`."""
         first = 0
         for graph in self.problem.graphs():
-            lanes = range(n_outputs(graph))
-            judges = self.judges[first : first + len(lanes)]
-            first += len(lanes)
+            columns = range(n_outputs(graph))
+            scorers = self.scorers[first : first + len(columns)]
+            first += len(columns)
             factor = factor_of(graph, by_products=True)
-            yield Hearing(KernelRows(self.kernel, factor, graph.pull, self.rows, judges), None, lanes)
+            yield HeldOutSystem(
+                KernelRows(self.kernel, factor, graph.pull, self.rows, scorers), None, columns
+            )
 
 
 @dataclass(frozen=True)
-class KernelFoldJury(RowFoldJury):
-    """Every fold is judged by the rows it does not see; the folds of an output run in lockstep."""
+class KernelFoldSystems(RowFoldSystems):
+    """Every fold is scored by the rows it does not see; the folds of an output run in lockstep."""
 
     kernel: Design
 
-    def hearings(self, power: float) -> Iterator[Hearing]:
+    def systems(self, power: float) -> Iterator[HeldOutSystem]:
         """Make one system an output."""
         for output in range(len(self.data.columns)):
             graphs = list(self.fold_graphs(output))
@@ -78,16 +80,16 @@ class KernelFoldJury(RowFoldJury):
                 [factor_of(graph) for graph in graphs],
                 [graph.pull for graph in graphs],
                 self.fold,
-                self.judged,
-                self.judge_of(output),
+                self.scored,
+                self.scorer_of(output),
                 self.pooling(output),
             )
-            yield Hearing(system, None, [0])
+            yield HeldOutSystem(system, None, [0])
 
 
 @dataclass(frozen=True)
-class KernelPairFoldJury:
-    """Every fold is judged by pairs it does not see; the folds run in lockstep."""
+class KernelPairFoldSystems:
+    """Every fold is scored by pairs it does not see; the folds run in lockstep."""
 
     data: PairData
     left_out: LeftOutPairs
@@ -95,13 +97,13 @@ class KernelPairFoldJury:
     averaging: str
     kernel: Design
 
-    def hearings(self, power: float) -> Iterator[Hearing]:
+    def systems(self, power: float) -> Iterator[HeldOutSystem]:
         """Make the one system."""
         out = self.left_out
-        fold = out.fold[out.judges] if self.averaging == "folds" else None
-        weight = self.data.judging_weight[out.pair[out.judges]]
-        judge = judge_differences(self.metric, weight, "what was held out", fold)
-        yield Hearing(KernelFoldPairs(self.kernel, self.data.graph, out, judge), None, [0])
+        fold = out.fold[out.is_scored] if self.averaging == "folds" else None
+        weight = self.data.scoring_weight[out.pair[out.is_scored]]
+        scorer = difference_scorer(self.metric, weight, "what was held out", fold)
+        yield HeldOutSystem(KernelFoldPairs(self.kernel, self.data.graph, out, scorer), None, [0])
 
 
 @dataclass
@@ -110,7 +112,7 @@ class KernelSurfaceSearch(SurfaceSearch):
 
     kernel: Design
 
-    def _unjudged(self, graph: PairGraph, power: float) -> tuple[System, Floats | None]:
+    def _unscored(self, graph: PairGraph, power: float) -> tuple[System, Floats | None]:
         return KernelRows(self.kernel, factor_of(graph, by_products=True), graph.pull), None
 
     def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
@@ -121,7 +123,7 @@ class KernelSurfaceSearch(SurfaceSearch):
 def choose_by_products(
     problem: TrainingProblem,
     kernel: Design,
-    jury: Jury,
+    systems: HeldOutSystems,
     metric: Metric,
     grid: Floats,
     *,
@@ -143,25 +145,25 @@ def choose_by_products(
         default=POWERS_OF_TWO,
     )
     search = KernelSurfaceSearch(**vars(general), kernel=kernel)
-    trial = search.run(0.0, jury)
+    trial = search.run(0.0, systems)
     n_products = sum(fit.n_products for fit in trial.fits)
     if refit:
         try:
             search.refit(trial)
-            n_products += sum({id(fit): fit.n_products for fit, _ in trial.lanes}.values())
+            n_products += sum({id(fit): fit.n_products for fit, _ in trial.columns}.values())
         except KeyboardInterrupt:
             warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
     if not trial.converged:
         warn_unfinished(search)
     low, high = zip(*(fit.extremes for fit in trial.fits), strict=True)
     warn_of_extremes(min(low), max(high), "on the pairs")
-    said: dict[str, Any] = surface_attributes(search, trial, grid, metric)
-    said.pop("scaling_")
-    grid = said.pop("alphas_")
-    values = np.asarray(said.pop("cv_errors_")).reshape(grid.size, -1)
-    positions = np.searchsorted(grid, np.atleast_1d(said.pop("alpha_")))
-    best = np.atleast_1d(said.pop("best_score_"))
-    said["n_products_"] = n_products
+    extra: dict[str, Any] = surface_attributes(search, trial, grid, metric)
+    extra.pop("scaling_")
+    grid = extra.pop("alphas_")
+    values = np.asarray(extra.pop("cv_errors_")).reshape(grid.size, -1)
+    positions = np.searchsorted(grid, np.atleast_1d(extra.pop("alpha_")))
+    best = np.atleast_1d(extra.pop("best_score_"))
+    extra["n_products_"] = n_products
     if method == "early-stopping":
-        said["alpha_"] = 0.0 if best.size == 1 and not problem.several_outputs else np.zeros(best.size)
-    return KernelChoice(grid, values, positions, best, trial.coefficients(), said)
+        extra["alpha_"] = 0.0 if best.size == 1 and not problem.several_outputs else np.zeros(best.size)
+    return KernelChoice(grid, values, positions, best, trial.coefficients(), extra)

@@ -42,7 +42,7 @@ class KrylovFit:
         Where the system is in scaled coordinates ``w = column_scale * u``.
     run : type
     widens : bool
-        Whether alphas may be added later, if the scores of the rows that judge fit in memory.
+        Whether alphas may be added later, if the scores of the rows to score by fit in memory.
     """
 
     def __init__(
@@ -56,13 +56,13 @@ class KrylovFit:
         run: type[SurfaceRun | DualSurfaceRun] = SurfaceRun,
         widens: bool = False,
     ) -> None:
-        n_features, lanes = system.rhs.shape
-        if run is SurfaceRun:  # the other's vectors have a number a row, and rows are in memory
-            check_columns_fit(n_features, _VECTORS * lanes)
-        self._step_bytes = basis_bytes(n_features, lanes, 1)
+        n_features, columns = system.rhs.shape
+        if run is SurfaceRun:  # the other's vectors have a number per row, and rows are in memory
+            check_columns_fit(n_features, _VECTORS * columns)
+        self._step_bytes = basis_bytes(n_features, columns, 1)
         expected = min(max_iter, n_features + 1, _EXPECTED_STEPS)
         self.keeps_basis = fits(expected * self._step_bytes)
-        kept = 8 * expected * sum(rows.size for rows in system.row_lanes)
+        kept = 8 * expected * sum(rows.size for rows in system.row_columns)
         self.widens = widens and fits(kept, _SHARE_OF_SCORES)
         self._start = partial(run, system, tol=tol, keep_scores=self.widens)
         self._run: SurfaceRun | DualSurfaceRun = self._start(alphas, keep_basis=self.keeps_basis)
@@ -90,7 +90,7 @@ class KrylovFit:
     @property
     def n_products(self) -> int:
         """Vectors that were multiplied by the Hessian."""
-        return self._run.space.n_steps * self._run.space.n_lanes
+        return self._run.space.n_steps * self._run.space.n_columns
 
     def advance(
         self, is_done: Callable[[Sequence[Surface]], bool], title: str, metric: Metric | None = None
@@ -103,7 +103,7 @@ class KrylovFit:
         title : str
             What this is called while it runs.
         metric : Metric, optional
-            What the tables hold, where somebody judges.
+            What the tables hold, where there is a scorer.
 
         Returns
         -------
@@ -149,17 +149,17 @@ class KrylovFit:
         """Add alphas to the tables, without products."""
         self._run.widen(alphas)
 
-    def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
+    def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
         """Return the coefficients of an alpha after some iterations."""
-        coef = self._run.coefficients(lane, alpha, steps)
+        coef = self._run.coefficients(column, alpha, steps)
         return coef if self._scale is None else coef * self._scale
 
-    def path(self, lane: int, alpha: float) -> Floats:
+    def path(self, column: int, alpha: float) -> Floats:
         """Return the coefficients of an alpha after every iteration, (iterations, features)."""
         if self.keeps_basis and isinstance(self._run, SurfaceRun):
-            path = self._run.space.path(lane, alpha, self.n_steps)
+            path = self._run.space.path(column, alpha, self.n_steps)
             return path if self._scale is None else path * self._scale
-        return np.array([self.coefficients(lane, alpha, step) for step in range(1, self.n_steps + 1)])
+        return np.array([self.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
 
 
 def _best(surfaces: Sequence[Surface], metric: Metric | None) -> str:

@@ -18,7 +18,7 @@ from rankwise.pairs.labels import pair_scale
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.problems.training import TrainingData
 from rankwise.progress import ProgressLine
-from rankwise.selection.scorers import Judge
+from rankwise.selection.scorers import Scorer
 from rankwise.solvers.choose import MARGIN_SOLVERS, matrix_reads
 from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Solution, Status
@@ -76,7 +76,7 @@ class HeldOut:
     """
 
     design: Design
-    judge: Judge
+    scorer: Scorer
     patience: int
     errors: list[float] = field(default_factory=list)
     best: Floats | None = None
@@ -88,8 +88,8 @@ class HeldOut:
         return int(np.argmin(self.errors)) + 1
 
     def look(self, coef: Floats, gap: float) -> bool:
-        """Judge an iterate; tell whether it is time to stop."""
-        error = float(self.judge.errors(self.design.dot(coef)[None, :])[0])
+        """Scorer an iterate; tell whether it is time to stop."""
+        error = float(self.scorer.errors(self.design.dot(coef)[None, :])[0])
         if self.best is None or error < min(self.errors):
             self.best, self.best_gap = coef.copy(), gap
         self.errors.append(error)

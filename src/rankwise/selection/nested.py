@@ -18,7 +18,7 @@ from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingData
 
-__all__ = ["check_can_nest", "check_nested", "nested_score", "row_taker"]
+__all__ = ["check_can_nest", "check_nested", "nested_score", "row_indexer"]
 
 _OUTER_FOLDS = 5
 
@@ -47,7 +47,7 @@ def check_can_nest(nested: Any, design: Design, eval_set: Any) -> None:
             )
 
 
-def row_taker(design: Design) -> Callable[[Rows, Rows], Any]:
+def row_indexer(design: Design) -> Callable[[Rows, Rows], Any]:
     """Return what gives rows of X to a model, whichever rows that is fitted on; they are copied into memory."""
     X = matrix_rows(design)
     return lambda rows, _: X[rows]
@@ -59,7 +59,7 @@ def nested_score(
     metric: Metric,
     take: Callable[[Rows, Rows], Any],
 ) -> Any:
-    """Choose and fit on all but one outer fold, and judge on that fold; one value an output.
+    """Choose and fit on all but one outer fold, and score on that fold; one value per output.
 
     Parameters
     ----------
@@ -68,9 +68,9 @@ def nested_score(
     take : callable
         Gives X of some rows to a model that is fitted on others: ``take(rows, training rows)``.
     """
-    queries, unit = data.queries, data.dealer.unit
-    n_outer = min(data.dealer.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
-    fold = data.dealer.folds(n_outer, estimator.random_state + 1)
+    queries, unit = data.queries, data.assigner.unit
+    n_outer = min(data.assigner.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
+    fold = data.assigner.folds(n_outer, estimator.random_state + 1)
     inner = clone(estimator).set_params(nested=False)
     scores = np.empty(data.y.shape)
     per_row = None if data.importance is None else data.importance[queries.codes]

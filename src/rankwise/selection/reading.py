@@ -16,7 +16,7 @@ from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.metrics.pairwise import Concordance, PairwiseError
-from rankwise.selection.scorers import DifferenceJudge, MetricJudge, PreferenceJudge
+from rankwise.selection.scorers import DifferenceScorer, MetricScorer, PreferenceScorer
 from rankwise.solvers.surface import Cell, Surface
 
 __all__ = [
@@ -26,9 +26,8 @@ __all__ = [
     "best_cells",
     "check_alphas",
     "check_powers",
-    "judge_differences",
-    "judge_preferences",
-    "judge_rows",
+    "difference_scorer",
+    "preference_scorer",
     "read_eval_set",
     "read_pair_eval_set",
     "stopping_rule",
@@ -97,15 +96,15 @@ def best_cells(method: str, surfaces: Sequence[Surface], candidates: Sequence[in
     return [surface.best_cell(candidates) for surface in surfaces]
 
 
-def judge_rows(
+def row_scorer(
     metric: Metric,
     labels: Floats,
     queries: Queries,
     n_threads: int | None,
     what: str,
     weight: Floats | None = None,
-) -> MetricJudge:
-    """Prepare a metric on the rows that judge; by their weights, where that means something to it."""
+) -> MetricScorer:
+    """Prepare a metric on the rows to score by; by their weights, where that means something to it."""
     try:
         evaluator = metric.prepare(
             labels, queries, sample_weight=weight if metric.takes_weights else None, n_threads=n_threads
@@ -115,13 +114,13 @@ def judge_rows(
             f"{what} has no two rows of a query with different labels, so it cannot judge a ranking.",
             "give it more rows, or use fewer folds.",
         ) from error
-    return MetricJudge(evaluator, metric.greater_is_better)
+    return MetricScorer(evaluator, metric.greater_is_better)
 
 
-def judge_differences(
+def difference_scorer(
     metric: Metric, weight: Floats, what: str, fold: npt.NDArray[np.int64] | None = None
-) -> DifferenceJudge:
-    """Prepare a metric on pairs that judge; with `fold`, every fold counts the same, else every weight does."""
+) -> DifferenceScorer:
+    """Prepare a metric on pairs to score by; with `fold`, every fold counts the same, else every weight does."""
     if not isinstance(metric, (PairwiseError, Concordance)):
         raise InvalidInputError(
             f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
@@ -137,19 +136,19 @@ def judge_differences(
         by_fold = np.bincount(fold, weights=weight)
         total = by_fold[fold] * int((by_fold > 0).sum())
     share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
-    return DifferenceJudge(share, float(metric.ties), metric.greater_is_better)
+    return DifferenceScorer(share, float(metric.ties), metric.greater_is_better)
 
 
-def judge_preferences(metric: Metric, pairs: Preferences, what: str) -> PreferenceJudge:
-    """Prepare a metric on a list of pairs of rows that judge."""
+def preference_scorer(metric: Metric, pairs: Preferences, what: str) -> PreferenceScorer:
+    """Prepare a metric on a list of pairs of rows to score by."""
     weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight
-    return PreferenceJudge(pairs.winner, pairs.loser, judge_differences(metric, weight, what))
+    return PreferenceScorer(pairs.winner, pairs.loser, difference_scorer(metric, weight, what))
 
 
 def read_eval_set(
     eval_set: Any, check_matrix: Callable[[Any, Any], Any], *, with_qid: bool, n_outputs: int
 ) -> tuple[Any, Floats, Queries]:
-    """Pass an evaluation set through the door: ``(X, y)`` or ``(X, y, qid)``."""
+    """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``."""
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
         raise InvalidInputError(
             "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
@@ -170,11 +169,11 @@ def read_eval_set(
 
 
 def read_pair_eval_set(eval_set: Any, check_matrix: Callable[[Any], Any]) -> tuple[Any, Preferences]:
-    """Pass an evaluation set of pairs through the door: ``(X, pairs)`` or ``(X, pairs, weight)``."""
+    """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
         raise InvalidInputError(
             "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
-            "pass the rows that judge and the pairs among them, numbered from 0 in that X.",
+            "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
         )
     X = check_matrix(eval_set[0])
     pairs = unmasked("pairs of eval_set", eval_set[1])

@@ -1,4 +1,4 @@
-"""All alphas of a reduced set in lockstep, by preconditioned conjugate gradients: folds or rows of their own judge.
+"""All alphas of a reduced set in lockstep, by preconditioned conjugate gradients: scored by folds or rows of their own.
 
 For basis and rows so many that features are made again whenever they are needed: one read of the kernel an iteration
 serves every alpha. The sample that preconditions the whole problem preconditions its folds as well.
@@ -22,10 +22,10 @@ from rankwise.objectives import SquaredObjective
 from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import TrainingData
-from rankwise.selection.held_out import RowFoldJury
+from rankwise.selection.held_out import RowFoldSystems
 from rankwise.selection.kernel_choice import KernelChoice, choose_among
 from rankwise.selection.kernel_progress import KernelProgress
-from rankwise.selection.scorers import Judge
+from rankwise.selection.scorers import Scorer
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
 from rankwise.solvers.solution import Solution
 
@@ -62,24 +62,24 @@ class ReducedPath:
         self.worst = 0.0
         self._samples: dict[int, SampledSpectrum] = {}
 
-    def judged_by_folds(self, jury: RowFoldJury) -> KernelChoice:
-        """Judge every fold by the rows it does not see, and fit all rows with the alphas chosen."""
-        fold, judged = jury.fold, jury.judged
+    def scored_by_folds(self, systems: RowFoldSystems) -> KernelChoice:
+        """Scorer every fold by the rows it does not see, and fit all rows with the alphas chosen."""
+        fold, scored = systems.fold, systems.scored
 
         def errors(output: int, alphas: Floats) -> Floats:
-            scores = np.empty((alphas.size, judged.size))
-            for number, graph in enumerate(jury.fold_graphs(output)):
+            scores = np.empty((alphas.size, scored.size))
+            for number, graph in enumerate(systems.fold_graphs(output)):
                 coef = self._solve(graph, output, alphas)
-                own = fold[judged] == number
-                scores[:, own] = self.features.rows(judged[own]).dot(coef).T
-            return jury.judge_of(output)(judged).errors(scores)
+                own = fold[scored] == number
+                scores[:, own] = self.features.rows(scored[own]).dot(coef).T
+            return systems.scorer_of(output)(scored).errors(scores)
 
         return self._choose(
             errors, lambda output, alpha: self._dual(self._whole(output), output, np.array([alpha]))[:, 0]
         )
 
-    def judged_by_rows(self, rows: Design, judges: Sequence[Judge]) -> KernelChoice:
-        """Judge by rows of their own."""
+    def scored_by_rows(self, rows: Design, scorers: Sequence[Scorer]) -> KernelChoice:
+        """Scorer by rows of their own."""
         found: dict[tuple[int, float], Floats] = {}
 
         def errors(output: int, alphas: Floats) -> Floats:
@@ -87,7 +87,7 @@ class ReducedPath:
             found.update(
                 {(output, float(alpha)): column for alpha, column in zip(alphas, dual.T, strict=True)}
             )
-            return judges[output].errors(self.problem.scores(rows, dual).T)
+            return scorers[output].errors(self.problem.scores(rows, dual).T)
 
         return self._choose(errors, lambda output, alpha: np.ascontiguousarray(found[output, alpha]))
 
@@ -97,11 +97,11 @@ class ReducedPath:
         sign = -1.0 if self.metric.greater_is_better else 1.0
         outputs = range(len(self.data.columns))
 
-        def judge(alphas: Floats) -> Floats:
+        def scorer(alphas: Floats) -> Floats:
             return sign * np.column_stack([errors(output, alphas) for output in outputs])
 
-        choice = choose_among(self.alphas, judge, self.metric, dual_of, small_is_cheap=False)
-        choice.said["n_iter_"] = self.n_iter
+        choice = choose_among(self.alphas, scorer, self.metric, dual_of, small_is_cheap=False)
+        choice.extra["n_iter_"] = self.n_iter
         if self.worst > self.tol:
             warnings.warn(
                 f"solver='cg' stopped after {self.n_iter} iterations at a relative residual of {self.worst:.1e} "

@@ -1,4 +1,4 @@
-"""Rows that judge a model, in lockstep with the objective that they judge."""
+"""Rows that score a model, in lockstep with the objective that they score."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from rankwise.blocks import Folds, laplacian
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.labels import LabelGraph
-from rankwise.selection.scorers import Judge
+from rankwise.selection.scorers import Scorer
 
 __all__ = ["EvaluationRows", "FoldRows", "NoRows", "Pooling"]
 
 
 class EvaluationRows:
-    """An objective judged by rows of their own; one lane and one table an output.
+    """An objective scored by rows of their own; one column and one table per output.
 
     Parameters
     ----------
     objective : QuadraticObjective
-        With one right-hand side an output.
+        With one right-hand side per output.
     rows : Design
-        The rows that judge.
-    judges : sequence of Judge
+        The rows to score by.
+    scorers : sequence of Scorer
         One an output.
     column_scale : (features,) float64, optional
         Scores are ``rows @ (column_scale * v)``: for objectives in scaled coordinates.
@@ -37,15 +37,17 @@ class EvaluationRows:
         self,
         objective: QuadraticObjective,
         rows: Design,
-        judges: Sequence[Judge],
+        scorers: Sequence[Scorer],
         column_scale: Floats | None = None,
     ) -> None:
         self._objective = objective
         self._design = rows
-        self._judges = judges
+        self._scorers = scorers
         self._scale = column_scale
         self.rhs = objective.rhs.reshape(objective.n_features, -1)
-        self.row_lanes = [np.full(rows.shape[0], lane, dtype=np.int64) for lane in range(self.rhs.shape[1])]
+        self.row_columns = [
+            np.full(rows.shape[0], column, dtype=np.int64) for column in range(self.rhs.shape[1])
+        ]
 
     def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
         """Return ``H @ vectors`` and the rows' scores, output by output."""
@@ -56,17 +58,17 @@ class EvaluationRows:
         return image, list(scores.reshape(self._design.shape[0], -1).T)
 
     def errors(self, output: int, scores: Floats) -> Floats:
-        """Judge (alphas, rows) scores of an output."""
-        return self._judges[output].errors(scores)
+        """Score (alphas, rows) scores of an output."""
+        return self._scorers[output].errors(scores)
 
 
 class NoRows:
-    """An objective that nobody judges: only its residuals are watched. One lane and one table an output."""
+    """An objective that nobody scores: only its residuals are watched. One column and one table per output."""
 
     def __init__(self, objective: QuadraticObjective) -> None:
         self._objective = objective
         self.rhs = objective.rhs.reshape(objective.n_features, -1)
-        self.row_lanes = [np.empty(0, dtype=np.int64) for _ in range(self.rhs.shape[1])]
+        self.row_columns = [np.empty(0, dtype=np.int64) for _ in range(self.rhs.shape[1])]
 
     def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
         """Return ``H @ vectors``."""
@@ -103,22 +105,22 @@ class Pooling:
 
 
 class FoldRows:
-    """Every fold's objective at once, each judged by the rows it does not see.
+    """Every fold's objective at once, each scored by the rows it does not see.
 
     Parameters
     ----------
     design : Design
     whole : LabelGraph
         The graph of all rows.
-    graphs : iterable of LabelGraph, one a fold
+    graphs : iterable of LabelGraph, one per fold
         The same rows and segments, with the fold's own rows at weight 0. Read once, and kept only where the
         coupling needs them: eight graphs of a large data set would take as much memory as the data.
     fold : (rows,) int32
         The fold of each row; -1 for rows that are in every training set.
-    judged : (rows that judge,) int64
-        Which rows judge; every one has a fold.
-    make_judge : callable
-        Makes the judge of those rows, in the order it is given.
+    scored : (rows to score by,) int64
+        Which rows to score by; every one has a fold.
+    make_scorer : callable
+        Makes the scorer of those rows, in the order it is given.
     column_scale : (features,) float64, optional
     pooling : Pooling, optional
         Where rows of different folds are compared.
@@ -130,19 +132,19 @@ class FoldRows:
         whole: LabelGraph,
         graphs: Iterable[LabelGraph],
         fold: npt.NDArray[np.int32],
-        judged: Rows,
-        make_judge: Callable[[Rows], Judge],
+        scored: Rows,
+        make_scorer: Callable[[Rows], Scorer],
         column_scale: Floats | None = None,
         pooling: Pooling | None = None,
     ) -> None:
         self._design = design
         self._scale = column_scale
-        self._rows = judged[np.argsort(fold[judged], kind="stable")]
-        self._judge = make_judge(self._rows)
-        self.row_lanes = [fold[self._rows].astype(np.int64)]
+        self._rows = scored[np.argsort(fold[scored], kind="stable")]
+        self._scorer = make_scorer(self._rows)
+        self.row_columns = [fold[self._rows].astype(np.int64)]
         self._fold = fold
         self._mean_row = None if pooling is None else design.tdot(pooling.share)
-        self._label = None if pooling is None else pooling.label[self.row_lanes[0]]
+        self._label = None if pooling is None else pooling.label[self.row_columns[0]]
         self._held_out = np.zeros(design.shape[0])
         self._graphs: list[LabelGraph] = []
         pull, degree, scale = [], [], []
@@ -164,7 +166,7 @@ class FoldRows:
         image = self._product(coef)
         scores = self._held_out[self._rows]
         if self._mean_row is not None:
-            scores -= (self._mean_row * coef).sum(axis=0)[self.row_lanes[0]]
+            scores -= (self._mean_row * coef).sum(axis=0)[self.row_columns[0]]
         return self._scaled(image), [scores]
 
     def _lockstep(self, whole: LabelGraph, folds: Folds) -> Callable[[Floats], Floats]:
@@ -181,15 +183,15 @@ class FoldRows:
         scores = self._design.dot(v)
         rows = np.flatnonzero(self._fold >= 0)
         self._held_out[rows] = scores[rows, self._fold[rows]]
-        lanes = [
+        columns = [
             graph.laplacian(np.ascontiguousarray(column))
             for graph, column in zip(self._graphs, scores.T, strict=True)
         ]
-        return self._design.tdot(np.column_stack(lanes))
+        return self._design.tdot(np.column_stack(columns))
 
     def errors(self, output: int, scores: Floats) -> Floats:
-        """Judge (alphas, rows) scores."""
-        return self._judge.errors(scores if self._label is None else scores + self._label)
+        """Score (alphas, rows) scores."""
+        return self._scorer.errors(scores if self._label is None else scores + self._label)
 
     def _scaled(self, vectors: Floats) -> Floats:
         return vectors if self._scale is None else vectors * self._scale[:, None]

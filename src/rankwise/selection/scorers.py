@@ -1,4 +1,4 @@
-"""What is said about the scores of rows or pairs that a model was not fitted on: lower is better."""
+"""What the scores are worth of rows or pairs that a model was not fitted on: lower is better."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from rankwise.arrays import Floats, Ints
 from rankwise.metrics import Evaluator
 from rankwise.metrics.preferences import contradicted
 
-__all__ = ["DifferenceJudge", "Judge", "MetricJudge", "PreferenceJudge"]
+__all__ = ["DifferenceScorer", "MetricScorer", "PreferenceScorer", "Scorer"]
 
 
-class Judge(Protocol):
+class Scorer(Protocol):
     """Something that has an opinion on scores."""
 
     def errors(self, scores: Floats) -> Floats:
-        """Judge (alphas, rows) scores, alpha by alpha; lower is better."""
+        """Score (alphas, rows) scores, alpha by alpha; lower is better."""
 
 
 @dataclass(frozen=True)
-class MetricJudge:
+class MetricScorer:
     """A metric with its labels prepared, turned so that lower is better."""
 
     evaluator: Evaluator
@@ -34,13 +34,13 @@ class MetricJudge:
         return int(self.evaluator.counted.sum())
 
     def errors(self, scores: Floats) -> Floats:
-        """Judge (alphas, rows) scores."""
+        """Score (alphas, rows) scores."""
         values = self.evaluator.many(scores.T)
         return -values if self.greater_is_better else values
 
 
 @dataclass(frozen=True)
-class DifferenceJudge:
+class DifferenceScorer:
     """The preference error, where a "row" is a pair and its score is winner minus loser.
 
     Attributes
@@ -58,21 +58,21 @@ class DifferenceJudge:
     greater_is_better: bool = False
 
     def errors(self, differences: Floats) -> Floats:
-        """Judge (alphas, pairs) differences of scores."""
+        """Score (alphas, pairs) differences of scores."""
         errors = np.array([contradicted(row, self.share, self.tie_cost) for row in differences])
         return errors - 1.0 if self.greater_is_better else errors
 
 
 @dataclass(frozen=True)
-class PreferenceJudge:
+class PreferenceScorer:
     """The preference error of rows that a list of pairs compares."""
 
     winner: Ints
     loser: Ints
-    by_difference: DifferenceJudge
+    by_difference: DifferenceScorer
 
     def errors(self, scores: Floats) -> Floats:
-        """Judge (alphas, rows) scores."""
+        """Score (alphas, rows) scores."""
         # One alpha at a time: the differences of all of them would be alphas x pairs numbers.
-        judged = [self.by_difference.errors((row[self.winner] - row[self.loser])[None])[0] for row in scores]
-        return np.array(judged)
+        scored = [self.by_difference.errors((row[self.winner] - row[self.loser])[None])[0] for row in scores]
+        return np.array(scored)

@@ -16,7 +16,7 @@ from rankwise.metrics import Metric
 from rankwise.pairs.graph import PairGraph
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.grids import alphas_beyond, is_default_grid, worth_keeping
-from rankwise.selection.held_out import Jury, n_outputs, scaled_objective
+from rankwise.selection.held_out import HeldOutSystems, n_outputs, scaled_objective
 from rankwise.selection.krylov_fit import KrylovFit, warn_interrupted
 from rankwise.selection.reading import after_steps, best_cells, stopping_rule
 from rankwise.selection.row_systems import NoRows
@@ -47,8 +47,8 @@ class Trial:
         The cells chosen, output by output.
     fits : list of KrylovFit
         The runs behind the tables.
-    lanes : list of (KrylovFit, int)
-        For each output, the run and the lane that hold its model.
+    columns : list of (KrylovFit, int)
+        For each output, the run and the column that hold its model.
     converged : bool
         Whether the search ended by itself.
     """
@@ -59,7 +59,7 @@ class Trial:
     surfaces: list[Surface] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     fits: list[KrylovFit] = field(default_factory=list)
-    lanes: list[tuple[KrylovFit, int]] = field(default_factory=list)
+    columns: list[tuple[KrylovFit, int]] = field(default_factory=list)
     converged: bool = True
 
     @property
@@ -86,8 +86,8 @@ class Trial:
     def coefficients(self) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
-            fit.coefficients(lane, self.alphas[cell.alpha_index], min(cell.step, fit.n_steps))
-            for (fit, lane), cell in zip(self.lanes, self.cells, strict=True)
+            fit.coefficients(column, self.alphas[cell.alpha_index], min(cell.step, fit.n_steps))
+            for (fit, column), cell in zip(self.columns, self.cells, strict=True)
         ]
 
 
@@ -140,13 +140,13 @@ class SurfaceSearch:
         default = default if grows else ()
         return cls(problem, method, alphas, candidates, patience, tol, max_iter, metric, default)
 
-    def run(self, power: float, jury: Jury) -> Trial:
+    def run(self, power: float, systems: HeldOutSystems) -> Trial:
         """Grow the tables under one value of `scaling`, and choose their cells."""
         trial = Trial(power, self.alphas, self.candidates)
-        for hearing in jury.hearings(power):
-            fit = self._krylov(hearing.system, self.alphas, hearing.column_scale, self.tol)
+        for held_out in systems.systems(power):
+            fit = self._krylov(held_out.system, self.alphas, held_out.column_scale, self.tol)
             trial.fits.append(fit)
-            trial.lanes.extend((fit, lane) for lane in hearing.lanes)
+            trial.columns.extend((fit, column) for column in held_out.columns)
             self._grow(trial, [fit])
         while (more := self._beyond(trial)) is not None:
             grid = np.union1d(trial.grid, more)
@@ -174,12 +174,12 @@ class SurfaceSearch:
         is_cheap = self.method != "tikhonov"  # which goes on until all have converged
         return alphas_beyond(trial.grid, trial.errors(self.method), self.default, small_is_cheap=is_cheap)
 
-    def run_all(self, powers: Sequence[float], jury: Jury) -> list[Trial]:
+    def run_all(self, powers: Sequence[float], systems: HeldOutSystems) -> list[Trial]:
         """Search under one value of `scaling` after the other, until Ctrl-C says that it is enough."""
         trials: list[Trial] = []
         for power in powers:
             try:
-                trials.append(self.run(power, jury))
+                trials.append(self.run(power, systems))
             except KeyboardInterrupt:
                 if not trials:
                     raise
@@ -191,11 +191,11 @@ class SurfaceSearch:
 
     def refit(self, best: Trial) -> None:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
-        lanes: list[tuple[KrylovFit, int]] = []
+        columns: list[tuple[KrylovFit, int]] = []
         chosen: list[Cell] = []
         for graph in self.problem.graphs():
-            system, scale = self._unjudged(graph, best.power)
-            first, outputs = len(lanes), n_outputs(graph)
+            system, scale = self._unscored(graph, best.power)
+            first, outputs = len(columns), n_outputs(graph)
             cells = best.cells[first : first + outputs]
             alphas = np.unique([best.alphas[cell.alpha_index] for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
@@ -208,12 +208,12 @@ class SurfaceSearch:
             else:
                 fit.advance(after_steps(max(cell.step for cell in cells)), "fitting")
             chosen.extend(cells)
-            lanes.extend((fit, lane) for lane in range(outputs))
+            columns.extend((fit, column) for column in range(outputs))
         # All at once: an interruption before leaves the models of the folds in place.
-        best.lanes, best.cells = lanes, chosen
+        best.columns, best.cells = columns, chosen
 
-    def _unjudged(self, graph: PairGraph, power: float) -> tuple[System, Floats | None]:
-        """Make the system of a graph that nobody judges."""
+    def _unscored(self, graph: PairGraph, power: float) -> tuple[System, Floats | None]:
+        """Make the system of a graph that nobody scores."""
         objective, scale = scaled_objective(self.problem.design, graph, power)
         return NoRows(objective), scale
 

@@ -158,7 +158,7 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
     ----------
     design : Design
     forms_matrix : bool
-        Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product a column.
+        Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product per column.
     """
     n_features = design.shape[1]
     if design.kind == "operator" or not fits_direct(n_features):

@@ -49,7 +49,7 @@ class DualObjective:
 
     @property
     def n_features(self) -> int:
-        """The number of dual variables: one a row, or a pair, of the factor."""
+        """The number of dual variables: one per row, or a pair, of the factor."""
         return int(self.rhs.shape[0])
 
     def product(self, v: Floats) -> Floats:
@@ -92,7 +92,7 @@ class DualPoint:
 
     @property
     def value(self) -> Floats:
-        """The quadratic, one entry an output."""
+        """The quadratic, one entry per output."""
         value: Floats = (self._coef * (self._objective.product(self._coef) - 2 * self._objective.rhs)).sum(
             axis=0
         )

@@ -36,12 +36,12 @@ __all__ = ["DualSurfaceRun", "DualSystem"]
 class DualSystem(System, Protocol):
     """A `System` of dual variables: its right-hand sides are ``t``, its products ``FKF'v``."""
 
-    def dual_coefficients(self, lane: int, b: Floats) -> Floats:
-        """Return ``F'b`` of a lane: what the kernel's columns are multiplied by."""
+    def dual_coefficients(self, column: int, b: Floats) -> Floats:
+        """Return ``F'b`` of a column: what the kernel's columns are multiplied by."""
 
 
 class _Lane:
-    """``T`` of one lane, a step at a time, and the projected problems of all alphas."""
+    """``T`` of one column, a step at a time, and the projected problems of all alphas."""
 
     def __init__(self, start_norm: float) -> None:
         self._start = start_norm
@@ -115,9 +115,9 @@ class DualSurfaceRun:
     ) -> None:
         self._system = system
         self.space = Lanczos(system.rhs, keep_basis=keep_basis)
-        self._lanes = [_Lane(float(norm)) for norm in self.space.start_norm]
-        self._scores: list[list[Floats]] = [[] for _ in system.row_lanes]  # by output, then by step
-        self.surfaces = [Surface(alphas, tol) for _ in system.row_lanes]
+        self._models = [_Lane(float(norm)) for norm in self.space.start_norm]
+        self._scores: list[list[Floats]] = [[] for _ in system.row_columns]  # by output, then by step
+        self.surfaces = [Surface(alphas, tol) for _ in system.row_columns]
 
     def advance(
         self,
@@ -137,50 +137,50 @@ class DualSurfaceRun:
     @property
     def extremes(self) -> tuple[float, float]:
         """How far the spectrum of ``FKF'`` reaches at least, both ways; negative directions take no part."""
-        found = [lane.extremes() for lane in self._lanes]
+        found = [column.extremes() for column in self._models]
         return min(low for low, _ in found), max(high for _, high in found)
 
-    def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
+    def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
         """Return the dual coefficients of an alpha after some steps."""
-        weights = self._lanes[lane].solve(np.array([alpha]), steps)[0][:, 0]
+        weights = self._models[column].solve(np.array([alpha]), steps)[0][:, 0]
         if self.space.keep_basis:
-            b = self.space.combine(lane, weights)
+            b = self.space.combine(column, weights)
         else:
-            b = self.space.replay(lambda v: self._system.multiply(v)[0], lane, weights)
-        return self._system.dual_coefficients(lane, b)
+            b = self.space.replay(lambda v: self._system.multiply(v)[0], column, weights)
+        return self._system.dual_coefficients(column, b)
 
     def _step(self) -> None:
         image, row_scores = self._system.multiply(self.space.vectors)
         self.space.advance(image)
-        for lane, (a, beta) in enumerate(
+        for column, (a, beta) in enumerate(
             zip(self.space.diagonal[-1], self.space.off_diagonal[-1], strict=True)
         ):
-            self._lanes[lane].add(float(a), float(beta))
+            self._models[column].add(float(a), float(beta))
         for output, surface in enumerate(self.surfaces):
             self._scores[output].append(row_scores[output])
-            self._judge(output, self.space.n_steps, surface)
+            self._scorer(output, self.space.n_steps, surface)
 
     def widen(self, alphas: Floats) -> None:
         """Add alphas to the tables, as if they had been there from the start."""
         for output, surface in enumerate(self.surfaces):
-            columns = Surface(alphas, surface.tol)
+            added = Surface(alphas, surface.tol)
             for step in range(1, self.space.n_steps + 1):
-                self._judge(output, step, columns)
-            surface.absorb(columns)
+                self._scorer(output, step, added)
+            surface.absorb(added)
 
-    def _judge(self, output: int, steps: int, surface: Surface) -> None:
-        """Judge an output after some steps, and record it."""
+    def _scorer(self, output: int, steps: int, surface: Surface) -> None:
+        """Scorer an output after some steps, and record it."""
         active = surface.n_active
         if active == 0:
             surface.repeat()
             return
-        # Rows of an output are scored by its own lane, or by the lane of their fold.
-        row_lane = self._system.row_lanes[output]
-        lanes = np.unique(row_lane) if row_lane.size else np.array([output])
-        solved = [self._lanes[lane].solve(surface.alphas, steps) for lane in lanes]
+        # Rows of an output are scored by its own column, or by the column of their fold.
+        row_column = self._system.row_columns[output]
+        columns = np.unique(row_column) if row_column.size else np.array([output])
+        solved = [self._models[column].solve(surface.alphas, steps) for column in columns]
         table = np.array(self._scores[output][:steps])
-        scores = np.empty((active, row_lane.size))
-        for lane, (weights, _) in zip(lanes, solved, strict=True):
-            rows = row_lane == lane
+        scores = np.empty((active, row_column.size))
+        for column, (weights, _) in zip(columns, solved, strict=True):
+            rows = row_column == column
             scores[:, rows] = weights[:, :active].T @ table[:, rows]
         surface.record(self._system.errors(output, scores), np.array([found for _, found in solved]))

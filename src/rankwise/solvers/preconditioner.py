@@ -57,7 +57,7 @@ class Curvature:
         self.hessian: Floats | None = None
 
     def follow(self, rows: Floats) -> None:
-        """Estimate from the diagonal of B, a value a row."""
+        """Estimate from the diagonal of B, a value per row."""
         objective, blocks = self._objective, self._objective.graph.blocks
         if blocks is None:
             hessian = objective.matrix() if self._is_whole else objective.diagonal()

@@ -1,4 +1,4 @@
-"""Learning from blocks of rows that come one after the other: one read of the data instead of one an iteration.
+"""Learning from blocks of rows that come one after the other: one read of the data instead of one per iteration.
 
 The minimum over everything so far is remembered by where it is and by the *diagonal* of its curvature D. A block then
 asks for the step u that minimises

@@ -34,21 +34,21 @@ class Readout:
     ----------
     alphas : (alphas,) float64
         In increasing order.
-    row_lane : (rows,) int64
-        The lane that scores each row; rows of one lane stand together.
-    n_lanes : int
+    row_column : (rows,) int64
+        The column that scores each row; rows of one column stand together.
+    n_columns : int
     """
 
-    def __init__(self, alphas: Floats, row_lane: npt.NDArray[np.int64], n_lanes: int) -> None:
+    def __init__(self, alphas: Floats, row_column: npt.NDArray[np.int64], n_columns: int) -> None:
         self.alphas = alphas
-        shape = (alphas.size, row_lane.size)
+        shape = (alphas.size, row_column.size)
         self.scores = np.zeros(shape)
         self._direction = np.zeros(shape)
-        bounds = np.searchsorted(row_lane, np.arange(n_lanes + 1))
+        bounds = np.searchsorted(row_column, np.arange(n_columns + 1))
         self._rows = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
-        self._pivot = np.ones((n_lanes, alphas.size))
-        self._zeta = np.zeros((n_lanes, alphas.size))
-        self.residual = np.ones((n_lanes, alphas.size))  # ‖b - (H + αI)w‖ / ‖b‖
+        self._pivot = np.ones((n_columns, alphas.size))
+        self._zeta = np.zeros((n_columns, alphas.size))
+        self.residual = np.ones((n_columns, alphas.size))  # ‖b - (H + αI)w‖ / ‖b‖
 
     def move(self, space: Lanczos, step: int, row_scores: Floats, active: int) -> None:
         """Take in a step that `space` has completed.
@@ -58,34 +58,34 @@ class Readout:
         step : int
             From 1.
         row_scores : (rows,) float64
-            The rows' inner products with the basis vectors of that step, each with its own lane's.
+            The rows' inner products with the basis vectors of that step, each with its own column's.
         active : int
             Only the first so many alphas still move; the others have converged.
         """
         a, beta_next = space.diagonal[step - 1], space.off_diagonal[step - 1]
         beta = space.off_diagonal[step - 2] if step > 1 else np.zeros_like(a)
-        for lane, rows in enumerate(self._rows):
-            pivot, zeta = self._pivot[lane, :active], self._zeta[lane, :active]
+        for column, rows in enumerate(self._rows):
+            pivot, zeta = self._pivot[column, :active], self._zeta[column, :active]
             if step == 1:
-                pivot[:] = a[lane] + self.alphas[:active]
-                zeta[:] = space.start_norm[lane]
+                pivot[:] = a[column] + self.alphas[:active]
+                zeta[:] = space.start_norm[column]
             else:
-                ratio = beta[lane] / pivot
-                pivot[:] = a[lane] + self.alphas[:active] - ratio * beta[lane]
+                ratio = beta[column] / pivot
+                pivot[:] = a[column] + self.alphas[:active] - ratio * beta[column]
                 zeta *= -ratio
-            # A pivot that is not positive is rounding after the lane has ended: nothing is left to add.
+            # A pivot that is not positive is rounding after the column has ended: nothing is left to add.
             usable = (pivot > 0) & (zeta != 0)
             inverse = np.divide(1.0, pivot, out=np.zeros_like(pivot), where=usable)
             zeta[~usable] = 0.0
             pivot[~usable] = 1.0
             direction = self._direction[:active, rows]
-            direction *= -beta[lane]
+            direction *= -beta[column]
             direction += row_scores[rows]
             direction *= inverse[:, None]
             self.scores[:active, rows] += zeta[:, None] * direction
-            start = space.start_norm[lane]
-            self.residual[lane, :active] = (
-                beta_next[lane] * np.abs(zeta * inverse) / start if start > 0 else 0.0
+            start = space.start_norm[column]
+            self.residual[column, :active] = (
+                beta_next[column] * np.abs(zeta * inverse) / start if start > 0 else 0.0
             )
 
     def absorb(self, other: Readout) -> None:
@@ -121,7 +121,7 @@ class Surface:
     errors : list of (alphas,) float64
         One entry an iteration; lower is better.
     converged_at : (alphas,) int64
-        The iteration at which each alpha met the tolerance in every lane; 0 while it has not.
+        The iteration at which each alpha met the tolerance in every column; 0 while it has not.
     """
 
     alphas: Floats
@@ -143,7 +143,7 @@ class Surface:
         return int(open_ones[-1]) + 1 if open_ones.size else 0
 
     def record(self, active_errors: Floats, residual: Floats) -> None:
-        """Add an iteration: the errors of the active alphas, and the residuals of all, (lanes, alphas)."""
+        """Add an iteration: the errors of the active alphas, and the residuals of all, (columns, alphas)."""
         previous = self.errors[-1] if self.errors else np.zeros(self.alphas.size)
         row = previous.copy()
         row[: active_errors.size] = active_errors
@@ -190,21 +190,21 @@ class Surface:
 
 
 class System(Protocol):
-    """Normal equations with rows to judge them by: one right-hand side a lane, one table an output."""
+    """Normal equations with rows to score them by: one right-hand side per column, one table per output."""
 
     @property
     def rhs(self) -> Floats:
-        """The right-hand sides, (features, lanes)."""
+        """The right-hand sides, (features, columns)."""
 
     @property
-    def row_lanes(self) -> Sequence[npt.NDArray[np.int64]]:
-        """For each output, the lane that scores each of its rows; rows of one lane stand together."""
+    def row_columns(self) -> Sequence[npt.NDArray[np.int64]]:
+        """For each output, the column that scores each of its rows; rows of one column stand together."""
 
     def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
-        """Return ``H @ vectors`` and, for each output, the rows' scores under their own lane's vector."""
+        """Return ``H @ vectors`` and, for each output, the rows' scores under their own column's vector."""
 
     def errors(self, output: int, scores: Floats) -> Floats:
-        """Judge (alphas, rows) scores of an output; lower is better."""
+        """Score (alphas, rows) scores of an output; lower is better."""
 
 
 Rule = Callable[[Sequence[Surface]], bool]
@@ -237,9 +237,9 @@ class SurfaceRun:
         self._system = system
         self._kept: list[Sequence[Floats]] | None = [] if keep_scores else None
         self.space = Lanczos(system.rhs, keep_basis=keep_basis)
-        lanes = self.space.n_lanes
-        self._readouts = [Readout(alphas, row_lane, lanes) for row_lane in system.row_lanes]
-        self.surfaces = [Surface(alphas, tol) for _ in system.row_lanes]
+        columns = self.space.n_columns
+        self._readouts = [Readout(alphas, row_column, columns) for row_column in system.row_columns]
+        self.surfaces = [Surface(alphas, tol) for _ in system.row_columns]
 
     def advance(
         self, is_done: Rule, max_iter: int, on_step: Callable[[Sequence[Surface]], None] | None = None
@@ -259,24 +259,24 @@ class SurfaceRun:
                 on_step(self.surfaces)
         return True
 
-    def coefficients(self, lane: int, alpha: float, steps: int) -> Floats:
+    def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
         """Return the iterate of an alpha after some steps; without a stored basis, by another run."""
         if self.space.keep_basis:
-            return self.space.coefficients(lane, alpha, steps)
+            return self.space.coefficients(column, alpha, steps)
         return self.space.replay(
-            lambda v: self._system.multiply(v)[0], lane, self.space.projected_solution(lane, alpha, steps)
+            lambda v: self._system.multiply(v)[0], column, self.space.projected_solution(column, alpha, steps)
         )
 
     def widen(self, alphas: Floats) -> None:
         """Add alphas to the tables, as if they had been there from the start; needs `keep_scores`."""
         assert self._kept is not None
         for output, (readout, surface) in enumerate(zip(self._readouts, self.surfaces, strict=True)):
-            others = Readout(alphas, self._system.row_lanes[output], self.space.n_lanes)
-            columns = Surface(alphas, surface.tol)
+            others = Readout(alphas, self._system.row_columns[output], self.space.n_columns)
+            added = Surface(alphas, surface.tol)
             for step, row_scores in enumerate(self._kept, 1):
-                self._judge(output, step, row_scores[output], others, columns)
+                self._scorer(output, step, row_scores[output], others, added)
             readout.absorb(others)
-            surface.absorb(columns)
+            surface.absorb(added)
 
     def _step(self) -> None:
         image, row_scores = self._system.multiply(self.space.vectors)
@@ -284,9 +284,9 @@ class SurfaceRun:
         if self._kept is not None:
             self._kept.append([np.array(scores) for scores in row_scores])
         for output, (readout, surface) in enumerate(zip(self._readouts, self.surfaces, strict=True)):
-            self._judge(output, self.space.n_steps, row_scores[output], readout, surface)
+            self._scorer(output, self.space.n_steps, row_scores[output], readout, surface)
 
-    def _judge(self, output: int, step: int, row_scores: Floats, readout: Readout, surface: Surface) -> None:
+    def _scorer(self, output: int, step: int, row_scores: Floats, readout: Readout, surface: Surface) -> None:
         active = surface.n_active
         if active == 0:
             surface.repeat()

@@ -1,4 +1,4 @@
-"""``rankwise predict``: one score a line."""
+"""``rankwise predict``: one score per line."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Store:
         ids = self.query_ids
         cuts = self.query_start if ids is not None else np.arange(self.header.rows + 1)
         start: npt.NDArray[Any] = self._arrays["row_start.bin"].view(np.int64)
-        ends = start[cuts] * (self.X.dtype.itemsize + 4) + 16 * cuts  # a pointer and a label a row
+        ends = start[cuts] * (self.X.dtype.itemsize + 4) + 16 * cuts  # a pointer and a label per row
         low = 0
         while low + 1 < cuts.size:
             high = int(np.searchsorted(ends, ends[low] + block_bytes, side="right")) - 1

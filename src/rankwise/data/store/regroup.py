@@ -1,6 +1,6 @@
 """Rows of scattered queries brought together on disk.
 
-A distribution sort in two passes. Queries are dealt to buckets, in the order in which they first appear, so that a
+A distribution sort in two passes. Queries are assigned to buckets, in the order in which they first appear, so that a
 bucket fits in a block. One pass over the rows appends each to its bucket; then bucket after bucket is read, sorted
 and handed on. Every file is read and written from front to back.
 """

@@ -180,7 +180,7 @@ def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, widt
     if not is_embedding(column.type):
         raise InvalidInputError(
             f"{source.name}, column {name!r} holds {column.type}, which is no list of numbers.",
-            "name it in features if it holds one number a row; an embedding is a column of lists.",
+            "name it in features if it holds one number per row; an embedding is a column of lists.",
             Change("features", "more"),
         )
     if isinstance(column, pa.ExtensionArray):

@@ -155,7 +155,7 @@ class _Ids:
                     if seen.setdefault(value, here) != here:
                         raise InvalidInputError(
                             f"Item {value!r} comes twice: in {seen[value]}, and in {here}.",
-                            "keep one row an item.",
+                            "keep one row per item.",
                         )
                 parts.append(values)
                 row += batch.num_rows

@@ -132,7 +132,7 @@ class TableWriter:
         X, y, qid = unmasked("X", X), unmasked("y", y), unmasked("qid", qid)
         X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         if X.ndim != 2:
-            raise InvalidInputError(f"X has shape {X.shape}.", "pass one row an item.")
+            raise InvalidInputError(f"X has shape {X.shape}.", "pass one row per item.")
         columns = {}
         if qid is not None:
             ids = np.asarray(qid)
@@ -145,7 +145,7 @@ class TableWriter:
             if len(column) != X.shape[0]:
                 raise InvalidInputError(
                     f"Column {name!r} has {len(column)} entries, but X has {X.shape[0]} rows.",
-                    "pass one a row.",
+                    "pass one per row.",
                 )
         table = self._sparse(pa, X, columns) if sp.issparse(X) else self._dense(pa, X, columns)
         if self._writer is None:

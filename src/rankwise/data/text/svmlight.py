@@ -1,4 +1,4 @@
-"""svmlight and LETOR text in: ``label qid:id column:value ... # comment``, a row a line."""
+"""svmlight and LETOR text in: ``label qid:id column:value ... # comment``, a row per line."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load_svmlight(
     dtype: npt.DTypeLike = np.float64,
     n_threads: int | None = None,
 ) -> Block:
-    r"""Read svmlight or LETOR text: ``label qid:id column:value ... # comment``, a row a line.
+    r"""Read svmlight or LETOR text: ``label qid:id column:value ... # comment``, a row per line.
 
     Parameters
     ----------

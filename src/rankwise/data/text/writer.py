@@ -138,7 +138,7 @@ def dump_svmlight(
     X = unmasked("X", X)
     X = X.tocsr() if sp.issparse(X) else np.asarray(X)
     if X.ndim != 2:
-        raise InvalidInputError(f"X has shape {X.shape}.", "pass a matrix with one row an item.")
+        raise InvalidInputError(f"X has shape {X.shape}.", "pass a matrix with one row per item.")
     labels = check_numbers("y", y, X.shape[0])
     ids = None
     if qid is not None:
