@@ -5,6 +5,7 @@ import pytest
 from sklearn.linear_model import Ridge
 
 from oracles import label_pairs, solve_rankrls
+from rankwise import RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.holdout import (
     DualHoldOut,
@@ -15,6 +16,7 @@ from rankwise.holdout import (
     leave_pair_out_error,
     lockstep,
 )
+from rankwise.holdout.levels import leaves_one_level
 from rankwise.holdout.lockstep import solve_in_lockstep
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
@@ -190,3 +192,26 @@ def test_constant_predictions_are_half_wrong():
     differences = leave_pair_out_differences(decomposition, y, u, np.triu_indices(m, 1), np.ones(1))
     np.testing.assert_allclose(differences, 0, atol=1e-12)
     assert leave_pair_out_error(decomposition, y, u, np.ones(1)) == 0.5
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+def test_leave_pair_out_ties_where_nothing_is_left_to_learn(cost, query_weight, weighted):
+    """One row above all others is in every pair, and without it all labels are equal: rounding must not decide."""
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(rng.integers(4, 9), 3))
+        X[2] = X[1]
+        y = np.arange(len(X)) == len(X) - 1
+        weight = rng.lognormal(size=len(X)) if weighted else None
+        model = RankRLSCV([1e-8, 1e-6, 1e-3, 1.0], cost=cost, query_weight=query_weight, cv="leave-pair-out")
+        np.testing.assert_array_equal(model.fit(X, y, sample_weight=weight).cv_errors_, 0.5)
+
+
+def test_pairs_that_leave_one_level():
+    for y in ([0, 1], [0, 0, 1], [0, 0, 1, 2], [0, 1, 2], [0, 0, 1, 1], [0, 0, 0, 1, 1, 2], [3, 1, 1, 1]):
+        level = np.unique(y, return_inverse=True)[1].reshape(-1)
+        i, j = np.nonzero(np.triu(level[:, None] != level))
+        expected = [len(set(np.delete(level, [a, b]))) <= 1 for a, b in zip(i, j, strict=True)]
+        np.testing.assert_array_equal(leaves_one_level(level, i, j), expected)

@@ -30,6 +30,7 @@ from threadpoolctl import threadpool_limits
 from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.interpolation import Interpolation
+from rankwise.holdout.levels import leaves_one_level
 
 __all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_error"]
 
@@ -234,7 +235,8 @@ class _Terms:
         scale = (
             np.maximum(ranking.weight.sum() - both, ranking.weight.min()) if self.steps is not None else 1.0
         )
-        return (gap - error) * sign / scale, _ROUNDING * size * d_i * d_j / determinant / scale
+        difference = np.where(leaves_one_level(ranking.level, i, j), 0.0, (gap - error) * sign / scale)
+        return difference, _ROUNDING * size * d_i * d_j / determinant / scale
 
 
 class _AtNodes:

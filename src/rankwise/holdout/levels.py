@@ -7,10 +7,19 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.arrays import Floats, Rows
 
-__all__ = ["LevelRanking", "LevelSystem", "Reweighted", "change_without", "level_sums", "plain_coupling"]
+__all__ = [
+    "LevelRanking",
+    "LevelSystem",
+    "Reweighted",
+    "change_without",
+    "leaves_one_level",
+    "level_sums",
+    "plain_coupling",
+]
 
 # Takes the rows' degrees P; gives Φ and σ with ``(α K^-1 + P)^-1 = Φ diag(1 / (σ + α)) Φ'``, K centred.
 Reweighted = Callable[[Floats], tuple[Floats, Floats]]
@@ -18,6 +27,19 @@ Reweighted = Callable[[Floats], tuple[Floats, Floats]]
 
 # What the calls for a pair of levels take, in floating-point operations: where each decomposes, and where they share.
 _CALLS, _SHARED_CALLS = 1e6, 2e4
+
+
+def leaves_one_level(level: Rows, i: Rows, j: Rows) -> npt.NDArray[np.bool_]:
+    """Tell for pairs with different labels whether all other rows have one label, so that nothing is left to learn.
+
+    The model without them scores all rows alike; a formula would give the sign of its rounding errors.
+    """
+    size = np.bincount(level)
+    n_rows, n_ordered = level.size, (level.size**2 - int(size @ size)) // 2
+    if n_ordered >= 2 * n_rows:  # more than two rows have part in
+        return np.zeros(np.broadcast_shapes(i.shape, j.shape), dtype=np.bool_)
+    opponents = n_rows - size[level]
+    return np.asarray(opponents[i] + opponents[j] - 1 == n_ordered)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ import numpy as np
 from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
+from rankwise.holdout.levels import leaves_one_level
 from rankwise.threads import blas_held
 
 __all__ = ["leave_pair_out_differences", "leave_pair_out_error"]
@@ -55,6 +56,8 @@ def leave_pair_out_differences(
         mixed = residual[a][i] / root_share[j, None] - residual[a][j] / root_share[i, None]
         error = (diagonal[j] * scaled[i] - diagonal[i] * scaled[j] + across * mixed) / determinant
         out[a] = y[i] - y[j] - error
+    for output in range(y.shape[1]):
+        out[:, leaves_one_level(_level(y[:, output]), i, j), output] = 0.0
     return out
 
 
@@ -84,15 +87,20 @@ def leave_pair_out_error(
     diagonals = np.ascontiguousarray(decomposition.diagonals(alphas))
     is_weighted = bool(np.ptp(root_share) > 0)
     labels = np.ascontiguousarray(y.T)
+    levels = [_level(column) for column in labels]
 
     def scorer(block: tuple[slice, slice]) -> Floats:
         rows, columns = block
         counts = np.zeros((2, alphas.size, n_outputs))
+        i, j = np.arange(rows.start, rows.stop)[:, None], np.arange(columns.start, columns.stop)[None, :]
+        is_tie = [leaves_one_level(level, i, j) for level in levels]
         for a, alpha in enumerate(alphas):
             across = decomposition.between(rows, columns, float(alpha))
             for c in range(n_outputs):
                 counts[:, a, c] = _core.count_ridge_pairs(
-                    across,
+                    np.where(is_tie[c], np.nan, across)
+                    if is_tie[c].any()
+                    else across,  # neither right nor wrong
                     rows.start,
                     columns.start,
                     labels[c],
@@ -115,8 +123,12 @@ def leave_pair_out_error(
 def _weight_of_pairs(labels: Floats, root_share: Floats | None) -> float:
     """Return what the pairs with different labels weigh together."""
     share = None if root_share is None else root_share**2
-    level = np.bincount(np.unique(labels, return_inverse=True)[1].reshape(-1), weights=share)
+    level = np.bincount(_level(labels), weights=share)
     return float(level.sum() ** 2 - (level.astype(np.float64) ** 2).sum()) / 2
+
+
+def _level(labels: Floats) -> Rows:
+    return np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _centred(y: Floats, root_share: Floats) -> Floats:
