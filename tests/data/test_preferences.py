@@ -52,6 +52,9 @@ BAD = [
     ([[0, 1], [2, 2]], {}, InvalidInputError, "Pair 1 prefers row 2 to itself"),
     ([[0.5, 1]], {}, InvalidInputError, "row numbers .integers., got float64"),
     ([[np.nan, 1]], {}, InvalidInputError, "drop pairs with missing entries"),
+    ([[2**63, 1]], {}, InvalidInputError, "Pair 0 is .*rows are numbered"),
+    ([[-1e300, 1]], {}, InvalidInputError, "Pair 0 is .*rows are numbered"),
+    (np.array([[2**64 - 1, 1]], dtype=np.uint64), {}, InvalidInputError, "Pair 0 is .*rows are numbered"),
     ([["a", "b"]], {}, InvalidInputError, "translate item ids to row numbers"),
     ([[True, False]], {}, InvalidInputError, "got bool"),
     (
