@@ -122,7 +122,9 @@ def stack_preferred(preferred: Any, rejected: Any) -> tuple[Any, Ints]:
 def _as_row_numbers(edges: npt.NDArray[Any]) -> Ints:
     # Beyond 2^62 there is no row: such numbers stay large instead of wrapping around.
     if edges.dtype.kind in "iu":
-        return (np.minimum(edges, 1 << 62) if edges.dtype == np.uint64 else edges).astype(np.int64, copy=False)
+        return (np.minimum(edges, 1 << 62) if edges.dtype == np.uint64 else edges).astype(
+            np.int64, copy=False
+        )
     # Data frames and joins turn integers into floats; take them back where nothing is lost.
     if edges.dtype.kind == "f" and np.isfinite(edges).all() and (edges == np.floor(edges)).all():
         return np.asarray(np.clip(edges, -(2.0**62), 2.0**62), dtype=np.int64)
