@@ -11,6 +11,8 @@ TYPE_CHECKING = False  # as checkers know it; the module typing takes as long to
 if TYPE_CHECKING:
     from typing import Any
 
+    from rankwise.estimators.additive import AdditiveRanker
+    from rankwise.estimators.additive_cv import AdditiveRankerCV
     from rankwise.estimators.kernel_rls import KernelRankRLS
     from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
     from rankwise.estimators.kernel_svm import KernelRankSVM
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from rankwise.persistence import load, save
 
 __all__ = [
+    "AdditiveRanker",
+    "AdditiveRankerCV",
     "KernelRankRLS",
     "KernelRankRLSCV",
     "KernelRankSVM",
@@ -36,6 +40,8 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "AdditiveRanker": "rankwise.estimators.additive",
+    "AdditiveRankerCV": "rankwise.estimators.additive_cv",
     "KernelRankRLS": "rankwise.estimators.kernel_rls",
     "KernelRankRLSCV": "rankwise.estimators.kernel_rls_cv",
     "KernelRankSVM": "rankwise.estimators.kernel_svm",
