@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "additive.hpp"
 #include "bindings.hpp"
 #include "csr.hpp"
 #include "dense.hpp"
@@ -167,7 +168,7 @@ void bind_csr(nb::module_& m) {
             const Blocks block_view = blocks.view();
             const Plan plan_view = plan.view();
             nb::gil_scoped_release release;
-            fused(X, pointer(rank), block_view, folds ? &fold_view : nullptr, plan_view, V.data(), k, out.data(), n_threads);
+            fused(X, pointer(rank), block_view, folds ? &fold_view : nullptr, plan_view, V.data(), k, out.data(), n_threads, n_threads);
         },
         "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "rank"_a.noconvert().none(), "blocks"_a,
         "folds"_a.none(), "plan"_a, "V"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "disk"_a.none() = nb::none());
@@ -405,8 +406,11 @@ void bind_dense(nb::module_& m) {
 
 }  // namespace
 
+#include "bindings_additive.hpp"
+
 void bind_products(nb::module_& m) {
     bind_blocks(m);
+    bind_additive(m);
     bind_dense(m);
     bind_value<float>(m);
     bind_value<double>(m);

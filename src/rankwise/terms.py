@@ -3,8 +3,8 @@
 A *curve* has one value per knot and is linear between knots, so a number x in the interval of knots k and k + 1, at
 the position ``t = (x - knot_k) / (knot_{k+1} - knot_k)``, reads ``(1 - t) value_k + t value_{k+1}``: two *weights*,
 which are zero for all other values. A *surface* is bilinear between the knots of two columns, and its weights are the
-products of theirs. What a model reads for a row is therefore ``e'v``: v the values of all terms, curves first, and e the
-row's weights.
+products of theirs. What a model reads for a row is therefore ``e'v``: v the values of all terms, curves first, and e
+the row's weights.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rankwise import _core
 from rankwise.arrays import Floats, Ints
 
-__all__ = ["Coordinates", "Curve", "Surface", "Terms"]
+__all__ = ["Coordinates", "Curve", "Surface", "Terms", "compiled_curves"]
 
 
 class Coordinates(Protocol):
@@ -137,6 +138,43 @@ class Terms:
         """The length of the vector of all values."""
         return int(self.offsets[-1])
 
+    @property
+    def sides(self) -> Sequence[Curve]:
+        """The curves, then both sides of each surface."""
+        return (*self.curves, *(side for s in self.surfaces for side in (s.first, s.second)))
+
+    @cached_property
+    def columns(self) -> Ints:
+        """The columns of X that any term reads, in order."""
+        return np.unique(np.array([side.column for side in self.sides], dtype=np.int64))
+
+    @cached_property
+    def compiled(self) -> _core.Terms:
+        """The same as arrays, as the compiled kernels take them."""
+        return compiled_curves(self.sides, self.offsets, len(self.curves))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the terms alone: compiled arrays belong to a process."""
+        return {"curves": self.curves, "surfaces": self.surfaces}
+
     def values_of(self, term: int) -> slice:
         """Return where the values of a term stand in the vector."""
         return slice(int(self.offsets[term]), int(self.offsets[term + 1]))
+
+
+def compiled_curves(
+    curves: Sequence[Curve], offsets: Ints | None = None, n_terms: int | None = None
+) -> _core.Terms:
+    """Return curves as the compiled kernels take them; beyond the first `n_terms`, pairs are the sides of surfaces."""
+    used, place = np.unique(np.array([c.column for c in curves], dtype=np.int64), return_inverse=True)
+    sizes = [curve.knots.size for curve in curves]
+    return _core.Terms(
+        used,
+        place.astype(np.int64).ravel(),
+        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        np.concatenate([np.empty(0), *(c.knots for c in curves)]).astype(np.float64, copy=False),
+        np.array([c.is_levels for c in curves], dtype=np.bool_),
+        np.array([c.has_missing for c in curves], dtype=np.bool_),
+        np.zeros(len(curves) + 1, dtype=np.int64) if offsets is None else offsets,
+        len(curves) if n_terms is None else n_terms,
+    )

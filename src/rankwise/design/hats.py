@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from rankwise.terms import Curve, Terms
+from rankwise.terms import Terms
 
 __all__ = ["dense_columns", "hat_matrix"]
 
@@ -18,7 +18,7 @@ def hat_matrix(X: Any, terms: Terms) -> Any:
 
     X is an array or a SciPy sparse matrix, whose absent entries are zeros. Weights that are zero are not stored.
     """
-    used = sorted({curve.column for curve in _sides(terms)})
+    used = terms.columns.tolist()
     columns = dict(zip(used, dense_columns(X, used).T, strict=True))
     ids, weights = [], []
     for curve, offset in zip(terms.curves, terms.offsets, strict=False):
@@ -42,8 +42,3 @@ def hat_matrix(X: Any, terms: Terms) -> Any:
 def dense_columns(X: Any, columns: list[int]) -> npt.NDArray[Any]:
     """Return some columns of an array or a SciPy matrix as an array."""
     return np.asarray(X[:, columns].toarray() if sp.issparse(X) else np.asarray(X)[:, columns])
-
-
-def _sides(terms: Terms) -> list[Curve]:
-    """Return every curve there is, those of the surfaces' sides too."""
-    return [*terms.curves, *(side for s in terms.surfaces for side in (s.first, s.second))]

@@ -34,7 +34,7 @@ class Design(Protocol):
     nnz : int
         The number of stored values.
     kind : str
-        "dense", "csr" or "operator".
+        "dense", "csr", "operator" or "additive".
     n_threads : int
         How many threads its products may use.
     reads : int
