@@ -29,6 +29,10 @@ class Coordinates(Protocol):
     Both methods take vectors (n,) and blocks of vectors (n, k), in float64.
     """
 
+    @property
+    def n_coordinates(self) -> int:
+        """The length of u, at most that of the values."""
+
     def to_values(self, u: Floats) -> Floats:
         """Return ``T u``."""
 

@@ -15,29 +15,16 @@ from rankwise.additive.interactions import MANY_SIDES, RankedPairs, cells_of, ra
 from rankwise.additive.knots import KnotPlan
 from rankwise.additive.training import LossSolver, Training
 from rankwise.arrays import Floats, Ints
-from rankwise.additive._stopgap import ExpandedDesign
-from rankwise.design import Design
-from rankwise.design.hats import hat_matrix
+from rankwise.design import AdditiveDesign, Design
 from rankwise.solvers.solution import Solution, Status
 from rankwise.terms import Surface, Terms
 
-__all__ = ["AdditiveFit", "Blueprint", "Layout", "as_pairs", "encode", "evaluate"]
-
-_ROWS = 1 << 14  # read at a time
+__all__ = ["AdditiveFit", "Blueprint", "Layout", "as_pairs", "encode"]
 
 
 def encode(X: npt.NDArray[Any], terms: Terms, coordinates: PenaltyCoordinates, n_threads: int) -> Design:
     """Return the design of rows: the weights of the terms, in the coordinates of the penalty."""
-    return ExpandedDesign(hat_matrix(X, terms), coordinates, n_threads)
-
-
-def evaluate(X: npt.NDArray[Any], terms: Terms, values: Floats, n_threads: int) -> Floats:
-    """Return what the terms add up to for every row."""
-    scores = np.empty(X.shape[0])
-    for first in range(0, X.shape[0], _ROWS):
-        rows = slice(first, first + _ROWS)
-        scores[rows] = hat_matrix(X[rows], terms) @ values
-    return scores
+    return AdditiveDesign.encode(X, terms, coordinates, n_threads)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
-from rankwise.design.hats import hat_matrix
-from rankwise.terms import Terms
+from rankwise.design import AdditiveDesign
+from rankwise.design.additive import predict
+from rankwise.terms import Curve, Terms
 
 __all__ = ["FittedCurve", "FittedSurface", "spread_inside_queries", "term_masses"]
 
@@ -74,23 +76,25 @@ class FittedSurface:
     importance: float
 
 
-def term_masses(X: object, terms: Terms, weight: Floats | None) -> Floats:
+def term_masses(X: Any, terms: Terms, weight: Floats | None, n_threads: int) -> Floats:
     """Return the share of the rows' weight that every value of the terms gets."""
-    E = hat_matrix(X, terms)
-    share = np.full(E.shape[0], 1.0 / E.shape[0]) if weight is None else weight / weight.sum()
-    return np.asarray(E.T @ share)
+    n_rows = X.shape[0]
+    share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
+    return AdditiveDesign.encode(X, terms, None, n_threads).tdot(share)
 
 
-def spread_inside_queries(X: object, terms: Terms, values: Floats, queries: Queries, weight: Floats | None) -> Floats:
+def spread_inside_queries(
+    X: Any, terms: Terms, values: Floats, queries: Queries, weight: Floats | None, n_threads: int
+) -> Floats:
     """Return the standard deviation of what each term adds, about the mean of each row's query."""
-    E = hat_matrix(X, terms).tocsc()
-    share = np.full(E.shape[0], 1.0 / E.shape[0]) if weight is None else weight / weight.sum()
-    of_query = np.bincount(queries.codes, share, len(queries))
+    n_rows, n_queries = X.shape[0], len(queries)
+    share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
+    of_query = np.bincount(queries.codes, share, n_queries)
     spread = np.zeros(len(terms.all_terms))
-    for number in range(spread.size):
-        place = terms.values_of(number)
-        added = E[:, place] @ values[place]
-        mean = np.bincount(queries.codes, share * added, len(queries))
+    for number, term in enumerate(terms.all_terms):
+        alone = Terms((term,)) if isinstance(term, Curve) else Terms((), (term,))
+        added = predict(X, alone, values[terms.values_of(number)], n_threads)
+        mean = np.bincount(queries.codes, share * added, n_queries)
         mean = np.divide(mean, of_query, out=np.zeros_like(mean), where=of_query > 0)
         spread[number] = np.sqrt(share @ (added - mean[queries.codes]) ** 2)
     return spread

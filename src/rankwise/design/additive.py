@@ -70,7 +70,8 @@ class AdditiveDesign:
     ) -> None:
         self.cells, self.codes, self.first = cells, codes, first
         self.coordinates, self.n_threads = coordinates, n_threads
-        self.shape: tuple[int, int] = (n_rows, cells.terms.n_values)
+        n_columns = cells.terms.n_values if coordinates is None else coordinates.n_coordinates
+        self.shape: tuple[int, int] = (n_rows, n_columns)
         self.reads = 0
         self.row_work = len(cells.columns) + 4 * len(cells.terms.surfaces)
         self.nnz = n_rows * (2 * len(cells.terms.curves) + 4 * len(cells.terms.surfaces))
@@ -138,7 +139,7 @@ class AdditiveDesign:
     def gram_matrix(self, blocks: QueryBlocks) -> Floats:
         """Return ``X' L X``, (n, n)."""
         self.reads += 1
-        G = gram.gram_matrix(self._centred(blocks, self._expanded))
+        G = gram.gram_matrix(self._centred(blocks, self._expanded, self.terms.n_values))
         if self.coordinates is None:
             return G
         half = np.ascontiguousarray(self.coordinates.from_values(G).T)
@@ -152,7 +153,7 @@ class AdditiveDesign:
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
         """Return ``diag(X' L X)``."""
         self.reads += 1
-        return gram.gram_diagonal(self._centred(blocks, self._rows))
+        return gram.gram_diagonal(self._centred(blocks, self._rows, self.shape[1]))
 
     def squared_differences(
         self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
@@ -208,7 +209,7 @@ class AdditiveDesign:
 
     def coefficients_of(self, sums: Floats, shape: tuple[int, ...]) -> Floats:
         """Return the gradient by coefficients of the sums over cells."""
-        gradient = np.asarray(self.cells.adjoint @ sums).reshape(self.shape[1], *shape)
+        gradient = np.asarray(self.cells.adjoint @ sums).reshape(self.terms.n_values, *shape)
         return gradient if self.coordinates is None else np.asarray(self.coordinates.from_values(gradient))
 
     def _expanded(self, rows: Ints) -> Floats:
@@ -225,11 +226,11 @@ class AdditiveDesign:
             return expanded
         return np.ascontiguousarray(self.coordinates.from_values(np.ascontiguousarray(expanded.T)).T)
 
-    def _centred(self, blocks: QueryBlocks, fetch: Any) -> gram.CentredBlocks:
+    def _centred(self, blocks: QueryBlocks, fetch: Any, n_columns: int) -> gram.CentredBlocks:
         def grouped(first: int, last: int) -> Floats:
             return np.asarray(fetch(blocks.order[first:last]))
 
-        return gram.CentredBlocks(grouped, blocks, self.shape[1], self.n_threads)
+        return gram.CentredBlocks(grouped, blocks, n_columns, self.n_threads)
 
     def _row_blocks(self, n_rows: int) -> list[slice]:
         step = max(1, BLOCK_SIZE // max(1, self.shape[1]))

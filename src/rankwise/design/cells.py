@@ -143,23 +143,21 @@ class Cells:
         """Return the sparse matrix from values to the table."""
         rows, columns, factors = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [np.empty(0)]
 
-        def place(entries: tuple[Any, ...], start: int, term: int) -> None:
-            """Put the entries of each cell side by side."""
-            for e, matrix in enumerate(entries):
-                part = matrix.tocoo()
-                rows.append(start + len(entries) * part.row.astype(np.int64) + e)
-                columns.append(self.terms.offsets[term] + part.col)
-                factors.append(part.data)
+        def place(entries: Floats, start: int, term: int) -> None:
+            """Put the entries of each cell, (cells, entries, values), side by side."""
+            at, value = np.nonzero(entries.reshape(-1, entries.shape[-1]))
+            rows.append(start + at)
+            columns.append(self.terms.offsets[term] + value)
+            factors.append(entries.reshape(-1, entries.shape[-1])[at, value])
 
         for i, number in enumerate(self.curve_sides):
             side = self.sides[number]
-            level, slope = _ends(side.curve)
-            level, slope = level[side.cell], slope[side.cell]
-            entries = (level + sp.diags(side.origin) @ slope, sp.diags(side.slope) @ slope)
+            level, slope = (part[side.cell] for part in _ends(side.curve))
+            entries = np.stack([level + side.origin[:, None] * slope, side.slope[:, None] * slope], axis=1)
             place(entries, int(self.curve_start[side.coded]), i)
         for s, start in enumerate(self.surface_start):
             one, other = (_ends(self.sides[side].curve) for side in self.surface_sides[2 * s : 2 * s + 2])
-            entries = tuple(sp.kron(a, b, format="csr") for b in other for a in one)
+            entries = np.stack([np.kron(a, b) for b in other for a in one], axis=1)
             place(entries, int(start), len(self.terms.curves) + s)
         ids = np.concatenate(rows), np.concatenate(columns)
         table = sp.csr_matrix((np.concatenate(factors), ids), shape=(self.n_entries, self.terms.n_values))
@@ -212,14 +210,13 @@ def _coded_columns(curves: list[Curve]) -> Iterator[CodedColumn]:
         yield CodedColumn(column, is_levels, np.unique(np.concatenate(knots)).astype(np.float64))
 
 
-def _ends(curve: Curve) -> tuple[Any, Any]:
+def _ends(curve: Curve) -> tuple[Floats, Floats]:
     """Return, cell by cell of a curve, which value it reads where the cell begins, and what it gains until its end."""
     n_knots = curve.knots.size
-    level = sp.eye(n_knots + 1, curve.n_values, format="csr")
+    level = np.eye(n_knots + 1, curve.n_values)
     # Neither the last knot nor what is missing begins an interval, and no level does.
     is_interval = np.arange(n_knots + 1) < (0 if curve.is_levels else n_knots - 1)
-    upper = sp.eye(n_knots + 1, curve.n_values, k=1, format="csr")
-    return level, sp.diags(is_interval.astype(np.float64)) @ (upper - level)
+    return level, is_interval[:, None] * (np.eye(n_knots + 1, curve.n_values, k=1) - level)
 
 
 def _joined(parts: list[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:

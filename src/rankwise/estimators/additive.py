@@ -15,7 +15,7 @@ from rankwise.data.validation import check_qid
 from rankwise.estimators.additive_ranker import AdditiveModel
 from rankwise.estimators.margin_ranker import check_alpha
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.cv import held_out_pairs
@@ -46,7 +46,7 @@ class AdditiveRanker(AdditiveModel):
         ranking over few columns may want 32.
     interactions : int, "auto" or list of pairs, default="auto"
         How many pairs of columns get a surface, those that promise most given the curves; or which pairs. "auto" adds
-        surfaces while they lower the error of held-out queries.
+        surfaces while they lower the error of held-out queries, and none where too little can be held out.
     loss : {"squared_hinge", "squared", "hinge"}, default="squared_hinge"
         With ``t = 1 - (f_i - f_j)``: ``max(0, t)²``, or ``max(0, t)``; or the squared loss of `RankRLS`, as a mean.
     penalty : {"difference", "second_difference", "ridge"}, default="difference"
@@ -181,7 +181,7 @@ class AdditiveRanker(AdditiveModel):
         if self._is_auto:
             if eval_set is not None:
                 split = self._eval_split(training, eval_set)
-            elif data.assigner.n_units > 1:
+            elif len(blueprint.plan.curves) > 1:
                 split = self._row_split(data)
         self._learn_additive(blueprint, training, split, data.queries, data.row_weight)
         return self
@@ -225,9 +225,15 @@ class AdditiveRanker(AdditiveModel):
     def _is_auto(self) -> bool:
         return isinstance(self.interactions, str)
 
-    def _row_split(self, data: TrainingData) -> Split:
+    def _row_split(self, data: TrainingData) -> Split | None:
+        """Hold a share out; None where there is too little to train on and to score by, and no surface is added."""
+        if data.assigner.n_units < 2:
+            return None
         is_held = data.assigner.share(self.validation_fraction, self.random_state)
-        return self._held_rows(data, is_held)
+        try:
+            return self._held_rows(data, is_held)
+        except (NoPairsError, UndefinedMetricError):
+            return None
 
     def _learn_additive(
         self,

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from rankwise.additive.choosing import Split
 from rankwise.additive.coordinates import PENALTIES
-from rankwise.additive.fitting import Blueprint, Layout, evaluate
+from rankwise.additive.fitting import Blueprint, Layout
 from rankwise.additive.knots import plan_knots
 from rankwise.additive.purification import purified, with_knots_of_surfaces
 from rankwise.additive.shapes import FittedCurve, FittedSurface, spread_inside_queries, term_masses
@@ -33,6 +33,7 @@ from rankwise.data.validation import (
     check_seed,
     check_weights_of_queries,
 )
+from rankwise.design.additive import predict
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.estimators.refusals import in_our_words
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
@@ -88,7 +89,7 @@ class AdditiveModel(PreferenceRanker):
         """
         check_is_fitted(self)
         X = self._check_matrix(X, reset=False)
-        return evaluate(X, self.terms_, self.values_, self._threads())
+        return predict(X, self.terms_, self.values_, self._threads())
 
     @property
     def curves_(self) -> list[FittedCurve]:
@@ -444,13 +445,15 @@ class AdditiveModel(PreferenceRanker):
         """Purify the model, and set the attributes that describe it."""
         values = layout.coordinates.exact_values(solution.coef)
         terms, values = with_knots_of_surfaces(layout.terms, values)
-        shares = term_masses(X, terms, row_weight)
+        shares = term_masses(X, terms, row_weight, self._threads())
         masses = [shares[terms.values_of(number)] for number in range(len(terms.all_terms))]
         self.terms_, self.shares_ = terms, shares
         self.values_, _ = purified(terms, values, masses)
         rows = _whole_queries(queries, _LOOKED_AT)
         weight = None if row_weight is None else row_weight[rows]
-        self.importances_ = spread_inside_queries(X[rows], terms, self.values_, queries.subset(rows), weight)
+        self.importances_ = spread_inside_queries(
+            X[rows], terms, self.values_, queries.subset(rows), weight, self._threads()
+        )
         self.interactions_ = np.array(
             [(s.first.column, s.second.column) for s in terms.surfaces], dtype=np.int64
         ).reshape(-1, 2)

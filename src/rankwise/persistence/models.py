@@ -12,6 +12,9 @@ import sklearn
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
+from rankwise.estimators.additive import AdditiveRanker
+from rankwise.estimators.additive_cv import AdditiveRankerCV
+from rankwise.estimators.additive_ranker import AdditiveModel
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.kernel_rls import KernelRankRLS
 from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
@@ -24,12 +27,23 @@ from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
 from rankwise.persistence.values import Reader, Writer, wrong
 from rankwise.preprocessing import QueryScaler
+from rankwise.terms import Terms
 
 __all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
 
 RANKERS: Mapping[str, type] = {
     kind.__name__: kind
-    for kind in (KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV)
+    for kind in (
+        AdditiveRanker,
+        AdditiveRankerCV,
+        KernelRankRLS,
+        KernelRankRLSCV,
+        KernelRankSVM,
+        RankRLS,
+        RankRLSCV,
+        RankSVM,
+        RankSVMCV,
+    )
 }
 SCALERS: Mapping[str, type] = {
     kind.__name__: kind
@@ -150,6 +164,9 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
+    if isinstance(step, AdditiveModel):
+        _check_terms(step, n_features)
+        return
     if not isinstance(step, KernelRanker):
         _check_coefficients(getattr(step, "coef_", None), n_features)
         return
@@ -171,6 +188,20 @@ def _check_shapes(step: Any) -> None:
     if rows.shape[1] != n_features or (basis is not None and basis.size != rows.shape[0]):
         raise wrong(f"the basis rows have shape {rows.shape}")
     _check_coefficients(getattr(step, "dual_coef_", None), rows.shape[0])
+
+
+def _check_terms(step: Any, n_features: int) -> None:
+    terms = getattr(step, "terms_", None)
+    if not isinstance(terms, Terms):
+        raise wrong("the model has no curves")
+    sides = [*terms.curves, *(side for s in terms.surfaces for side in (s.first, s.second))]
+    if any(side.column >= n_features for side in sides):
+        raise wrong(f"a curve is of a column beyond the {n_features} there are")
+    sizes = {"values_": terms.n_values, "shares_": terms.n_values, "importances_": len(terms.all_terms)}
+    for name, size in sizes.items():
+        array = getattr(step, name, None)
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != (size,):
+            raise wrong(f"{name} are not {size} numbers")
 
 
 def _check_coefficients(coef: Any, n_columns: int) -> None:
