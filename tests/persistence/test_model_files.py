@@ -97,7 +97,9 @@ MODELS = {
     "svm-cv": RankSVMCV(alphas=[1e-1, 1e-3], cv=3),
     "kernel-svm": KernelRankSVM(basis=20),
     "curves": AdditiveRanker(interactions=2),
-    "curves-monotone": AdditiveRanker(interactions=[(0, 1)], monotone={2: 1}, categorical=[3], loss="squared"),
+    "curves-monotone": AdditiveRanker(
+        interactions=[(0, 1)], monotone={2: 1}, categorical=[3], loss="squared"
+    ),
     "curves-cv": AdditiveRankerCV(alphas=[1e-1, 1e-3], cv=3, interactions=[0, 1], n_knots=[3, 5]),
 }
 

@@ -17,6 +17,7 @@ from rankwise.additive.fitting import AdditiveFit, Blueprint, Layout, as_pairs, 
 from rankwise.additive.interactions import RankedPairs
 from rankwise.additive.training import Training
 from rankwise.arrays import Floats, Ints
+from rankwise.design import Design
 from rankwise.selection.scorers import Scorer
 from rankwise.solvers.solution import Solution, Status
 
@@ -88,7 +89,7 @@ class Search:
     def __post_init__(self) -> None:
         self._fits = [AdditiveFit(self.blueprint, split.training) for split in self.splits]
         self._ranked: list[RankedPairs] = []
-        self._scoring: dict[int, tuple[Layout, object]] = {}
+        self._scoring: dict[int, tuple[Layout, Design]] = {}
 
     @property
     def best(self) -> Candidate:
@@ -150,7 +151,13 @@ class Search:
     def _try(self, alpha: float, count: int) -> float:
         errors, solutions = [], []
         for number, (fit, split) in enumerate(zip(self._fits, self.splits, strict=True)):
-            pairs = self.fixed if self.fixed is not None else as_pairs(self._ranked[number], count) if count else ()
+            pairs = (
+                self.fixed
+                if self.fixed is not None
+                else as_pairs(self._ranked[number], count)
+                if count
+                else ()
+            )
             try:
                 layout, solution = fit.solve(alpha, pairs, self._start(alpha, count, number))
             except KeyboardInterrupt:
@@ -179,8 +186,8 @@ class Search:
 
     def _scores(self, number: int, layout: Layout, coef: Floats) -> Floats:
         split = self.splits[number]
-        if split.rows is not None:
-            return layout.design.dot(coef)[split.rows]
+        if split.X is None:
+            return np.asarray(layout.design.dot(coef)[split.rows])
         kept = self._scoring.get(number)
         if kept is None or kept[0] is not layout:
             kept = layout, encode(split.X, layout.terms, layout.coordinates, self.blueprint.n_threads)

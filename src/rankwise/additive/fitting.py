@@ -124,7 +124,9 @@ class AdditiveFit:
             start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
         return layout, solver.solve(alpha, start)
 
-    def solve_with_best(self, alpha: float, n_pairs: int, start: Floats | None = None) -> tuple[Layout, Solution]:
+    def solve_with_best(
+        self, alpha: float, n_pairs: int, start: Floats | None = None
+    ) -> tuple[Layout, Solution]:
         """Fit the curves, rank the pairs of columns by what they leave, and fit the best so many with the curves."""
         layout, solution = self.solve(alpha, (), start)
         if n_pairs == 0 or solution.status is Status.INTERRUPTED:

@@ -47,7 +47,9 @@ def cells_of(side: Curve, x: npt.NDArray[np.floating]) -> Ints:
     return np.where(weights[:, 1] > weights[:, 0], ids[:, 1], ids[:, 0])
 
 
-def rank_pairs(sides: Sequence[Curve], cells: Sequence[Ints], slope: Floats, curvature: Floats) -> RankedPairs:
+def rank_pairs(
+    sides: Sequence[Curve], cells: Sequence[Ints], slope: Floats, curvature: Floats
+) -> RankedPairs:
     """Rank all pairs of columns by their gain.
 
     Parameters
@@ -73,7 +75,10 @@ def rank_pairs(sides: Sequence[Curve], cells: Sequence[Ints], slope: Floats, cur
         h = H[own, others].reshape(shape).transpose(1, 0, 2)
         gains[done : done + shape[1]] = _gains(g, h)
         done += shape[1]
-    order = np.argsort(-gains, kind="stable")
+    # Gains that differ by rounding count as equal, so that the order of rows never decides between pairs.
+    order = np.argsort(
+        -np.round(gains / max(gains.max(initial=0.0), np.finfo(np.float64).tiny), 9), kind="stable"
+    )
     return RankedPairs(np.column_stack([first, second])[order].astype(np.int64), gains[order])
 
 
@@ -93,7 +98,7 @@ def _cell_sums(cells: Sequence[Ints], width: int, slope: Floats, curvature: Floa
 
 
 def _gains(g: Floats, h: Floats) -> Floats:
-    """Return half of ``Σ h r²`` over the cells of each pair, r the wanted moves ``-g/h`` less their two main effects."""
+    """Return half of ``Σ h r²`` over the cells of each pair, r the moves ``-g/h`` less their two main effects."""
     n_pairs, n_first, n_second = g.shape
     system = np.zeros((n_pairs, n_first + n_second, n_first + n_second))
     rows, columns = h.sum(axis=2), h.sum(axis=1)
@@ -102,7 +107,9 @@ def _gains(g: Floats, h: Floats) -> Floats:
     system[:, :n_first, n_first:] = h
     system[:, n_first:, :n_first] = h.transpose(0, 2, 1)
     scale = np.maximum(rows.sum(axis=1), np.finfo(np.float64).tiny)
-    np.einsum("pii->pi", system)[:] += _JITTER * scale[:, None]  # a constant may stand in either, and lines be empty
+    np.einsum("pii->pi", system)[:] += (
+        _JITTER * scale[:, None]
+    )  # a constant may stand in either, and lines be empty
     wanted = np.concatenate([g.sum(axis=2), g.sum(axis=1)], axis=1)
     effect = np.linalg.solve(system, wanted[:, :, None])[:, :, 0]
     left = g - h * (effect[:, :n_first, None] + effect[:, None, n_first:])

@@ -72,7 +72,11 @@ def plan_knots(
     order = None if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
     codes = codes if order is None else codes[order]
     is_inside = codes[1:] == codes[:-1]
-    curves, sides, masses, side_masses, constant = [], [], [], [], []
+    curves: list[Curve] = []
+    sides: list[Curve] = []
+    masses: list[Floats] = []
+    side_masses: list[Floats] = []
+    constant: list[int] = []
     for column in range(X.shape[1]):
         x = X[rows, column]
         if _is_constant(x if order is None else x[order], is_inside):

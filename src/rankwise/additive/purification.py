@@ -62,7 +62,7 @@ def purified(terms: Terms, values: Floats, masses: Sequence[Floats]) -> tuple[Fl
             place, curve = curve_of[side.column]
             values[terms.values_of(place)] += _on_curve(side, effect, curve)
     constant = 0.0
-    for number, curve in enumerate(terms.curves):
+    for number in range(len(terms.curves)):
         own = values[terms.values_of(number)]
         mean = float(np.average(own, weights=masses[number]))
         own -= mean
@@ -78,11 +78,11 @@ def with_knots_of_surfaces(terms: Terms, values: Floats) -> tuple[Terms, Floats]
     curves, parts = [], []
     for number, curve in enumerate(terms.curves):
         own, side = values[terms.values_of(number)], sides.get(curve.column)
+        finer = curve
         if side is not None and not curve.is_levels:
             finer = replace(curve, knots=np.union1d(curve.knots, side.knots))
-            curve, own = finer, _on_curve(curve, own, finer)
-        curves.append(curve)
-        parts.append(own)
+        curves.append(finer)
+        parts.append(_on_curve(curve, own, finer))
     parts.append(values[terms.offsets[len(terms.curves)] :])
     return Terms(tuple(curves), terms.surfaces), np.concatenate(parts)
 

@@ -169,7 +169,7 @@ def row_degrees(graph: PairGraph) -> Floats:
     if blocks is None:
         assert isinstance(graph, PreferenceGraph)
         both = np.concatenate([graph.winner, graph.loser])
-        return np.bincount(both, np.tile(graph.pair_weight, 2), graph.n_rows)
+        return np.bincount(both, np.tile(graph.pair_weight, 2), graph.n_rows).astype(np.float64)
     degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
     out = np.zeros(graph.n_rows)
     out[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight

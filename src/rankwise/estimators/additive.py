@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Never, Self
-
-import numpy as np
 
 from rankwise.additive.choosing import Search, Split
 from rankwise.additive.fitting import AdditiveFit, Blueprint
+from rankwise.additive.training import Training
 from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid
-from rankwise.estimators.additive_ranker import AdditiveModel
+from rankwise.estimators.additive_parameters import check_interactions
+from rankwise.estimators.additive_training import AdditiveTrainer
 from rankwise.estimators.margin_ranker import check_alpha
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingData
 from rankwise.selection.cv import held_out_pairs
-from rankwise.additive.training import Training
 from rankwise.threads import one_blas_thread
 
 __all__ = ["AdditiveRanker"]
@@ -28,14 +27,14 @@ __all__ = ["AdditiveRanker"]
 AUTO_COUNTS = (0, 5, 10, 20, 40, 80)
 
 
-class AdditiveRanker(AdditiveModel):
+class AdditiveRanker(AdditiveTrainer):
     """Rank by a sum of curves of single columns and surfaces of pairs of columns.
 
     Every column becomes a piecewise linear curve, and chosen pairs of columns a bilinear surface; a row's score is the
     sum of what it reads off them, so the whole model can be looked at (`curves_`, `surfaces_`,
-    `rankwise.displays.CurvesDisplay`). Minimises the weighted mean over pairs ``(Σ ω loss) / (Σ ω) + alpha ‖u‖²``, where
-    ``u`` are differences of neighbouring values in units of `rankwise.additive.coordinates`; `rankwise.objectives`
-    states the weights ``ω``.
+    `rankwise.displays.CurvesDisplay`). Minimises the weighted mean over pairs ``(Σ ω loss) / (Σ ω) + alpha ‖u‖²``,
+    where ``u`` are differences of neighbouring values in the units of `rankwise.additive.coordinates`;
+    `rankwise.objectives` states the weights ``ω``.
 
     Parameters
     ----------
@@ -259,7 +258,7 @@ class AdditiveRanker(AdditiveModel):
         self._check_model_parameters()
         check_alpha(self.alpha)
         get_metric(self.scoring)
-        self._check_interactions(self.interactions)
+        check_interactions(self.interactions)
         if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:
             raise InvalidInputError(
                 f"validation_fraction={self.validation_fraction!r} is not between 0 and 1.", "use 0.2."

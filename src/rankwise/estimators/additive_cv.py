@@ -14,7 +14,8 @@ from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_qid
 from rankwise.estimators.additive import AUTO_COUNTS
-from rankwise.estimators.additive_ranker import AdditiveModel
+from rankwise.estimators.additive_parameters import check_interactions
+from rankwise.estimators.additive_training import AdditiveTrainer
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
@@ -35,12 +36,12 @@ __all__ = ["AdditiveRankerCV"]
 _GRID = tuple(float(f"{10.0 ** (-power / 2):.1g}") for power in range(2, 11))
 
 
-class AdditiveRankerCV(AdditiveModel):
+class AdditiveRankerCV(AdditiveTrainer):
     """`AdditiveRanker` with alpha, the number of surfaces and the number of knots chosen on held-out rows or pairs.
 
-    Curves alone walk the grid of alphas from the largest down, as long as that helps; then surfaces are added in growing
-    numbers, with the alphas next to the best one. Every fold ranks the pairs of columns by its own training rows, so that
-    nothing held out has a say in which pairs it is scored with.
+    Curves alone walk the grid of alphas from the largest down, as long as that helps; then surfaces are added in
+    growing numbers, with the alphas next to the best one. Every fold ranks the pairs of columns by its own training
+    rows, so that nothing held out has a say in which pairs it is scored with.
 
     Parameters
     ----------
@@ -269,14 +270,16 @@ class AdditiveRankerCV(AdditiveModel):
         """Return the grid of alphas and the numbers of knots."""
         self._check_model_parameters()
         for given in self.interactions if self._is_list_of_counts() else [self.interactions]:
-            self._check_interactions(given)
+            check_interactions(given)
         check_cv(self.cv)
         check_count("judge_rows", self.judge_rows)
         get_metric(self.scoring)
         grid = check_alphas(self.alphas)
         if grid[0] == 0:
             raise InvalidInputError(
-                "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 6).", Change("alphas")
+                "alphas contains 0.",
+                "use positive values, such as 10.0 ** -np.arange(1, 6).",
+                Change("alphas"),
             )
         knots = [self.n_knots] if np.ndim(self.n_knots) == 0 else list(self.n_knots)
         if not knots:

@@ -14,7 +14,7 @@ from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, Robust
 
 from rankwise.estimators.additive import AdditiveRanker
 from rankwise.estimators.additive_cv import AdditiveRankerCV
-from rankwise.estimators.additive_ranker import AdditiveModel
+from rankwise.estimators.additive_model import AdditiveModel
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.kernel_rls import KernelRankRLS
 from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
