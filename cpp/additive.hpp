@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <vector>
 
 #include "additive_kernels.hpp"
@@ -28,25 +27,25 @@
 namespace rankwise {
 
 struct Additive {
-    int64_t rows;
-    int64_t columns;  // entries of the table
-    const std::uint32_t* codes;
-    CodeLayout layout;
-    int64_t first;                    // where row 0 stands among the rows of the layout
-    const std::int32_t* shift;        // (coded columns,)
-    const std::int32_t* cells;        // (coded columns,)
-    const int64_t* curve_start;       // (coded columns,) where the table of its curve begins; -1: it has none
-    int64_t decoded;                  // sides [0, decoded) are those of surfaces; others are for expanding rows only
-    const std::int32_t* side_column;  // (sides,) the coded column
-    const int64_t* side_start;        // (sides,) where its cells begin in the three arrays below
-    const std::int32_t* side_cell;    // cell of the side for each cell of the column
-    const double* side_origin;        // position in it where the column's cell begins
-    const double* side_slope;         // and what it gains for each step of the code's position
-    const std::int32_t* side_cells;   // (sides,) how many cells the side has
-    int64_t surfaces;
-    const std::int32_t* surface_sides;  // (surfaces, 2)
-    const int64_t* surface_start;       // (surfaces,)
-    Instructions instructions;
+    int64_t rows = 0;
+    int64_t columns = 0;  // entries of the table
+    const uint32_t* codes = nullptr;
+    CodeLayout layout{0, 1};
+    int64_t first = 0;                      // where row 0 stands among the rows of the layout
+    const int32_t* shift = nullptr;         // (coded columns,)
+    const int32_t* cells = nullptr;         // (coded columns,)
+    const int64_t* curve_start = nullptr;   // (coded columns,) where the table of its curve begins; -1: it has none
+    int64_t decoded = 0;                    // sides [0, decoded) are those of surfaces; others are for expanding rows only
+    const int32_t* side_column = nullptr;   // (sides,) the coded column
+    const int64_t* side_start = nullptr;    // (sides,) where its cells begin in the three arrays below
+    const int32_t* side_cell = nullptr;     // cell of the side for each cell of the column
+    const double* side_origin = nullptr;    // position in it where the column's cell begins
+    const double* side_slope = nullptr;     // and what it gains for each step of the code's position
+    const int32_t* side_cells = nullptr;    // (sides,) how many cells the side has
+    int64_t surfaces = 0;
+    const int32_t* surface_sides = nullptr;  // (surfaces, 2)
+    const int64_t* surface_start = nullptr;  // (surfaces,)
+    Instructions instructions = Instructions::plain;
 
     // Calls visit(from, to) for the parts of chunks among the rows [a, b).
     template <typename Visit>
@@ -55,11 +54,12 @@ struct Additive {
             const int64_t in_chunk = layout.chunk_rows - (first + from) % layout.chunk_rows;
             const int64_t to = std::min(b, from + in_chunk);
             visit(from, to);
+            check_interrupted();
             from = to;
         }
     }
 
-    const std::uint32_t* piece(int64_t row, int64_t column) const { return codes + layout.at(first + row, column); }
+    const uint32_t* piece(int64_t row, int64_t column) const { return codes + layout.at(first + row, column); }
     CodeRun run(int64_t from, int64_t to, int64_t column) const {
         return {piece(from, column), to - from, static_cast<int>(shift[column]), cells[column]};
     }
@@ -92,9 +92,9 @@ public:
         }
         for (int64_t side = 0; side < X.decoded; ++side) {
             const CodeRun run = X.run(from, to, X.side_column[side]);
-            const std::int32_t* map = X.side_cell + X.side_start[side];
+            const int32_t* map = X.side_cell + X.side_start[side];
             const double *origin = X.side_origin + X.side_start[side], *slope = X.side_slope + X.side_start[side];
-            std::int32_t* cell = cell_.data() + side * stride_;
+            int32_t* cell = cell_.data() + side * stride_;
             double* position = position_.data() + side * stride_;
             for (int64_t i = 0; i < run.size; ++i) {
                 const int64_t c = run.cell(i);
@@ -112,7 +112,7 @@ public:
 
 private:
     int64_t stride_ = 0;
-    std::vector<std::int32_t> cell_;
+    std::vector<int32_t> cell_;
     std::vector<double> position_;
 };
 
@@ -254,12 +254,12 @@ inline void weighted_sum(const Additive& X, const Blocks& blocks, const Folds* f
 
 // What expanding rows to values at knots takes beside the codes.
 struct Expansion {
-    int64_t curves;
-    int64_t surfaces;
-    const std::int32_t* side;    // (curves + 2 surfaces,) the sides of the terms
-    const int64_t* side_values;  // (sides,) how many values a side has
-    const int64_t* side_knots;   // (sides,) without the one for what is missing
-    const int64_t* offsets;      // (curves + surfaces + 1,)
+    int64_t curves = 0;
+    int64_t surfaces = 0;
+    const int32_t* side = nullptr;         // (curves + 2 surfaces,) the sides of the terms
+    const int64_t* side_values = nullptr;  // (sides,) how many values a side has
+    const int64_t* side_knots = nullptr;   // (sides,) without the one for what is missing
+    const int64_t* offsets = nullptr;      // (curves + surfaces + 1,)
 };
 
 // out (n, values) = rows of E.

@@ -14,7 +14,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
+
+#include "integers.hpp"
 
 #if defined(__x86_64__) && defined(__GNUC__)
 #define RANKWISE_WIDE 1
@@ -27,8 +28,6 @@
 #endif
 
 namespace rankwise {
-
-using std::int64_t;
 
 enum class Instructions { plain, avx2, avx512 };
 
@@ -43,19 +42,19 @@ inline Instructions widest_instructions() {
 
 // Codes of one column, one after the other.
 struct CodeRun {
-    const std::uint32_t* codes;
+    const uint32_t* codes;
     int64_t size;
     int shift;
     int64_t cells;
 
-    std::uint32_t mask() const { return (std::uint32_t{1} << shift) - 1; }
+    uint32_t mask() const { return (uint32_t{1} << shift) - 1; }
     int64_t cell(int64_t i) const { return codes[i] >> shift; }
-    double position(int64_t i) const { return static_cast<std::int32_t>(codes[i] & mask()); }
+    double position(int64_t i) const { return static_cast<int32_t>(codes[i] & mask()); }
 };
 
 // Two sides of a surface, decoded.
 struct PairRun {
-    const std::int32_t *a, *b;
+    const int32_t *a, *b;
     const double *s, *t;
     int64_t size;
     int64_t width;  // cells of the second side
@@ -287,7 +286,7 @@ RANKWISE_AVX512 void add_hats(const CodeRun& run, const double* u, double* table
     for (auto& own : sum) own = _mm512_setzero_pd();
     __m512d total = _mm512_setzero_pd(), missing = _mm512_setzero_pd();
     const double unit = std::ldexp(1.0, run.shift);
-    const __m256i end = _mm256_set1_epi32(static_cast<int>(static_cast<std::uint32_t>(Knots) << run.shift));
+    const __m256i end = _mm256_set1_epi32(static_cast<int>(static_cast<uint32_t>(Knots) << run.shift));
     for (int64_t i = 0; i < run.size; i += 8) {
         const auto here = static_cast<__mmask8>(run.size - i < 8 ? (1 << (run.size - i)) - 1 : 0xff);
         const __m256i codes = _mm256_maskz_loadu_epi32(here, run.codes + i);
