@@ -17,9 +17,9 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <vector>
 
+#include "additive_kernels.hpp"
 #include "additive_terms.hpp"
 #include "csr.hpp"
 #include "fused.hpp"
@@ -27,24 +27,25 @@
 namespace rankwise {
 
 struct Additive {
-    int64_t rows;
-    int64_t columns;  // entries of the table
-    const std::uint32_t* codes;
-    CodeLayout layout;
-    int64_t first;                    // where row 0 stands among the rows of the layout
-    const std::int32_t* shift;        // (coded columns,)
-    const std::int32_t* cells;        // (coded columns,)
-    const int64_t* curve_start;       // (coded columns,) where the table of its curve begins; -1: it has none
-    int64_t decoded;                  // sides [0, decoded) are those of surfaces; others are for expanding rows only
-    const std::int32_t* side_column;  // (sides,) the coded column
-    const int64_t* side_start;        // (sides,) where its cells begin in the three arrays below
-    const std::int32_t* side_cell;    // cell of the side for each cell of the column
-    const double* side_origin;        // position in it where the column's cell begins
-    const double* side_slope;         // and what it gains for each step of the code's position
-    const std::int32_t* side_cells;   // (sides,) how many cells the side has
-    int64_t surfaces;
-    const std::int32_t* surface_sides;  // (surfaces, 2)
-    const int64_t* surface_start;       // (surfaces,)
+    int64_t rows = 0;
+    int64_t columns = 0;  // entries of the table
+    const uint32_t* codes = nullptr;
+    CodeLayout layout{0, 1};
+    int64_t first = 0;                      // where row 0 stands among the rows of the layout
+    const int32_t* shift = nullptr;         // (coded columns,)
+    const int32_t* cells = nullptr;         // (coded columns,)
+    const int64_t* curve_start = nullptr;   // (coded columns,) where the table of its curve begins; -1: it has none
+    int64_t decoded = 0;                    // sides [0, decoded) are those of surfaces; others are for expanding rows only
+    const int32_t* side_column = nullptr;   // (sides,) the coded column
+    const int64_t* side_start = nullptr;    // (sides,) where its cells begin in the three arrays below
+    const int32_t* side_cell = nullptr;     // cell of the side for each cell of the column
+    const double* side_origin = nullptr;    // position in it where the column's cell begins
+    const double* side_slope = nullptr;     // and what it gains for each step of the code's position
+    const int32_t* side_cells = nullptr;    // (sides,) how many cells the side has
+    int64_t surfaces = 0;
+    const int32_t* surface_sides = nullptr;  // (surfaces, 2)
+    const int64_t* surface_start = nullptr;  // (surfaces,)
+    Instructions instructions = Instructions::plain;
 
     // Calls visit(from, to) for the parts of chunks among the rows [a, b).
     template <typename Visit>
@@ -53,153 +54,96 @@ struct Additive {
             const int64_t in_chunk = layout.chunk_rows - (first + from) % layout.chunk_rows;
             const int64_t to = std::min(b, from + in_chunk);
             visit(from, to);
+            check_interrupted();
             from = to;
         }
     }
 
-    const std::uint32_t* piece(int64_t row, int64_t column) const { return codes + layout.at(first + row, column); }
-    std::uint32_t mask(int64_t column) const { return (std::uint32_t{1} << shift[column]) - 1; }
-
-    static double position_of(std::uint32_t code, std::uint32_t mask) { return static_cast<std::int32_t>(code & mask); }
-
-    // Where a code of its column stands on a side.
-    Place place_of(int64_t side, std::uint32_t code) const {
-        const int64_t j = side_column[side], c = side_start[side] + (code >> shift[j]);
-        return {side_cell[c], side_origin[c] + side_slope[c] * position_of(code, mask(j))};
+    const uint32_t* piece(int64_t row, int64_t column) const { return codes + layout.at(first + row, column); }
+    CodeRun run(int64_t from, int64_t to, int64_t column) const {
+        return {piece(from, column), to - from, static_cast<int>(shift[column]), cells[column]};
     }
-    Place place_on(int64_t side, int64_t row) const { return place_of(side, *piece(row, side_column[side])); }
+
+    // Where a row stands on a side.
+    Place place_on(int64_t side, int64_t row) const {
+        const CodeRun code = run(row, row + 1, side_column[side]);
+        const int64_t c = side_start[side] + code.cell(0);
+        return {side_cell[c], side_origin[c] + side_slope[c] * code.position(0)};
+    }
 };
 
 namespace detail {
 
-// f += what a curve reads, for n rows of K scores.
-template <int K>
-void read_curve(const std::uint32_t* codes, int64_t n, int shift, const double* table, double* f) {
-    const std::uint32_t mask = (std::uint32_t{1} << shift) - 1;
-    for (int64_t i = 0; i < n; ++i) {
-        const double* cell = table + static_cast<int64_t>(codes[i] >> shift) * 2 * K;
-        const double p = Additive::position_of(codes[i], mask);
-        for (int c = 0; c < K; ++c) f[i * K + c] += cell[c] + p * cell[K + c];
-    }
-}
-
-// Many rows in the same cell make a chain of additions, each waiting for the last one's store: a few copies of a small
-// table, which rows take in turn, are as many chains.
-constexpr int table_copies = 4;
-constexpr int64_t copied_cells = 32;
-
-template <int K>
-inline void add_to_cell(const std::uint32_t code, int shift, std::uint32_t mask, const double* u, double* table) {
-    double* cell = table + static_cast<int64_t>(code >> shift) * 2 * K;
-    const double p = Additive::position_of(code, mask);
-    for (int c = 0; c < K; ++c) {
-        cell[c] += u[c];
-        cell[K + c] += p * u[c];
-    }
-}
-
-template <int K>
-void write_curve(const std::uint32_t* codes, int64_t n, int shift, int64_t cells, const double* u, double* table) {
-    const std::uint32_t mask = (std::uint32_t{1} << shift) - 1;
-    const int64_t size = cells * 2 * K;
-    if (cells > copied_cells || n < 2 * cells) {
-        for (int64_t i = 0; i < n; ++i) add_to_cell<K>(codes[i], shift, mask, u + i * K, table);
-        return;
-    }
-    alignas(64) double copies[table_copies][copied_cells * 2 * K];
-    for (auto& copy : copies) std::fill(copy, copy + size, 0.0);
-    int64_t i = 0;
-    for (; i + table_copies <= n; i += table_copies)
-        for (int j = 0; j < table_copies; ++j) add_to_cell<K>(codes[i + j], shift, mask, u + (i + j) * K, copies[j]);
-    for (; i < n; ++i) add_to_cell<K>(codes[i], shift, mask, u + i * K, copies[0]);
-    for (int64_t e = 0; e < size; ++e) table[e] += (copies[0][e] + copies[1][e]) + (copies[2][e] + copies[3][e]);
-}
-
-template <int K>
-inline void add_to_pair(double s, double t, const double* u, double* cell) {
-    for (int c = 0; c < K; ++c) {
-        cell[c] += u[c];
-        cell[K + c] += s * u[c];
-        cell[2 * K + c] += t * u[c];
-        cell[3 * K + c] += s * t * u[c];
-    }
-}
-
-// The sides of surfaces, decoded for the rows of a piece.
+// The sides of surfaces, decoded for the rows of a piece. Each thread keeps the room: asking for it again and again takes
+// longer than filling it.
 class DecodedSides {
 public:
+    static DecodedSides& of_thread() {
+        thread_local DecodedSides own;
+        return own;
+    }
+
     void decode(const Additive& X, int64_t from, int64_t to) {
-        const auto size = static_cast<std::size_t>(X.decoded * X.layout.chunk_rows);
         stride_ = X.layout.chunk_rows;
+        const auto size = static_cast<std::size_t>(X.decoded * stride_);
         if (cell_.size() < size) {
             cell_.resize(size);
             position_.resize(size);
         }
-        for (int64_t s = 0; s < X.decoded; ++s) {
-            const std::uint32_t* codes = X.piece(from, X.side_column[s]);
-            for (int64_t i = 0; i < to - from; ++i) {
-                const Place at = X.place_of(s, codes[i]);
-                cell_[static_cast<std::size_t>(s * stride_ + i)] = static_cast<std::int32_t>(at.cell);
-                position_[static_cast<std::size_t>(s * stride_ + i)] = at.position;
+        for (int64_t side = 0; side < X.decoded; ++side) {
+            const CodeRun run = X.run(from, to, X.side_column[side]);
+            const int32_t* map = X.side_cell + X.side_start[side];
+            const double *origin = X.side_origin + X.side_start[side], *slope = X.side_slope + X.side_start[side];
+            int32_t* cell = cell_.data() + side * stride_;
+            double* position = position_.data() + side * stride_;
+            for (int64_t i = 0; i < run.size; ++i) {
+                const int64_t c = run.cell(i);
+                cell[i] = map[c];
+                position[i] = origin[c] + slope[c] * run.position(i);
             }
         }
     }
 
-    const std::int32_t* cells(int64_t side) const { return cell_.data() + side * stride_; }
-    const double* positions(int64_t side) const { return position_.data() + side * stride_; }
+    PairRun pair(const Additive& X, int64_t surface, int64_t rows) const {
+        const int64_t one = X.surface_sides[2 * surface], other = X.surface_sides[2 * surface + 1];
+        return {cell_.data() + one * stride_, cell_.data() + other * stride_, position_.data() + one * stride_,
+                position_.data() + other * stride_, rows, X.side_cells[other], X.side_cells[one] * X.side_cells[other]};
+    }
 
 private:
     int64_t stride_ = 0;
-    std::vector<std::int32_t> cell_;
+    std::vector<int32_t> cell_;
     std::vector<double> position_;
 };
-
-// Calls work(row, s, t, entry of the table) for n rows of a surface.
-template <typename Work>
-inline void walk_surface(const Additive& X, const DecodedSides& sides, int64_t surface, int64_t n, Work&& work) {
-    const int64_t one = X.surface_sides[2 * surface], other = X.surface_sides[2 * surface + 1];
-    const std::int32_t *a = sides.cells(one), *b = sides.cells(other);
-    const double *s = sides.positions(one), *t = sides.positions(other);
-    const int64_t width = X.side_cells[other], start = X.surface_start[surface];
-    for (int64_t i = 0; i < n; ++i) work(i, s[i], t[i], start + (a[i] * width + b[i]) * 4);
-}
 
 // f = X v for the rows [a, b); v and f are packed.
 template <int K>
 void range_dot(const Additive& X, int64_t a, int64_t b, const double* v, double* f) {
     std::fill(f, f + (b - a) * K, 0.0);
-    DecodedSides sides;
     X.for_each_piece(a, b, [&](int64_t from, int64_t to) {
         double* own = f + (from - a) * K;
         for (int64_t j = 0; j < X.layout.columns; ++j)
-            if (X.curve_start[j] >= 0)
-                read_curve<K>(X.piece(from, j), to - from, X.shift[j], v + X.curve_start[j] * K, own);
+            if (X.curve_start[j] >= 0) read_column<K>(X.instructions, X.run(from, to, j), v + X.curve_start[j] * K, own);
         if (X.surfaces == 0) return;
+        DecodedSides& sides = DecodedSides::of_thread();
         sides.decode(X, from, to);
-        for (int64_t surface = 0; surface < X.surfaces; ++surface)
-            walk_surface(X, sides, surface, to - from, [&](int64_t i, double s, double t, int64_t entry) {
-                const double* cell = v + entry * K;
-                for (int c = 0; c < K; ++c)
-                    own[i * K + c] += (cell[c] + s * cell[K + c]) + t * (cell[2 * K + c] + s * cell[3 * K + c]);
-            });
+        for (int64_t s = 0; s < X.surfaces; ++s)
+            read_surface<K>(X.instructions, sides.pair(X, s, to - from), v + X.surface_start[s] * K, own);
     });
 }
 
 // g += X'u for the rows [a, b); u and g are packed.
 template <int K>
 void range_scatter(const Additive& X, int64_t a, int64_t b, const double* u, double* g) {
-    DecodedSides sides;
     X.for_each_piece(a, b, [&](int64_t from, int64_t to) {
         const double* own = u + (from - a) * K;
         for (int64_t j = 0; j < X.layout.columns; ++j)
-            if (X.curve_start[j] >= 0)
-                write_curve<K>(X.piece(from, j), to - from, X.shift[j], X.cells[j], own, g + X.curve_start[j] * K);
+            if (X.curve_start[j] >= 0) add_column<K>(X.instructions, X.run(from, to, j), own, g + X.curve_start[j] * K);
         if (X.surfaces == 0) return;
+        DecodedSides& sides = DecodedSides::of_thread();
         sides.decode(X, from, to);
-        for (int64_t surface = 0; surface < X.surfaces; ++surface)
-            walk_surface(X, sides, surface, to - from, [&](int64_t i, double s, double t, int64_t entry) {
-                add_to_pair<K>(s, t, own + i * K, g + entry * K);
-            });
+        for (int64_t s = 0; s < X.surfaces; ++s)
+            add_surface<K>(X.instructions, sides.pair(X, s, to - from), own, g + X.surface_start[s] * K);
     });
 }
 
@@ -207,12 +151,12 @@ void range_scatter(const Additive& X, int64_t a, int64_t b, const double* u, dou
 template <int K>
 void row_scatter(const Additive& X, int64_t row, const double* u, double* g) {
     for (int64_t j = 0; j < X.layout.columns; ++j)
-        if (X.curve_start[j] >= 0) add_to_cell<K>(*X.piece(row, j), X.shift[j], X.mask(j), u, g + X.curve_start[j] * K);
-    for (int64_t surface = 0; surface < X.surfaces; ++surface) {
-        const auto one = X.place_on(X.surface_sides[2 * surface], row), other = X.place_on(X.surface_sides[2 * surface + 1], row);
-        const int64_t width = X.side_cells[X.surface_sides[2 * surface + 1]];
-        double* cell = g + (X.surface_start[surface] + (one.cell * width + other.cell) * 4) * K;
-        add_to_pair<K>(one.position, other.position, u, cell);
+        if (X.curve_start[j] >= 0) add_cell<K>(X.run(row, row + 1, j), 0, u, g + X.curve_start[j] * K);
+    for (int64_t s = 0; s < X.surfaces; ++s) {
+        const int64_t one = X.surface_sides[2 * s], other = X.surface_sides[2 * s + 1];
+        const Place a = X.place_on(one, row), b = X.place_on(other, row);
+        const int64_t cell = X.surface_start[s] + (a.cell * X.side_cells[other] + b.cell) * 4;
+        add_pair<K>(a.position, b.position, u, g + cell * K);
     }
 }
 
@@ -310,12 +254,12 @@ inline void weighted_sum(const Additive& X, const Blocks& blocks, const Folds* f
 
 // What expanding rows to values at knots takes beside the codes.
 struct Expansion {
-    int64_t curves;
-    int64_t surfaces;
-    const std::int32_t* side;    // (curves + 2 surfaces,) the sides of the terms
-    const int64_t* side_values;  // (sides,) how many values a side has
-    const int64_t* side_knots;   // (sides,) without the one for what is missing
-    const int64_t* offsets;      // (curves + surfaces + 1,)
+    int64_t curves = 0;
+    int64_t surfaces = 0;
+    const int32_t* side = nullptr;         // (curves + 2 surfaces,) the sides of the terms
+    const int64_t* side_values = nullptr;  // (sides,) how many values a side has
+    const int64_t* side_knots = nullptr;   // (sides,) without the one for what is missing
+    const int64_t* offsets = nullptr;      // (curves + surfaces + 1,)
 };
 
 // out (n, values) = rows of E.

@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
+#include "integers.hpp"
 #include "parallel.hpp"
 
 namespace rankwise {
-
-using std::int64_t;
 
 // Columns that become knots. `column` numbers the columns in use, not those of the matrix.
 struct Knots {
@@ -19,8 +17,8 @@ struct Knots {
     const int64_t* column = nullptr;        // (curves,)
     const int64_t* start = nullptr;         // (curves + 1,)
     const double* knots = nullptr;          // one curve after the other
-    const unsigned char* is_levels = nullptr;    // (curves,)
-    const unsigned char* has_missing = nullptr;  // (curves,)
+    const bool* is_levels = nullptr;        // (curves,)
+    const bool* has_missing = nullptr;      // (curves,)
 
     int64_t size(int64_t curve) const { return start[curve + 1] - start[curve]; }
 };
@@ -70,7 +68,7 @@ struct SparseRows {
     const Column* ids;
     const Offset* start;
     int64_t used;
-    const std::int32_t* place;  // (columns of the matrix,) where a column stands among those in use; -1: nowhere
+    const int32_t* place;  // (columns of the matrix,) where a column stands among those in use; -1: nowhere
 
     void fetch(int64_t first, int64_t last, int64_t width, double* x) const {
         std::fill(x, x + used * width, 0.0);
@@ -95,6 +93,7 @@ void walk_fetched(const Rows& X, int64_t rows, int n_threads, Work&& work) {
             const int64_t first = run * fetched_rows, last = std::min(first + fetched_rows, rows);
             X.fetch(first, last, fetched_rows, x.data());
             work(x.data(), first, last);
+            check_interrupted();
         }
     });
 }
@@ -103,10 +102,10 @@ void walk_fetched(const Rows& X, int64_t rows, int n_threads, Work&& work) {
 
 // The sides of a surface are curves of their own, which stand behind the curves of the model.
 struct TermValues {
-    const Knots& knots;
-    int64_t curves;          // those that are terms
-    int64_t surfaces;        // surface s has the sides curves + 2 s and curves + 2 s + 1
-    const int64_t* offsets;  // (curves + surfaces + 1,)
+    Knots knots;
+    int64_t curves = 0;                // those that are terms
+    int64_t surfaces = 0;              // surface s has the sides curves + 2 s and curves + 2 s + 1
+    const int64_t* offsets = nullptr;  // (curves + surfaces + 1,)
 
     int64_t n_values(int64_t curve) const { return knots.size(curve) + knots.has_missing[curve]; }
 };
@@ -166,8 +165,8 @@ struct CodeLayout {
 };
 
 template <typename Rows>
-void encode(const Rows& X, int64_t rows, const Knots& knots, const std::int32_t* shift, const CodeLayout& layout,
-            int64_t first_row, std::uint32_t* codes, int n_threads) {
+void encode(const Rows& X, int64_t rows, const Knots& knots, const int32_t* shift, const CodeLayout& layout,
+            int64_t first_row, uint32_t* codes, int n_threads) {
     detail::walk_fetched(X, rows, n_threads, [&](const double* x, int64_t first, int64_t last) {
         for (int64_t j = 0; j < knots.curves; ++j) {
             const double* own = knots.knots + knots.start[j];
@@ -177,7 +176,7 @@ void encode(const Rows& X, int64_t rows, const Knots& knots, const std::int32_t*
                 const Place at = locate(own, knots.size(j), knots.is_levels[j], from[r - first]);
                 const auto position = static_cast<std::uint64_t>(at.position * scale + 0.5);
                 codes[layout.at(first_row + r, j)] =
-                    static_cast<std::uint32_t>((static_cast<std::uint64_t>(at.cell) << shift[j]) + position);
+                    static_cast<uint32_t>((static_cast<std::uint64_t>(at.cell) << shift[j]) + position);
             }
         }
     });

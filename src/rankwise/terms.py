@@ -173,12 +173,12 @@ def compiled_curves(
     used, place = np.unique(np.array([c.column for c in curves], dtype=np.int64), return_inverse=True)
     sizes = [curve.knots.size for curve in curves]
     return _core.Terms(
-        used,
-        place.astype(np.int64).ravel(),
-        np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
-        np.concatenate([np.empty(0), *(c.knots for c in curves)]).astype(np.float64, copy=False),
-        np.array([c.is_levels for c in curves], dtype=np.bool_),
-        np.array([c.has_missing for c in curves], dtype=np.bool_),
-        np.zeros(len(curves) + 1, dtype=np.int64) if offsets is None else offsets,
-        len(curves) if n_terms is None else n_terms,
+        used=used,
+        column=place.astype(np.int64).ravel(),
+        start=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        knots=np.concatenate([np.empty(0), *(c.knots for c in curves)]).astype(np.float64, copy=False),
+        is_levels=np.array([c.is_levels for c in curves], dtype=np.bool_),
+        has_missing=np.array([c.has_missing for c in curves], dtype=np.bool_),
+        offsets=np.zeros(len(curves) + 1, dtype=np.int64) if offsets is None else offsets,
+        curves=len(curves) if n_terms is None else n_terms,
     )

@@ -40,6 +40,8 @@ MANY_CODES = 1 << 16
 BLOCK_SIZE = 1 << 17
 # Bytes of a matrix on disk that are brought to memory at once to be encoded.
 ENCODED_ROWS = 1 << 16
+# What the processor has: "plain", "avx2" or "avx512".
+INSTRUCTIONS = _core.widest_instructions()
 
 
 class AdditiveDesign:
@@ -75,7 +77,7 @@ class AdditiveDesign:
         self.reads = 0
         self.row_work = len(cells.columns) + 4 * len(cells.terms.surfaces)
         self.nnz = n_rows * (2 * len(cells.terms.curves) + 4 * len(cells.terms.surfaces))
-        self.compiled = cells.compiled(codes, first, n_rows)
+        self.compiled = cells.compiled(codes, first, n_rows, INSTRUCTIONS)
         self.n_parts = int(min(max(n_rows * self.row_work // PART_WORK, 1), MOST_PARTS))
 
     @classmethod

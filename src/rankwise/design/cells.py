@@ -169,26 +169,29 @@ class Cells:
         curves = [Curve(c.column, c.knots, c.is_levels) for c in self.columns]
         return compiled_curves(curves), np.array([c.shift for c in self.columns], dtype=np.int32)
 
-    def compiled(self, codes: npt.NDArray[np.uint32], first: int, n_rows: int) -> _core.Additive:
+    def compiled(
+        self, codes: npt.NDArray[np.uint32], first: int, n_rows: int, instructions: str
+    ) -> _core.Additive:
         """Return the matrix of cells of some rows as the kernels take it."""
         sizes = [side.cell.size for side in self.sides]
         return _core.Additive(
-            codes,
-            first,
-            n_rows,
-            self.n_entries,
-            self.n_decoded,
-            np.array([c.shift for c in self.columns], dtype=np.int32),
-            np.array([c.n_cells for c in self.columns], dtype=np.int32),
-            self.curve_start,
-            np.array([side.coded for side in self.sides], dtype=np.int32),
-            (np.cumsum(sizes) - sizes).astype(np.int64),
-            _joined([side.cell for side in self.sides], np.int32),
-            _joined([side.origin for side in self.sides], np.float64),
-            _joined([side.slope for side in self.sides], np.float64),
-            np.array([side.n_cells for side in self.sides], dtype=np.int32),
-            self.surface_sides,
-            self.surface_start,
+            codes=codes,
+            first=first,
+            rows=n_rows,
+            columns=self.n_entries,
+            decoded=self.n_decoded,
+            shift=np.array([c.shift for c in self.columns], dtype=np.int32),
+            cells=np.array([c.n_cells for c in self.columns], dtype=np.int32),
+            curve_start=self.curve_start,
+            side_column=np.array([side.coded for side in self.sides], dtype=np.int32),
+            side_start=(np.cumsum(sizes) - sizes).astype(np.int64),
+            side_cell=_joined([side.cell for side in self.sides], np.int32),
+            side_origin=_joined([side.origin for side in self.sides], np.float64),
+            side_slope=_joined([side.slope for side in self.sides], np.float64),
+            side_cells=np.array([side.n_cells for side in self.sides], dtype=np.int32),
+            surface_sides=self.surface_sides,
+            surface_start=self.surface_start,
+            instructions=instructions,
         )
 
     def expansion(self) -> tuple[npt.NDArray[np.int32], Ints, Ints, Ints, int]:

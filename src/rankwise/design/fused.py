@@ -110,13 +110,13 @@ def segment_sums(
 def compiled_plan(chunks: Chunks, sums: Floats) -> _core.Plan:
     """Return chunks as the compiled kernels take them."""
     return _core.Plan(
-        chunks.start,
-        chunks.query,
-        chunks.large,
-        chunks.work,
-        chunks.large_query,
-        chunks.large_start,
-        sums,
+        chunk_start=chunks.start,
+        chunk_query=chunks.query,
+        chunk_large=chunks.large,
+        chunk_work=chunks.work,
+        large_query=chunks.large_query,
+        large_start=chunks.large_start,
+        colsum=sums,
     )
 
 
