@@ -249,7 +249,9 @@ def _fit(
 
 
 def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Rows) -> Any:
-    from rankwise import KernelRankRLSCV, RankRLSCV, RankSVMCV  # noqa: PLC0415 - a second of imports
+    from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV  # noqa: PLC0415 - a second of imports
+    from rankwise.estimators.rank_rls_cv import RankRLSCV  # noqa: PLC0415
+    from rankwise.estimators.rank_svm_cv import RankSVMCV  # noqa: PLC0415
 
     shared: dict[str, Any] = {"scoring": metric, "random_state": options.seed, "n_threads": options.threads}
     if options.alpha:
