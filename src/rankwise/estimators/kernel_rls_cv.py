@@ -296,7 +296,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
             one[np.searchsorted(self.alphas_, choice.alphas)] = choice.values
         table = tables[0] if _is_one(self.gamma) else tables
         alphas = kept.alphas[np.minimum(kept.positions, kept.alphas.size - 1)]
-        warn_of_edges(kept.alphas, kept.values, metric, stacklevel=4)
+        warn_of_edges(self.alphas, kept.alphas, kept.values, metric)
         self.cv_errors_ = table if several else table[..., 0]
         self.alpha_ = alphas if several else float(alphas[0])
         self.best_score_ = kept.best if several else float(kept.best[0])

@@ -130,6 +130,8 @@ class MarginRanker(PreferenceRanker, LinearRanker):
         for solution in solutions:
             if not solution.status.is_good:
                 remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
+                if self.solver_ == "smoothing" and solution.status is Status.STAGNATED:
+                    remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
                 if solution.status is Status.INTERRUPTED:
                     can_go_on = "warm_start" in self.get_params()
                     remedy = "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
