@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.design import CsrDesign, Design
+from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LogisticLoss, SmoothLoss, SquaredHingeLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
@@ -52,7 +52,7 @@ def label_margins(data: TrainingData, output: int, row_weight: Floats | None) ->
 
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:
     """Return what preconditions margin problems over these pairs; None where the storage cannot give it."""
-    if design.kind == "operator":
+    if not design.has_rows:
         return None
     n_rows, n_features = design.shape
     reads = matrix_reads(design, forms_matrix=graph.blocks is not None)
@@ -195,5 +195,4 @@ def one_or_all(values: Sequence[Any], several: bool) -> Any:
 
 def prepare_columns(design: Design) -> None:
     """Rename columns by frequency where many products follow: the solvers only ever use ``Xv`` and ``X'u``."""
-    if isinstance(design, CsrDesign) and design.relabelling_pays:
-        design.relabel_columns()
+    design.expect_products()

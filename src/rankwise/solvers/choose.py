@@ -141,7 +141,7 @@ def matrix_reads(design: Design, *, forms_matrix: bool = True) -> float:
 def require_diagonal(design: Design) -> None:
     """Raise where ``diag(X'LX)`` would take the whole matrix, and that does not fit."""
     n_features = design.shape[1]
-    if design.kind == "operator" and not fits_direct(n_features):
+    if not design.has_rows and not fits_direct(n_features):
         raise UnsuitableSolverError(
             "precondition and scaling need the diagonal of X'LX, which for a LinearOperator comes only with the "
             f"whole matrix of {n_features} × {n_features}.",
@@ -161,7 +161,7 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
         Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product per column.
     """
     n_features = design.shape[1]
-    if design.kind == "operator" or not fits_direct(n_features):
+    if not design.has_rows or not fits_direct(n_features):
         return "cg"
     direct = _gram_time(design, forms_matrix=forms_matrix) + _FACTOR * float(n_features) ** 3
     iterate = _ITERATIONS * _PRODUCT * design.nnz
@@ -171,12 +171,11 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
 
 def _gram_time(design: Design, *, forms_matrix: bool) -> float:
     n_rows, n_features = design.shape
-    is_dense = design.kind == "dense"
-    gram = design.nnz * design.nnz / max(n_rows, 1) * (_DENSE_GRAM if is_dense else _SPARSE_GRAM)
+    gram = design.nnz * design.nnz / max(n_rows, 1) * (_DENSE_GRAM if design.is_dense else _SPARSE_GRAM)
     if forms_matrix:
         return gram
     # BLAS makes the columns of dense products as cheap as the matrix itself; sparse ones cost what they cost.
-    return 2 * gram if is_dense else n_features * _PRODUCT * design.nnz
+    return 2 * gram if design.is_dense else n_features * _PRODUCT * design.nnz
 
 
 @dataclass(frozen=True)
@@ -206,7 +205,7 @@ MARGIN_SOLVERS: dict[str, MarginSolver] = {
 }
 
 
-# Where one ranking has so many rows, cutting planes search their lines on a sample and are cheaper a step.
+# Where one ranking has so many rows, cutting planes search their lines on a sample and are cheaper per step.
 _LARGE_RANKING = 20_000
 _LOOSE = 1e-4  # tolerances down to which they need no more steps than smoothing
 
