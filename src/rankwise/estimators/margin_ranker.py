@@ -118,7 +118,8 @@ class MarginRanker(PreferenceRanker, LinearRanker):
         if solver == "auto":
             solver = choose_margin_solver(self.loss, pairs, float(self.tol))
             # Steep planes lose their digits sooner than steep slopes: columns of 1e5 at alpha 1e-4 are too much.
-            second = "smoothing" if solver == "bundle" else None
+            # Over few pairs a narrow kink does: of 36 fits of 1,800 pairs, two came no nearer than 4e-7 and 2e-6.
+            second = {"bundle": "smoothing", "smoothing": "bundle"}.get(solver)
         return MarginFit(self.loss, solver, float(self.tol), self.max_iter, second)
 
     def _report_solutions(self, fit: MarginFit, solutions: Sequence[Solution], several: bool) -> Floats:

@@ -107,7 +107,8 @@ class MarginFit:
     solver : str
         A name of `MARGIN_SOLVERS`.
     second : str or None
-        The one that goes on, here and in later calls, where the first is not done after `_FIRST_TRY` iterations.
+        The one that goes on, here and in later calls, where rounding stops the first, or where cutting planes are not
+        done after `_FIRST_TRY` iterations.
     tol : float
         The share of what can be gained that the duality gap may be (`rankwise.solvers.certificate`).
     """
@@ -155,14 +156,7 @@ class MarginFit:
             }
             objective = self._objective(design, pairs)
             try:
-                if self.second is not None:
-                    first = {**options, "max_iter": min(_FIRST_TRY, self.max_iter or _FIRST_TRY)}
-                    solution = MARGIN_SOLVERS[self.solver](objective, alpha, start=start, **first)
-                    is_unfinished = solution.status in {Status.STAGNATED, Status.MAX_ITER}
-                    if is_unfinished and (self.max_iter is None or self.max_iter > _FIRST_TRY):
-                        self.solver, self.second, start = self.second, None, solution.coef
-                if self.second is None:
-                    solution = MARGIN_SOLVERS[self.solver](objective, alpha, start=start, **options)
+                solution = self._run(objective, alpha, start, options)
             except KeyboardInterrupt:
                 if not last:
                     raise
@@ -181,6 +175,32 @@ class MarginFit:
                 assert held_out.best is not None
                 solution = replace(solution, coef=held_out.best, certificate=held_out.best_gap)
         return solution
+
+    def _run(
+        self,
+        objective: HingeObjective | MeanLoss,
+        alpha: float,
+        start: Floats | None,
+        options: dict[str, Any],
+    ) -> Solution:
+        """Solve; where "auto" chose and its first choice comes no further, the second goes on from there."""
+        solve = MARGIN_SOLVERS[self.solver]
+        if self.second is None:
+            return solve(objective, alpha, start=start, **options)
+        is_brief = self.solver == "bundle"
+        limit = min(_FIRST_TRY, self.max_iter or _FIRST_TRY) if is_brief else self.max_iter
+        first = solve(objective, alpha, start=start, **{**options, "max_iter": limit})
+        comes_no_further = first.status is Status.STAGNATED or (is_brief and first.status is Status.MAX_ITER)
+        left = None if self.max_iter is None else self.max_iter - first.n_iter
+        if not comes_no_further or (left is not None and left <= 0):
+            return first
+        second = MARGIN_SOLVERS[self.second](
+            objective, alpha, start=first.coef, **{**options, "max_iter": left}
+        )
+        self.solver, self.second = self.second, None
+        best = min(first, second, key=lambda solution: solution.certificate)
+        n_reads = first.n_reads + second.n_reads
+        return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
 
     def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
         if self.loss == "hinge":
