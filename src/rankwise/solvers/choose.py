@@ -8,6 +8,7 @@ from typing import Any
 
 from rankwise.design import Design
 from rankwise.exceptions import UnsuitableSolverError
+from rankwise.losses import LOSSES, MARGIN_LOSSES, HingeLoss
 from rankwise.memory import fits
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import MarginPairs
@@ -188,6 +189,7 @@ class MarginSolver:
         ``(objective, alpha, *, tol, is_absolute, max_iter, start, curvature, monitor) -> Solution``; `tol` is a share
         of what can be gained (`rankwise.solvers.certificate`).
     losses : tuple of str
+        Names in `rankwise.losses.LOSSES`.
     """
 
     minimise: Callable[..., Solution]
@@ -199,9 +201,11 @@ class MarginSolver:
 
 
 MARGIN_SOLVERS: dict[str, MarginSolver] = {
-    "smoothing": MarginSolver(minimise_smoothed, ("hinge",)),
-    "bundle": MarginSolver(minimise_by_planes, ("hinge", "squared_hinge", "logistic")),
-    "newton": MarginSolver(minimise_by_newton, ("squared_hinge", "logistic")),
+    "smoothing": MarginSolver(minimise_smoothed, (HingeLoss.name,)),
+    "bundle": MarginSolver(minimise_by_planes, MARGIN_LOSSES),
+    "newton": MarginSolver(
+        minimise_by_newton, tuple(name for name in MARGIN_LOSSES if LOSSES[name].is_smooth)
+    ),
 }
 
 
@@ -217,7 +221,7 @@ def choose_margin_solver(loss: str, pairs: MarginPairs, tol: float) -> str:
     large ranking with many levels at a loose gap: 400,000 real-valued rows at alpha 1e-5 took cutting planes 1.8 s and
     smoothing 3.5 s for a gap of 1e-3, plain planes four times as many reads; 100,000 took both 1.5 s for 1e-6.
     """
-    if loss != "hinge":
+    if LOSSES[loss].is_smooth:
         return "newton"
     is_large = pairs.thinned(_LARGE_RANKING // 2) is not None
     return "bundle" if is_large and tol >= _LOOSE else "smoothing"
