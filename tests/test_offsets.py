@@ -349,7 +349,7 @@ def test_products_of_a_shifted_design(far_design, coupling):
         assert_allclose(design.dot(v), X @ v, rtol=1e-12, atol=1e-12)
         assert_allclose(design.tdot(u), X.T @ u, rtol=1e-12, atol=1e-11)
         product = design.gram_product(blocks)
-        assert (product is None) == (design.kind == "dense")
+        assert (product is None) == (design.is_dense)
         if product is not None:
             assert_allclose(product(v), X.T @ (L @ (X @ v)), rtol=1e-12, atol=1e-9)
     assert_allclose(design.gram_matrix(blocks), X.T @ L @ X, rtol=1e-12, atol=1e-9)
@@ -376,7 +376,7 @@ def test_folds_of_a_shifted_design(far_design, coupling):
     folds = make_folds(blocks, fold, 3)
     product = design.gram_product(blocks, folds)
     if product is None:
-        assert design.kind == "dense"
+        assert design.is_dense
         return
     v, held_out = rng.normal(size=(7, 3)), np.full(60, np.nan)
     plain, expected_held_out = as_design(sp.csr_matrix(X)).gram_product(blocks, folds), np.full(60, np.nan)

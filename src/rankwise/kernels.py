@@ -221,7 +221,8 @@ class KernelDesign:
         Gets how many rows of the current read have been made.
     """
 
-    kind = "kernel"
+    has_rows = True
+    is_dense = False  # nothing is stored
     shift = None
     is_on_disk = False
 
@@ -314,6 +315,13 @@ class KernelDesign:
     def matrix(self) -> Floats:
         """Return Z."""
         return self.features(slice(None))
+
+    def stored(self) -> Floats:
+        """Return Z: nothing of it is stored."""
+        return self.matrix()
+
+    def expect_products(self) -> None:
+        """Do nothing: there is nothing to prepare."""
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
         ahead = _ReadAhead(self, blocks)

@@ -39,7 +39,8 @@ class ShiftedDesign:
         # In columns, which BLAS adds to a vector ten times as fast as a product of rows that short.
         self._block = np.asfortranarray(block)
         self.shape, self.dtype, self.nnz = base.shape, base.dtype, base.nnz
-        self.kind, self.n_threads, self.is_on_disk = base.kind, base.n_threads, base.is_on_disk
+        self.has_rows, self.is_dense = base.has_rows, base.is_dense
+        self.n_threads, self.is_on_disk = base.n_threads, base.is_on_disk
 
     @classmethod
     def of(cls, base: Design, shift: Shift) -> ShiftedDesign:
@@ -153,6 +154,12 @@ class ShiftedDesign:
     def matrix(self) -> Any:
         """Return the matrix as an array or a SciPy matrix; it is copied."""
         return self.shift.taken_off(self.base.matrix())
+
+    def stored(self) -> Any:
+        return self.matrix()
+
+    def expect_products(self) -> None:
+        self.base.expect_products()
 
     def add_held_out(self, v: Floats, fold: npt.NDArray[np.int32], held_out: Floats) -> None:
         """Add what the shifted columns contribute to the scores that folds do not see."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PreferenceRanker
@@ -241,7 +241,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
 
     def _search(self, design: Design, metric: Metric) -> KernelSearch:
         """Settle which method is used."""
-        is_operator = isinstance(design, OperatorDesign)
+        is_operator = not design.has_rows
         self.solver_ = ("cg" if is_operator else "eigen") if self.solver == "auto" else self.solver
         if is_operator and self.solver_ != "cg":
             raise InvalidInputError(

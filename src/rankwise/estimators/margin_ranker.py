@@ -16,13 +16,14 @@ from rankwise.data.validation import check_choice, check_count, check_number, ch
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.pairwise import PreferenceRanker
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError, caller_level
+from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.margin_fit import MARGIN_LOSSES, MarginFit, one_or_all
+from rankwise.selection.margin_fit import MarginFit, one_or_all
 from rankwise.selection.pair_systems import LeftOutPairs
 from rankwise.selection.reading import difference_scorer
 from rankwise.selection.scorers import PreferenceScorer
@@ -53,7 +54,7 @@ class MarginRanker(PreferenceRanker, LinearRanker):
             ``loss="logistic"`` the probability that A is preferred.
         """
         difference: Floats = super().predict_pairs(X_a, X_b)
-        return np.asarray(expit(difference)) if self.loss_ == "logistic" else difference
+        return np.asarray(expit(difference)) if LOSSES[self.loss_].is_probability else difference
 
     def _check_margin_parameters(self) -> None:
         check_choice("loss", self.loss, MARGIN_LOSSES)
@@ -78,7 +79,7 @@ class MarginRanker(PreferenceRanker, LinearRanker):
     def _labelled_data(
         self, X: Any, y: Any, qid: Any, sample_weight: Any, query_importance: Any
     ) -> TrainingData:
-        if self.loss == "logistic":
+        if LOSSES[self.loss].is_probability:
             raise InvalidInputError(
                 "loss='logistic' is a model of listed pairs, and labels induce too many to list.",
                 "use fit_pairs with the pairs that were observed, or loss='squared_hinge' for labels.",
@@ -88,7 +89,7 @@ class MarginRanker(PreferenceRanker, LinearRanker):
     def _listed_margins(
         self, graph: PreferenceGraph, chosen: npt.NDArray[np.bool_] | None = None
     ) -> PreferenceMargins:
-        if self.loss == "logistic" and np.any(graph.difference != 1):
+        if LOSSES[self.loss].is_probability and np.any(graph.difference != 1):
             raise InvalidInputError(
                 "loss='logistic' has no margins, so magnitudes would be ignored.",
                 "pass how sure a preference is as weight, and a tie as two opposite pairs of half the weight.",

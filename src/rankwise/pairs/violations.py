@@ -183,7 +183,7 @@ class ViolationSweep:
 
 @dataclass(frozen=True)
 class Violations:
-    """The subgraph of pairs that are violated at some scores, made by `ViolationSweep.at`; implements `PairGraph`."""
+    """The subgraph of pairs that are violated at some scores, made by `ViolationSweep.at`; implements `ViolatedPairs`."""
 
     sweep: ViolationSweep
     _score: Floats
@@ -220,15 +220,6 @@ class Violations:
     def constant(self) -> Floats:
         """``c = z'Ωz``."""
         return np.array(self.sweep.margin**2 * self.weight)
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows the pairs refer to."""
-        return int(self._score.size)
-
-    @property
-    def blocks(self) -> None:
-        """Violated pairs have no structure by level that a fused product could use."""
 
     @property
     def active(self) -> float:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.design import CsrDesign, Design
+from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError
-from rankwise.losses import LogisticLoss, SmoothLoss, SquaredHingeLoss
+from rankwise.losses import LOSSES, SmoothLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import pair_scale
@@ -24,7 +24,6 @@ from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = [
-    "MARGIN_LOSSES",
     "HeldOut",
     "MarginFit",
     "curvature_of",
@@ -33,8 +32,6 @@ __all__ = [
     "prepare_columns",
 ]
 
-_SMOOTH: dict[str, type[SmoothLoss]] = {"squared_hinge": SquaredHingeLoss, "logistic": LogisticLoss}
-MARGIN_LOSSES = ("hinge", *_SMOOTH)
 _MATRIX_READS = 20  # at most, where the whole matrix of the curvature is to pay
 _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes it 10 to 50
 
@@ -52,7 +49,7 @@ def label_margins(data: TrainingData, output: int, row_weight: Floats | None) ->
 
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:
     """Return what preconditions margin problems over these pairs; None where the storage cannot give it."""
-    if design.kind == "operator":
+    if not design.has_rows:
         return None
     n_rows, n_features = design.shape
     reads = matrix_reads(design, forms_matrix=graph.blocks is not None)
@@ -103,7 +100,7 @@ class MarginFit:
     Attributes
     ----------
     loss : str
-        One of `MARGIN_LOSSES`.
+        One of `rankwise.losses.MARGIN_LOSSES`.
     solver : str
         A name of `MARGIN_SOLVERS`.
     second : str or None
@@ -203,9 +200,10 @@ class MarginFit:
         return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
 
     def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
-        if self.loss == "hinge":
+        if not LOSSES[self.loss].is_smooth:
             return HingeObjective(design, pairs)
-        return MeanLoss(design, pairs, _SMOOTH[self.loss]())
+        loss: SmoothLoss = LOSSES[self.loss]()  # type: ignore[assignment]  # it is smooth
+        return MeanLoss(design, pairs, loss)
 
 
 def one_or_all(values: Sequence[Any], several: bool) -> Any:
@@ -215,5 +213,4 @@ def one_or_all(values: Sequence[Any], several: bool) -> Any:
 
 def prepare_columns(design: Design) -> None:
     """Rename columns by frequency where many products follow: the solvers only ever use ``Xv`` and ``X'u``."""
-    if isinstance(design, CsrDesign) and design.relabelling_pays:
-        design.relabel_columns()
+    design.expect_products()
