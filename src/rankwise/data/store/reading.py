@@ -26,6 +26,7 @@ from rankwise.data.store.format import FILES, HEADER, Header, damaged, read_head
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.text.query_ids import QueryRuns
 from rankwise.exceptions import Change, InvalidInputError
+from rankwise.replacing import recover
 from rankwise.threads import default_threads
 
 __all__ = ["Store", "open_store"]
@@ -193,6 +194,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     ((4, 4), [2.0, 1.0, 0.0, 1.0], ['a', 'a', 'b', 'b'])
     """
     folder = os.fspath(path)
+    recover(folder)
     if not Path(folder, HEADER).is_file():
         raise InvalidInputError(
             f"{folder} is not a store: there is no {HEADER} in it.",

@@ -20,7 +20,7 @@ from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import Missing, ZeroBased
 from rankwise.data.validation import check_count
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.replacing import replacing_path
+from rankwise.replacing import replacing_folder
 
 __all__ = ["write_store"]
 
@@ -40,6 +40,7 @@ def write_store(
     embedding: str | Sequence[str] | None = None,
     block_bytes: int = 1 << 23,
     n_threads: int | None = None,
+    durable: bool = True,
 ) -> None:
     """Write a data set to disk as a store that estimators can train on without loading it.
 
@@ -73,6 +74,9 @@ def write_store(
         About how much text makes a block: what is still in cache when it is written was never in memory. A larger query
         makes a larger block, and `regroup` holds eight of them.
     n_threads : int, optional
+    durable : bool, default=True
+        Whether to wait until the disk has the new store before the old one goes; False is for data that can be made
+        again, for after a power cut both may be gone.
 
     Examples
     --------
@@ -104,7 +108,7 @@ def write_store(
         block_bytes=block_bytes,
         n_threads=n_threads,
     )
-    with replacing_path(target) as folder:
+    with replacing_folder(target, durable=durable) as folder:
         if regroup:
             unsorted = folder.with_name(f"{folder.name}.ungrouped")
             with StoreWriter(unsorted, dtype, keep_runs=True) as writer:
