@@ -13,7 +13,8 @@ import os
 import shutil
 import tempfile
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rankwise.interrupts import signals_later
@@ -23,12 +24,22 @@ try:
 except ImportError:
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["folders_beside", "make_folder_beside", "remove", "remove_abandoned"]
+__all__ = [
+    "folders_beside",
+    "make_folder_beside",
+    "remove",
+    "remove_abandoned",
+    "remove_own",
+    "scratch_folder",
+]
 
 _ENDING = ".unfinished"
 _LONGEST = 200  # bytes of a name that go into the name of its hidden folder as they are
 _ATTEMPTS = 100
 _LEFT_AFTER = 24 * 3600  # seconds, where there are no locks
+
+# Those that this process works in, so that they can be removed where it has to end at once.
+_OWN: set[Path] = set()
 
 
 def make_folder_beside(target: Path) -> tuple[Path, int | None]:
@@ -41,6 +52,7 @@ def make_folder_beside(target: Path) -> tuple[Path, int | None]:
             except BlockingIOError:
                 continue  # somebody took it for abandoned before it was locked, and removes it
             if folder.exists():
+                _OWN.add(folder)
                 return folder, claim
             if claim is not None:
                 os.close(claim)
@@ -70,6 +82,26 @@ def remove_abandoned(target: Path) -> None:
 def remove(folder: Path) -> None:
     """Remove a folder and what is in it, as far as that goes."""
     shutil.rmtree(folder, ignore_errors=True)
+    _OWN.discard(folder)
+
+
+def remove_own() -> None:
+    """Remove all folders that this process works in: it is about to end, and does not wait for whoever writes there."""
+    for folder in list(_OWN):
+        remove(folder)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder among the system's temporary files, and remove it at the end of the block."""
+    with signals_later():
+        folder = Path(tempfile.mkdtemp(prefix="rankwise-"))
+        _OWN.add(folder)
+    try:
+        yield folder
+    finally:
+        with signals_later():
+            remove(folder)
 
 
 def _stem(target: Path) -> str:

@@ -18,6 +18,7 @@ import ctypes
 import errno
 import os
 import stat
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -33,7 +34,7 @@ try:
 except ImportError:  # a system that has no other way than fsync
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["noting_written", "recover", "replacing", "replacing_folder"]
+__all__ = ["TAKING_PLACE", "noting_written", "place_of", "recover", "replacing", "replacing_folder"]
 
 Name = str | os.PathLike[str]
 
@@ -41,6 +42,9 @@ _NEW, _OLD = "new", "old"
 _ATTEMPTS = 100
 
 _NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+
+# Held while something takes its place: whoever wants to end the process at once waits so long.
+TAKING_PLACE = threading.Lock()
 
 _WRITTEN: ContextVar[list[str] | None] = ContextVar("_WRITTEN", default=None)
 
@@ -66,7 +70,7 @@ def replacing(path: Name, *, durable: bool = True) -> Iterator[BinaryIO]:
     ...     Path(folder, "notes.txt").read_bytes()
     b'whole'
     """
-    target = _place(path)
+    target = place_of(path)
     if target.is_dir():
         raise OutputError(f"{os.fsdecode(path)} is a folder.", "name a file.")
     with _beside(path, target, durable=durable) as unfinished, unfinished.open("xb") as stream:
@@ -76,7 +80,7 @@ def replacing(path: Name, *, durable: bool = True) -> Iterator[BinaryIO]:
 @contextmanager
 def replacing_folder(path: Name, *, durable: bool = True) -> Iterator[Path]:
     """Yield a new name; the folder that is there at the end takes the place of `path`, or is removed on an error."""
-    target = _place(path)
+    target = place_of(path)
     if target.exists() and not target.is_dir():
         raise OutputError(f"{os.fsdecode(path)} is a file.", "name a folder, or one that does not exist yet.")
     with _beside(path, target, durable=durable) as unfinished:
@@ -125,7 +129,7 @@ def _beside(path: Name, target: Path, *, durable: bool) -> Iterator[Path]:
         _keep_access(unfinished, target)
         if durable:
             _sync(unfinished)
-        with signals_later():
+        with signals_later(), TAKING_PLACE:
             _take_place(unfinished, target)
             is_in_place = True
             if (written := _WRITTEN.get()) is not None:
@@ -154,7 +158,7 @@ def _beside(path: Name, target: Path, *, durable: bool) -> Iterator[Path]:
                 os.close(claim)
 
 
-def _place(path: Name) -> Path:
+def place_of(path: Name) -> Path:
     """Return where something is written to: a link keeps pointing where it points, and a device stays a device."""
     name = os.fsdecode(path)
     try:

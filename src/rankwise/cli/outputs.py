@@ -6,11 +6,10 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
 from rankwise.exceptions import InvalidInputError
-from rankwise.replacing import replacing
+from rankwise.replacing import place_of, replacing
 
 __all__ = ["check_target", "output_stream"]
 
@@ -19,7 +18,7 @@ def check_target(target: str | None, *, force: bool, is_store: bool = False) -> 
     """Refuse a target before any work is done: one that is there already, or whose folder is not."""
     if target is None or target == "-":
         return
-    path = Path(os.path.realpath(target))  # links are followed
+    path = place_of(target)  # links are followed
     if path.is_dir() and not is_store:
         raise InvalidInputError(f"{target} is a folder.", "name a file.")
     if path.exists() and not force:
