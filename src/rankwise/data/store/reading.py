@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import stat
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
@@ -263,7 +264,14 @@ class _Folder:
             found = os.fstat(file.fileno()).st_size
             if found != size:
                 raise damaged(self._path, f"{name} has {found} bytes instead of {size}")
-            return np.memmap(file, dtype=np.uint8, mode="r") if size else np.empty(0, dtype=np.uint8)
+            if not size:
+                return np.empty(0, dtype=np.uint8)
+            content = np.memmap(file, dtype=np.uint8, mode="r")
+        # Whoever makes the file shorter ends this process: it should at least say why.
+        words = f"{name} of the store {self._path}".encode(errors="replace").decode()
+        slot = _core.watch_mapping(content, words)
+        weakref.finalize(content._mmap, _core.forget_mapping, slot).atexit = False  # type: ignore[attr-defined]  # noqa: SLF001
+        return content
 
     def open_directly(self, values: str, columns: str) -> _core.DirectFiles | None:
         """Open two files for reads past the page cache; None where the system or the file system has none."""
