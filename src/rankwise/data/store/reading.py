@@ -13,7 +13,6 @@ import stat
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +22,7 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 from rankwise.data.store.format import FILES, HEADER, Header, damaged, read_header
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.text.query_ids import QueryRuns
