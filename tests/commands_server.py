@@ -6,12 +6,18 @@ As a program, it reads one request per line, runs it in a child, and answers wit
 import json
 import os
 import resource
+import select
 import signal
 import subprocess
 import sys
 import time
+import traceback
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+
+from rankwise.cli import main
 
 HANGS = 120  # seconds after which a command that does not end is taken to hang
 
@@ -81,10 +87,8 @@ class CommandsServer:
         child = int(self.process.stdout.readline())
         if number is not None:
             time.sleep(after)
-            try:
+            with suppress(ProcessLookupError):  # it has ended
                 os.kill(child, number)
-            except ProcessLookupError:  # it has ended
-                pass
         status = self._status(child)
         printed, said = (Path(name).read_text(errors="replace") for name in files)
         return Ended(status, said, printed)
@@ -94,8 +98,6 @@ class CommandsServer:
         return sorted(path.name for path in (self.folder / "tmp").iterdir())
 
     def _status(self, child):
-        import select
-
         if not select.select([self.process.stdout], [], [], HANGS)[0]:
             os.kill(child, signal.SIGKILL)
             self.process.stdout.readline()
@@ -104,20 +106,21 @@ class CommandsServer:
 
 
 def _serve():
-    import rankwise.cli.commands.convert
-    import rankwise.cli.commands.evaluate
-    import rankwise.cli.commands.fit
-    import rankwise.cli.commands.predict
-    import rankwise.cli.commands.report  # noqa: F401 - so that children need not import them
-
+    for name in ("convert", "evaluate", "export", "fit", "inspect", "predict", "report", "select"):
+        import_module(f"rankwise.cli.commands.{name}")  # so that children need not
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:
         request = json.loads(line)
         child = os.fork()
         if child == 0:
             _run(request)
-        print(child, flush=True)
-        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        _say(sys.stdout, child)
+        _say(sys.stdout, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+
+
+def _say(stream, text):
+    stream.write(f"{text}\n")
+    stream.flush()
 
 
 def _run(request):
@@ -140,17 +143,13 @@ def _run(request):
             )
             code = 0
         else:
-            from rankwise.cli import main
-
             code = main(request["arguments"])
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
     except KeyboardInterrupt as error:
-        print(f"KeyboardInterrupt: {error}", file=sys.stderr)
+        _say(sys.stderr, f"KeyboardInterrupt: {error}")
         code = 130
-    except BaseException:
-        import traceback
-
+    except BaseException:  # noqa: BLE001 - whatever it is, is told
         traceback.print_exc()
         code = 1
     finally:

@@ -1,7 +1,7 @@
 """What the campaigns share: random moments that can be had again, and counts of what was done.
 
-``RANKWISE_FAULTS_SEED=7`` chooses other moments, ``RANKWISE_FAULTS=20`` makes twenty times as many faults. The counts are
-printed at the end, and written to ``build/faults.json``.
+``RANKWISE_FAULTS_SEED=7`` chooses other moments, ``RANKWISE_FAULTS=20`` makes twenty times as many faults. The counts
+are printed at the end, and written to ``build/faults.json``.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM, SIGHUP and SIGKILL at random moments of every command that writes: old or new, never half or none."""
+"""SIGINT, SIGTERM, SIGHUP, SIGKILL at random moments of every command that writes: old or new, never half or none."""
 
 import hashlib
 import signal

@@ -15,7 +15,7 @@ from pathlib import Path
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
-from rankwise.cli.printing import complain
+from rankwise.cli.printing import complain, to_standard_output
 from rankwise.cli.remedies import hint_of
 from rankwise.cli.stopping import Terminated, exit_code, stoppable, what_was_changed
 from rankwise.cli.streams import check_streams, is_standard_output, never_closed
@@ -68,16 +68,18 @@ def _run(argv: list[str]) -> int:
             if "data" in options:
                 import_module("rankwise.cli.packages").check_packages(options)
         code: int = command.run(options)
-        sys.stdout.flush()
+        with to_standard_output():
+            sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has seen enough; what Python flushes at the end must not complain either.
         _drop_output()
         return _PIPE_CLOSED
     except RankwiseError as error:
+        _drop_output()
         complain(_of_files(error, options), hint_of(error))
         return _USAGE if isinstance(error, UsageError) else _FAILED
     except OSError as error:
-        where = "standard output: " if _drop_output() else f"{error.filename}: " if error.filename else ""
+        where = f"{error.filename}: " if error.filename else ""
         complain(f"{where}{error.strerror or error}.", _remedy(error))
         return _FAILED
     except MemoryError:
@@ -89,16 +91,13 @@ def _run(argv: list[str]) -> int:
     return code
 
 
-def _drop_output() -> bool:
-    """Have what cannot be written to standard output go nowhere, and tell whether there is such."""
+def _drop_output() -> None:
+    """Have what cannot be written to standard output go nowhere: Python would try again at its end."""
     try:
         sys.stdout.flush()
     except OSError:
         with suppress(OSError):  # a stream without a descriptor is somebody else's
-            # Python would try again at its end.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return True
-    return False
 
 
 def _check_files(options: argparse.Namespace) -> None:

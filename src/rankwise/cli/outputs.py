@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from rankwise.cli.printing import to_standard_output
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import place_of, replacing
 
@@ -40,8 +41,9 @@ def check_target(target: str | None, *, force: bool, is_store: bool = False) -> 
 def output_stream(target: str) -> Iterator[BinaryIO]:
     """Open a target for writing bytes: standard output, or a file that appears once it is complete."""
     if target == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with to_standard_output():
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
     else:
         with replacing(target) as stream:
             yield stream
