@@ -296,7 +296,7 @@ def broken(A, B):
 @pytest.mark.parametrize(
     "kernel",
     [{"kernel": "poly", "degree": 900}, {"kernel": "poly", "coef0": 1e200}, {"kernel": broken}],
-    ids=repr,
+    ids=["degree", "coef0", "function"],
 )
 def test_kernels_that_overflow(make, kernel, options):
     if make is KernelRankSVM and "solver" in options:
