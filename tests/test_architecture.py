@@ -117,3 +117,24 @@ def test_checkers_of_types_know_what_the_facade_offers():
     }
     assert homes == rankwise._HOMES
     assert {*homes, "__version__"} == set(rankwise.__all__)
+
+
+def test_storages_are_known_to_their_own_room_only():
+    """Above `design/`, code asks a design for what it needs, and never which class it is."""
+    classes = {"DenseDesign", "CsrDesign", "OperatorDesign", "ShiftedDesign", "KernelDesign"}
+    asked = []
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            is_test = (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "isinstance"
+            )
+            if is_test and not name.startswith("design."):
+                named = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+                asked += [(name, node.lineno)] * bool(named & classes)
+            if isinstance(node, ast.Attribute) and node.attr == "kind":
+                owner = node.value
+                called = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+                asked += [(name, node.lineno)] * ("design" in called)
+    assert asked == []

@@ -56,7 +56,8 @@ class AdditiveDesign:
     coordinates : Coordinates or None
     """
 
-    kind = "additive"
+    has_rows = True
+    is_dense = False
     is_on_disk = False
     shift = None  # weights lie between 0 and 1
     dtype: np.dtype[Any] = np.dtype(np.float64)

@@ -13,7 +13,6 @@ Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.blocks import as_table
+from rankwise.cached import cached_property
 from rankwise.pairs.graph import SmoothedHinge
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ class ViolationSweep:
 
 @dataclass(frozen=True)
 class Violations:
-    """The subgraph of pairs that are violated at some scores, made by `ViolationSweep.at`; implements `PairGraph`."""
+    """The pairs that are violated at some scores, made by `ViolationSweep.at`; implements `ViolatedPairs`."""
 
     sweep: ViolationSweep
     _score: Floats
@@ -220,15 +220,6 @@ class Violations:
     def constant(self) -> Floats:
         """``c = z'Ωz``."""
         return np.array(self.sweep.margin**2 * self.weight)
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows the pairs refer to."""
-        return int(self._score.size)
-
-    @property
-    def blocks(self) -> None:
-        """Violated pairs have no structure by level that a fused product could use."""
 
     @property
     def active(self) -> float:
