@@ -5,12 +5,12 @@
     python benchmarks/bench_curves.py sets [--sets ohsumed lightgbm ...]
     python benchmarks/bench_curves.py tune
 
-**search**: `letor_like.make`, with seeds that nothing was tuned on; training rows, and a quarter as many to validate and
-to test on, one thread each, processor time. Settings are fixed by `tune`, which walks small grids on seed 0 judged by
-its validation rows: those of LightGBM (leaves, rate, truncation), and alpha and the number of surfaces. LightGBM chooses
-its number of trees by early stopping on the validation rows' pairwise error, inside the time. Bars: an error not above
-the better of lambdarank and regression by more than one standard error of the difference (paired over test queries), at
-most a fifth of lambdarank's time and at most regression's, NDCG@10 within .002 of lambdarank's.
+**search**: `letor_like.make`, with seeds that nothing was tuned on; training rows, and a quarter as many to validate
+and to test on, one thread each, processor time. Settings are fixed by `tune`, which walks small grids on seed 0 judged
+by its validation rows: those of LightGBM (leaves, rate, truncation), and alpha and the number of surfaces. LightGBM
+chooses its number of trees by early stopping on the validation rows' pairwise error, inside the time. Bars: an error
+not above the better of lambdarank and regression by more than one standard error of the difference (paired over test
+queries), at most a fifth of lambdarank's time and at most regression's, NDCG@10 within .002 of lambdarank's.
 
 **sets**: OHSUMED and LightGBM's ranking example by queries, PMLB's sets as one ranking each (of at most 8,000 rows, the
 first of a random order). Five folds; a quarter of each fold's training part validates, and everybody is tuned by it:
@@ -24,7 +24,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import time
-from pathlib import Path
 
 import lightgbm
 import numpy as np
@@ -233,13 +232,19 @@ def candidates(train, validation):
     is_one = train[2][0] == train[2][-1]
 
     def best_of(objective):
-        tried = [boosted(train, validation, objective, num_leaves=n, learning_rate=0.05) for n in (4, 8, 16, 31)]
+        tried = [
+            boosted(train, validation, objective, num_leaves=n, learning_rate=0.05) for n in (4, 8, 16, 31)
+        ]
         return min(tried, key=lambda model: judge(model.predict(validation[0])))
 
     def linear():
         scaler = StandardScaler().fit(train[0])
         model = RankSVMCV(loss="squared_hinge", n_threads=1)
-        model.fit(scaler.transform(train[0]), *train[1:], eval_set=(scaler.transform(validation[0]), *validation[1:]))
+        model.fit(
+            scaler.transform(train[0]),
+            *train[1:],
+            eval_set=(scaler.transform(validation[0]), *validation[1:]),
+        )
         return make_pipeline(scaler, model)
 
     def curves():
@@ -290,7 +295,9 @@ def compare_set(name, load):
 def sets(args):
     """Compare on real sets."""
     known = real_sets()
-    print(f"{'':22} {'rows':>6} {'cols':>4}   linear lambdarank regression curves   best other, curves less it (SE)")
+    print(
+        f"{'':22} {'rows':>6} {'cols':>4}   linear lambdarank regression curves   best other, curves less it (SE)"
+    )
     rows = [compare_set(name, known[name]) for name in args.sets or known]
     print(f"\nbar met on {sum(row['met'] for row in rows)} of {len(rows)}")
     write_json("curves_sets", {}, results=rows)

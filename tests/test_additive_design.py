@@ -1,19 +1,6 @@
 """The design of additive models: every product against the expanded matrix, as numpy has it."""
 
-import pickle
-
 import numpy as np
-import pytest
-import scipy.sparse as sp
-
-import oracles
-from making_blocks import make_blocks, make_folds
-from rankwise.blocks import laplacian
-from rankwise.design import AdditiveDesign, as_design, comparing_design
-from rankwise.design import additive as additive_module
-from rankwise.design.additive import predict
-from rankwise.design.hats import hat_matrix
-from rankwise.terms import Curve, Surface, Terms
 
 # Codes round positions to 2^-28 of an interval for eight knots.
 CODED = {"rtol": 1e-6, "atol": 1e-7}

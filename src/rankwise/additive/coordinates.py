@@ -16,7 +16,6 @@ on the values .1154.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 from rankwise.terms import Curve, Terms
 
 __all__ = ["PENALTIES", "PenaltyCoordinates", "curve_basis"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from rankwise.additive.interactions import MANY_SIDES, RankedPairs, cells_of, ra
 from rankwise.additive.knots import KnotPlan
 from rankwise.additive.training import LossSolver, Training
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 from rankwise.design import AdditiveDesign, Design
 from rankwise.solvers.solution import Solution, Status
 from rankwise.terms import Surface, Terms

@@ -202,6 +202,13 @@ class AdditiveDesign:
         """Return the expanded matrix, an array."""
         return self._rows(np.arange(self.shape[0]))
 
+    def stored(self) -> npt.NDArray[np.uint32]:
+        """Return the codes."""
+        return self.codes
+
+    def expect_products(self) -> None:
+        """Do nothing: the codes are what products read."""
+
     def _like(self, codes: npt.NDArray[np.uint32], first: int, n_rows: int) -> AdditiveDesign:
         return AdditiveDesign(self.cells, codes, first, n_rows, self.coordinates, self.n_threads)
 
