@@ -40,6 +40,10 @@ inline Instructions widest_instructions() {
     return Instructions::plain;
 }
 
+// Runs of rows begin at a multiple of so many in their chunk, and have a multiple of it: no kernel has anything left over,
+// and vectors never lie across two cache lines.
+constexpr int64_t run_unit = 16;
+
 // Codes of one column, one after the other.
 struct CodeRun {
     const uint32_t* codes;
@@ -94,12 +98,15 @@ private:
     double* table_;
 };
 
+// The entries of a cell are copied first: a compiler cannot know that what is written is not part of the table.
 template <int K>
 RANKWISE_INLINE void read_cells(const CodeRun& run, const double* table, double* f) {
-    for (int64_t i = 0; i < run.size; ++i) {
+    for (int64_t i = 0; i < run.size; ++i, f += K) {
         const double* cell = table + run.cell(i) * 2 * K;
         const double p = run.position(i);
-        for (int c = 0; c < K; ++c) f[i * K + c] += cell[c] + p * cell[K + c];
+        double read[K];
+        for (int c = 0; c < K; ++c) read[c] = f[c] + (cell[c] + p * cell[K + c]);
+        for (int c = 0; c < K; ++c) f[c] = read[c];
     }
 }
 
@@ -107,36 +114,39 @@ template <int K>
 RANKWISE_INLINE void add_cell(const CodeRun& run, int64_t i, const double* u, double* table) {
     double* cell = table + run.cell(i) * 2 * K;
     const double p = run.position(i);
-    for (int c = 0; c < K; ++c) {
-        cell[c] += u[i * K + c];
-        cell[K + c] += p * u[i * K + c];
-    }
+    double level[K], slope[K];
+    for (int c = 0; c < K; ++c) level[c] = cell[c] + u[c];
+    for (int c = 0; c < K; ++c) slope[c] = cell[K + c] + p * u[c];
+    for (int c = 0; c < K; ++c) cell[c] = level[c];
+    for (int c = 0; c < K; ++c) cell[K + c] = slope[c];
 }
 
 template <int K>
 RANKWISE_INLINE void add_cells(const CodeRun& run, const double* u, double* table) {
     const TableCopies copies(run.cells * 2 * K, run.size, table);
-    for (int64_t i = 0; i < run.size; ++i) add_cell<K>(run, i, u, copies[i % table_copies]);
+    for (int64_t i = 0; i < run.size; ++i) add_cell<K>(run, i, u + i * K, copies[i % table_copies]);
     copies.add_up();
 }
 
 template <int K>
 RANKWISE_INLINE void read_pairs(const PairRun& run, const double* table, double* f) {
-    for (int64_t i = 0; i < run.size; ++i) {
+    for (int64_t i = 0; i < run.size; ++i, f += K) {
         const double* cell = table + run.cell(i) * 4 * K;
         const double s = run.s[i], t = run.t[i];
-        for (int c = 0; c < K; ++c) f[i * K + c] += (cell[c] + s * cell[K + c]) + t * (cell[2 * K + c] + s * cell[3 * K + c]);
+        double read[K];
+        for (int c = 0; c < K; ++c) read[c] = f[c] + ((cell[c] + s * cell[K + c]) + t * (cell[2 * K + c] + s * cell[3 * K + c]));
+        for (int c = 0; c < K; ++c) f[c] = read[c];
     }
 }
 
 template <int K>
 RANKWISE_INLINE void add_pair(double s, double t, const double* u, double* cell) {
-    for (int c = 0; c < K; ++c) {
-        cell[c] += u[c];
-        cell[K + c] += s * u[c];
-        cell[2 * K + c] += t * u[c];
-        cell[3 * K + c] += s * t * u[c];
-    }
+    const double weight[4] = {1.0, s, t, s * t};
+    double sum[4][K];
+    for (int e = 0; e < 4; ++e)
+        for (int c = 0; c < K; ++c) sum[e][c] = cell[e * K + c] + weight[e] * u[c];
+    for (int e = 0; e < 4; ++e)
+        for (int c = 0; c < K; ++c) cell[e * K + c] = sum[e][c];
 }
 
 template <int K>
@@ -149,20 +159,17 @@ RANKWISE_INLINE void add_pairs(const PairRun& run, const double* u, double* tabl
 
 #if defined(RANKWISE_WIDE)
 
-// One vector: four codes at a time. Whatever is left is computed by the same operations, so that the bits of a row do not
-// depend on where it stands.
+// One vector: four codes at a time.
 RANKWISE_AVX2 inline void read_cells_avx2(const CodeRun& run, const double* table, double* f) {
     const __m128i mask = _mm_set1_epi32(static_cast<int>(run.mask()));
-    int64_t i = 0;
-    for (; i + 4 <= run.size; i += 4) {
-        const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(run.codes + i));
+    for (int64_t i = 0; i < run.size; i += 4) {
+        const __m128i codes = _mm_load_si128(reinterpret_cast<const __m128i*>(run.codes + i));
         const __m256d p = _mm256_cvtepi32_pd(_mm_and_si128(codes, mask));
         const __m256d even = _mm256_set_m128d(_mm_loadu_pd(table + 2 * run.cell(i + 2)), _mm_loadu_pd(table + 2 * run.cell(i)));
         const __m256d odd = _mm256_set_m128d(_mm_loadu_pd(table + 2 * run.cell(i + 3)), _mm_loadu_pd(table + 2 * run.cell(i + 1)));
         const __m256d read = _mm256_fmadd_pd(p, _mm256_unpackhi_pd(even, odd), _mm256_unpacklo_pd(even, odd));
-        _mm256_storeu_pd(f + i, _mm256_add_pd(_mm256_loadu_pd(f + i), read));
+        _mm256_store_pd(f + i, _mm256_add_pd(_mm256_load_pd(f + i), read));
     }
-    for (; i < run.size; ++i) f[i] += __builtin_fma(run.position(i), table[2 * run.cell(i) + 1], table[2 * run.cell(i)]);
 }
 
 RANKWISE_AVX2 inline void add_at(double* at, __m128d what) { _mm_storeu_pd(at, _mm_add_pd(_mm_loadu_pd(at), what)); }
@@ -171,10 +178,9 @@ RANKWISE_AVX2 inline void add_at(double* at, __m256d what) { _mm256_storeu_pd(at
 RANKWISE_AVX2 inline void add_cells_avx2(const CodeRun& run, const double* u, double* table) {
     const TableCopies copies(run.cells * 2, run.size, table);
     const __m128i mask = _mm_set1_epi32(static_cast<int>(run.mask()));
-    int64_t i = 0;
-    for (; i + 4 <= run.size; i += 4) {
-        const __m128i codes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(run.codes + i));
-        const __m256d own = _mm256_loadu_pd(u + i);
+    for (int64_t i = 0; i < run.size; i += 4) {
+        const __m128i codes = _mm_load_si128(reinterpret_cast<const __m128i*>(run.codes + i));
+        const __m256d own = _mm256_load_pd(u + i);
         const __m256d moved = _mm256_mul_pd(own, _mm256_cvtepi32_pd(_mm_and_si128(codes, mask)));
         const __m256d even = _mm256_unpacklo_pd(own, moved), odd = _mm256_unpackhi_pd(own, moved);
         add_at(copies[0] + 2 * run.cell(i), _mm256_castpd256_pd128(even));
@@ -182,7 +188,6 @@ RANKWISE_AVX2 inline void add_cells_avx2(const CodeRun& run, const double* u, do
         add_at(copies[2] + 2 * run.cell(i + 2), _mm256_extractf128_pd(even, 1));
         add_at(copies[3] + 2 * run.cell(i + 3), _mm256_extractf128_pd(odd, 1));
     }
-    for (; i < run.size; ++i) add_cell<1>(run, i, u, copies[i % table_copies]);
     copies.add_up();
 }
 
@@ -197,34 +202,27 @@ RANKWISE_AVX2 inline void transpose(__m256d& a, __m256d& b, __m256d& c, __m256d&
 }
 
 RANKWISE_AVX2 inline void read_pairs_avx2(const PairRun& run, const double* table, double* f) {
-    int64_t i = 0;
-    for (; i + 4 <= run.size; i += 4) {
+    for (int64_t i = 0; i < run.size; i += 4) {
         __m256d a = _mm256_loadu_pd(table + 4 * run.cell(i)), b = _mm256_loadu_pd(table + 4 * run.cell(i + 1));
         __m256d c = _mm256_loadu_pd(table + 4 * run.cell(i + 2)), d = _mm256_loadu_pd(table + 4 * run.cell(i + 3));
         transpose(a, b, c, d);
-        const __m256d s = _mm256_loadu_pd(run.s + i), t = _mm256_loadu_pd(run.t + i);
+        const __m256d s = _mm256_load_pd(run.s + i), t = _mm256_load_pd(run.t + i);
         const __m256d read = _mm256_fmadd_pd(t, _mm256_fmadd_pd(s, d, c), _mm256_fmadd_pd(s, b, a));
-        _mm256_storeu_pd(f + i, _mm256_add_pd(_mm256_loadu_pd(f + i), read));
-    }
-    for (; i < run.size; ++i) {
-        const double* cell = table + 4 * run.cell(i);
-        f[i] += __builtin_fma(run.t[i], __builtin_fma(run.s[i], cell[3], cell[2]), __builtin_fma(run.s[i], cell[1], cell[0]));
+        _mm256_store_pd(f + i, _mm256_add_pd(_mm256_load_pd(f + i), read));
     }
 }
 
 RANKWISE_AVX2 inline void add_pairs_avx2(const PairRun& run, const double* u, double* table) {
     const TableCopies copies(run.cells * 4, run.size, table);
-    int64_t i = 0;
-    for (; i + 4 <= run.size; i += 4) {
-        const __m256d s = _mm256_loadu_pd(run.s + i), t = _mm256_loadu_pd(run.t + i);
-        __m256d a = _mm256_loadu_pd(u + i), b = _mm256_mul_pd(a, s), c = _mm256_mul_pd(a, t), d = _mm256_mul_pd(b, t);
+    for (int64_t i = 0; i < run.size; i += 4) {
+        const __m256d s = _mm256_load_pd(run.s + i), t = _mm256_load_pd(run.t + i);
+        __m256d a = _mm256_load_pd(u + i), b = _mm256_mul_pd(a, s), c = _mm256_mul_pd(a, t), d = _mm256_mul_pd(b, t);
         transpose(a, b, c, d);
         add_at(copies[0] + 4 * run.cell(i), a);
         add_at(copies[1] + 4 * run.cell(i + 1), b);
         add_at(copies[2] + 4 * run.cell(i + 2), c);
         add_at(copies[3] + 4 * run.cell(i + 3), d);
     }
-    for (; i < run.size; ++i) add_pair<1>(run.s[i], run.t[i], u + i, copies[i % table_copies] + 4 * run.cell(i));
     copies.add_up();
 }
 
@@ -256,23 +254,24 @@ constexpr int64_t register_cells = 16;
 
 // A table of up to sixteen cells, kept in four registers.
 RANKWISE_AVX512 inline void read_cells_avx512(const CodeRun& run, const double* table, double* f) {
-    alignas(64) double level[register_cells] = {}, slope[register_cells] = {};
-    for (int64_t c = 0; c < run.cells; ++c) {
-        level[c] = table[2 * c];
-        slope[c] = table[2 * c + 1];
+    const __m512i even = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14), odd = _mm512_add_epi64(even, _mm512_set1_epi64(1));
+    __m512d part[4];
+    for (int e = 0; e < 4; ++e) {
+        const int64_t entries = std::clamp<int64_t>(2 * run.cells - 8 * e, 0, 8);
+        part[e] = _mm512_maskz_loadu_pd(static_cast<__mmask8>((1 << entries) - 1), table + (entries ? 8 * e : 0));
     }
-    const __m512d low = _mm512_load_pd(level), high = _mm512_load_pd(level + 8);
-    const __m512d low_slope = _mm512_load_pd(slope), high_slope = _mm512_load_pd(slope + 8);
+    const __m512d low = _mm512_permutex2var_pd(part[0], even, part[1]), high = _mm512_permutex2var_pd(part[2], even, part[3]);
+    const __m512d low_slope = _mm512_permutex2var_pd(part[0], odd, part[1]);
+    const __m512d high_slope = _mm512_permutex2var_pd(part[2], odd, part[3]);
     const __m256i mask = _mm256_set1_epi32(static_cast<int>(run.mask()));
     const __m128i shift = _mm_cvtsi32_si128(run.shift);
     for (int64_t i = 0; i < run.size; i += 8) {
-        const auto here = static_cast<__mmask8>(run.size - i < 8 ? (1 << (run.size - i)) - 1 : 0xff);
-        const __m256i codes = _mm256_maskz_loadu_epi32(here, run.codes + i);
+        const __m256i codes = _mm256_load_si256(reinterpret_cast<const __m256i*>(run.codes + i));
         const __m512i cell = _mm512_cvtepu32_epi64(_mm256_srl_epi32(codes, shift));
         const __m512d p = _mm512_cvtepi32_pd(_mm256_and_si256(codes, mask));
         const __m512d read = _mm512_fmadd_pd(p, _mm512_permutex2var_pd(low_slope, cell, high_slope),
                                              _mm512_permutex2var_pd(low, cell, high));
-        _mm512_mask_storeu_pd(f + i, here, _mm512_add_pd(_mm512_maskz_loadu_pd(here, f + i), read));
+        _mm512_store_pd(f + i, _mm512_add_pd(_mm512_load_pd(f + i), read));
     }
 }
 
@@ -288,9 +287,8 @@ RANKWISE_AVX512 void add_hats(const CodeRun& run, const double* u, double* table
     const double unit = std::ldexp(1.0, run.shift);
     const __m256i end = _mm256_set1_epi32(static_cast<int>(static_cast<uint32_t>(Knots) << run.shift));
     for (int64_t i = 0; i < run.size; i += 8) {
-        const auto here = static_cast<__mmask8>(run.size - i < 8 ? (1 << (run.size - i)) - 1 : 0xff);
-        const __m256i codes = _mm256_maskz_loadu_epi32(here, run.codes + i);
-        const __m512d all = _mm512_maskz_loadu_pd(here, u + i);
+        const __m256i codes = _mm256_load_si256(reinterpret_cast<const __m256i*>(run.codes + i));
+        const __m512d all = _mm512_load_pd(u + i);
         const __mmask8 seen = _mm256_cmplt_epu32_mask(codes, end);
         const __m512d own = _mm512_maskz_mov_pd(seen, all);
         missing = _mm512_mask_add_pd(missing, static_cast<__mmask8>(~seen), missing, all);
@@ -319,30 +317,14 @@ RANKWISE_AVX512 void add_hats_of(const CodeRun& run, const double* u, double* ta
     add_hats<Knots>(run, u, table);
 }
 
-template <int K>
-RANKWISE_AVX512 void read_column_avx512(const CodeRun& run, const double* table, double* f) {
-    if constexpr (K != 1) read_cells<K>(run, table, f);
-    else if (run.cells <= register_cells) read_cells_avx512(run, table, f);
+RANKWISE_AVX512 inline void read_column_avx512(const CodeRun& run, const double* table, double* f) {
+    if (run.cells <= register_cells) read_cells_avx512(run, table, f);
     else read_cells_avx2(run, table, f);
 }
 
-template <int K>
-RANKWISE_AVX512 void add_column_avx512(const CodeRun& run, const double* u, double* table) {
-    if constexpr (K != 1) add_cells<K>(run, u, table);
-    else if (run.shift > 0 && run.cells > 2 && run.cells - 1 <= most_hats) add_hats_of(run, u, table);
+RANKWISE_AVX512 inline void add_column_avx512(const CodeRun& run, const double* u, double* table) {
+    if (run.shift > 0 && run.cells > 2 && run.cells - 1 <= most_hats) add_hats_of(run, u, table);
     else add_cells_avx2(run, u, table);
-}
-
-template <int K>
-RANKWISE_AVX512 void read_surface_avx512(const PairRun& run, const double* table, double* f) {
-    if constexpr (K == 1) read_pairs_avx2(run, table, f);
-    else read_pairs<K>(run, table, f);
-}
-
-template <int K>
-RANKWISE_AVX512 void add_surface_avx512(const PairRun& run, const double* u, double* table) {
-    if constexpr (K == 1) add_pairs_avx2(run, u, table);
-    else add_pairs<K>(run, u, table);
 }
 
 #endif
@@ -353,8 +335,8 @@ RANKWISE_AVX512 void add_surface_avx512(const PairRun& run, const double* u, dou
 template <int K>
 void read_column(Instructions instructions, const CodeRun& run, const double* table, double* f) {
 #if defined(RANKWISE_WIDE)
-    if (instructions == Instructions::avx512) return detail::read_column_avx512<K>(run, table, f);
-    if (instructions == Instructions::avx2) return detail::read_column_avx2<K>(run, table, f);
+    if (K == 1 && instructions == Instructions::avx512) return detail::read_column_avx512(run, table, f);
+    if (instructions != Instructions::plain) return detail::read_column_avx2<K>(run, table, f);
 #endif
     (void)instructions;
     detail::read_cells<K>(run, table, f);
@@ -365,8 +347,8 @@ void read_column(Instructions instructions, const CodeRun& run, const double* ta
 template <int K>
 void add_column(Instructions instructions, const CodeRun& run, const double* u, double* table) {
 #if defined(RANKWISE_WIDE)
-    if (instructions == Instructions::avx512) return detail::add_column_avx512<K>(run, u, table);
-    if (instructions == Instructions::avx2) return detail::add_column_avx2<K>(run, u, table);
+    if (K == 1 && instructions == Instructions::avx512) return detail::add_column_avx512(run, u, table);
+    if (instructions != Instructions::plain) return detail::add_column_avx2<K>(run, u, table);
 #endif
     (void)instructions;
     detail::add_cells<K>(run, u, table);
@@ -375,8 +357,7 @@ void add_column(Instructions instructions, const CodeRun& run, const double* u, 
 template <int K>
 void read_surface(Instructions instructions, const PairRun& run, const double* table, double* f) {
 #if defined(RANKWISE_WIDE)
-    if (instructions == Instructions::avx512) return detail::read_surface_avx512<K>(run, table, f);
-    if (instructions == Instructions::avx2) return detail::read_surface_avx2<K>(run, table, f);
+    if (instructions != Instructions::plain) return detail::read_surface_avx2<K>(run, table, f);
 #endif
     (void)instructions;
     detail::read_pairs<K>(run, table, f);
@@ -385,8 +366,7 @@ void read_surface(Instructions instructions, const PairRun& run, const double* t
 template <int K>
 void add_surface(Instructions instructions, const PairRun& run, const double* u, double* table) {
 #if defined(RANKWISE_WIDE)
-    if (instructions == Instructions::avx512) return detail::add_surface_avx512<K>(run, u, table);
-    if (instructions == Instructions::avx2) return detail::add_surface_avx2<K>(run, u, table);
+    if (instructions != Instructions::plain) return detail::add_surface_avx2<K>(run, u, table);
 #endif
     (void)instructions;
     detail::add_pairs<K>(run, u, table);

@@ -9,6 +9,7 @@ Predictions are made from the numbers themselves, in double (`predict`).
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ CHUNK_ROWS = 512
 # Codes that a fused product works on at once: they stay in a core's cache between reading and writing.
 CHUNK_WORK = 1 << 16
 # Sums are kept in parts of so many codes, at most so many: the shape alone decides, for their bits depend on it.
-PART_WORK = 1 << 19
+PART_WORK = 1 << 21
 MOST_PARTS = 64
 # Fewer codes than this are faster on one thread.
 MANY_CODES = 1 << 16
@@ -91,8 +92,7 @@ class AdditiveDesign:
         """
         cells = Cells(terms)
         n_rows = int(X.shape[0])
-        chunk_rows = min(CHUNK_ROWS, max(-(-n_rows // 16) * 16, 16))
-        codes = np.zeros((-(-n_rows // chunk_rows), len(cells.columns), chunk_rows), dtype=np.uint32)
+        codes = _room(n_rows, len(cells.columns))
         columns, shift = cells.compiled_columns()
         threads = n_threads if n_rows * len(cells.columns) >= MANY_CODES else 1
         for first in range(0, n_rows, ENCODED_ROWS):
@@ -191,11 +191,11 @@ class AdditiveDesign:
 
     def gathered(self, rows: npt.NDArray[np.int64]) -> AdditiveDesign:
         """Return the design of some rows, copied."""
-        chunk_rows = self.codes.shape[2]
-        codes = np.zeros((-(-rows.size // chunk_rows), *self.codes.shape[1:]), dtype=np.uint32)
+        codes = _room(rows.size, self.codes.shape[1])
+        old, new = self.codes.shape[2], codes.shape[2]
         for chunk in range(codes.shape[0]):
-            own = rows[chunk * chunk_rows : (chunk + 1) * chunk_rows] + self.first
-            codes[chunk, :, : own.size] = self.codes[own // chunk_rows, :, own % chunk_rows].T
+            own = rows[chunk * new : (chunk + 1) * new] + self.first
+            codes[chunk, :, : own.size] = self.codes[own // old, :, own % old].T
         return self._like(codes, 0, rows.size)
 
     def matrix(self) -> Any:
@@ -302,6 +302,16 @@ def predict(X: Any, terms: Terms, values: Floats, n_threads: int = 1) -> Floats:
     else:
         _core.additive_predict(_floats(X), terms.compiled, table, out, threads)
     return out.reshape(X.shape[0], *values.shape[1:])
+
+
+def _room(n_rows: int, n_columns: int) -> npt.NDArray[np.uint32]:
+    """Return an array for codes that begins on a cache line; a run of sixteen of them then lies on one."""
+    unit = 16
+    chunk_rows = min(CHUNK_ROWS, max(-(-n_rows // unit) * unit, unit))
+    shape = (-(-n_rows // chunk_rows), n_columns, chunk_rows)
+    flat = np.zeros(math.prod(shape) + unit, dtype=np.uint32)
+    offset = -(flat.ctypes.data // flat.itemsize) % unit
+    return flat[offset : offset + math.prod(shape)].reshape(shape)
 
 
 def _floats(X: Any) -> npt.NDArray[Any]:
