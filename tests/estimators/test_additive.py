@@ -125,7 +125,7 @@ def test_monotone_curves_are_monotone_to_the_last_bit():
         model = AdditiveRanker(1e-5, n_knots=32, monotone={0: 1, 1: -1}, loss=loss, interactions=1).fit(
             X, y, qid=qid
         )
-        up, down = (curve.values for curve in model.curves_[:2])
+        up, down = (curve.values for curve in model.curves_[:2])  # noqa: PD011
         assert (np.diff(up) >= 0).all()
         assert (np.diff(down) <= 0).all()
         assert np.ptp(up) > 0
