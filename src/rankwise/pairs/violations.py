@@ -183,7 +183,7 @@ class ViolationSweep:
 
 @dataclass(frozen=True)
 class Violations:
-    """The subgraph of pairs that are violated at some scores, made by `ViolationSweep.at`; implements `ViolatedPairs`."""
+    """The pairs that are violated at some scores, made by `ViolationSweep.at`; implements `ViolatedPairs`."""
 
     sweep: ViolationSweep
     _score: Floats
