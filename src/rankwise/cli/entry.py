@@ -106,9 +106,8 @@ def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
     named = ["standard input" if file == "-" else file for file in getattr(options, "data", [])]
     if error.about == "y_true":
         return f"the file {' and '.join(named)} {error.predicate}"
-    is_named = any(file in error.problem for file in [*named, *(getattr(options, "valid", None) or [])])
     is_of_rows = isinstance(error, (NoPairsError, MissingQueriesError, UndefinedMetricError))
-    if is_named or not named or not is_of_rows:
+    if error.names_file or not named or not is_of_rows:
         return error.problem
     return f"{', '.join(named)}: {error.problem}"
 
