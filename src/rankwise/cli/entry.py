@@ -77,12 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _check_files(options: argparse.Namespace) -> None:
     """Say at once, before anything is imported, that a file is not there, or is there already."""
-    if options.command == "fit" and options.output is None:
-        raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
-    if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
-        if options.command == "fit":
-            raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
-        raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
+    _check_output(options)
     named: list[str] = []
     for option in ("model", "data", "valid", "against", "items"):
         value = getattr(options, option, None)
@@ -99,6 +94,15 @@ def _check_files(options: argparse.Namespace) -> None:
             raise InvalidInputError(f"{target} would be read and written.", "write to another file.")
     for option in () if options.command in {"convert", "demo"} else ("output", "plot", "per_query"):
         check_target(getattr(options, option, None), force=getattr(options, "force", False))
+
+
+def _check_output(options: argparse.Namespace) -> None:
+    if options.command == "fit" and options.output is None:
+        raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
+    if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
+        if options.command == "fit":
+            raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
+        raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
 
 
 def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
