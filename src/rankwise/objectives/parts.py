@@ -214,7 +214,7 @@ def row_parts(
 
 
 def _can_be_cut(objective: SquaredObjective) -> bool:
-    return objective.graph.blocks is not None and objective.design.kind != "operator"
+    return objective.graph.blocks is not None and objective.design.has_rows
 
 
 def _cut(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:

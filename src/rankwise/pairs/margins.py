@@ -103,27 +103,10 @@ class ViolatedPreferences:
     margin: Floats
     slack: Floats
 
-    blocks = None
-
-    @cached_property
-    def weight(self) -> float:
-        """The total weight of the violated pairs."""
-        return float(self.pair_weight.sum())
-
     @cached_property
     def net_wins(self) -> Floats:
         """For each row the violated weight it should win minus the one it should lose."""
         return self._at_rows(self.pair_weight)
-
-    @property
-    def pull(self) -> Floats:
-        """``r = A'Ωz``."""
-        return self._at_rows(self.pair_weight * self.margin)
-
-    @property
-    def constant(self) -> Floats:
-        """``c = z'Ωz``."""
-        return np.array(self.pair_weight @ self.margin**2)
 
     @property
     def active(self) -> float:

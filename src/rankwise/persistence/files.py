@@ -13,7 +13,6 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
-from rankwise.estimators.base import Ranker
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
 from rankwise.persistence.models import RANKERS, read_step, training_summary, write_step
@@ -53,7 +52,7 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
     True
     """
     steps = model.steps if type(model) is Pipeline else [("", model)]
-    if not isinstance(steps[-1][1], Ranker):
+    if not hasattr(steps[-1][1], "predict"):
         raise ModelFileError(
             f"The model is a {type(steps[-1][1]).__name__}, which ranks nothing.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline that ends in one.",

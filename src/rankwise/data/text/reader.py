@@ -33,44 +33,47 @@ __all__ = ["Missing", "TextBlock", "TextReader", "ZeroBased", "no_rows", "text_b
 
 ZeroBased = bool | Literal["auto"]
 Missing = Literal["error", "nan", "zero"]
-MISSING: tuple[Missing, ...] = ("error", "nan", "zero")  # in the order of the compiled enumeration
+MISSING: tuple[Missing, ...] = ("error", "nan", "zero")
 LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
 # Text that is parsed at a time: what a thread makes of its part should still be in cache when it is put in place.
 PARSED_AT_ONCE = 1 << 22
 
-# What is wrong, what to do about it and what that changes, in the order of the compiled enumeration.
+# What is wrong, what to do about it and what that changes, by the names that the parser gives.
 Problem: TypeAlias = tuple[str, str, *tuple[Change, ...]]
-PROBLEMS: tuple[Problem, ...] = (
-    ("", ""),
-    (
+PROBLEMS: dict[str, Problem] = {
+    "label": (
         "the label is not a number",
         "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`; a table has a name that ends in .csv or the like",
     ),
-    ("the label is missing", "drop rows without a label, or give them one"),
-    ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),
-    ("this row has no query id, but earlier rows have", "write `qid:` after every label, or after none"),
-    ("this row has a query id, but earlier rows have none", "write `qid:` after every label, or after none"),
-    (
+    "label_missing": ("the label is missing", "drop rows without a label, or give them one"),
+    "qid_empty": ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),
+    "qid_missing": (
+        "this row has no query id, but earlier rows have",
+        "write `qid:` after every label, or after none",
+    ),
+    "qid_unexpected": (
+        "this row has a query id, but earlier rows have none",
+        "write `qid:` after every label, or after none",
+    ),
+    "entry": (
         "this is not `column:value`",
         "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
     ),
-    (" from 1, and this is column 0", "pass zero_based=True", Change("zero_based", True)),
-    (
+    "column_zero": (" from 1, and this is column 0", "pass zero_based=True", Change("zero_based", True)),
+    "column_too_large": (
         "the column number is too large",
         "raise n_features, or leave it out to take as many columns as there are",
         Change("n_features"),
     ),
-    ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
-    (
+    "value": ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
+    "value_missing": (
         "the value is missing",
         "pass missing='nan' to read such values as NaN, or missing='zero' to leave them out",
         Change("missing"),
     ),
-    ("the number is infinite", "replace it by a finite one"),
-    ("the column comes twice in this row", "write each column once a row"),
-)
-
-_COLUMN_0, _TOO_LARGE = 7, 8  # in that order
+    "infinite": ("the number is infinite", "replace it by a finite one"),
+    "duplicate": ("the column comes twice in this row", "write each column once per row"),
+}
 
 
 class TextBlock:
@@ -116,7 +119,7 @@ class TextReader:
         check_count("n_features", n_features)
         check_count("longest_line", longest_line, optional=False)
         check_count("n_threads", n_threads)
-        self.missing = MISSING.index(check_choice("missing", missing, MISSING))
+        self.missing = check_choice("missing", missing, MISSING)
         if zero_based not in {"auto", True, False}:
             raise InvalidInputError(
                 f"zero_based={zero_based!r} is not an option.",
@@ -197,9 +200,9 @@ class TextReader:
         if error is not None:
             problem, at, length = error
             what, remedy, *changes = PROBLEMS[problem]
-            if problem == _COLUMN_0:
+            if problem == "column_zero":
                 what = self.counting + what
-            if problem == _TOO_LARGE and last == LAST_COLUMN:
+            if problem == "column_too_large" and last == LAST_COLUMN:
                 remedy = (
                     f"columns are numbered up to {LAST_COLUMN + self.base:,}: number those that occur from 1, or hash "
                     "their names to fewer"
