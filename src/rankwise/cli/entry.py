@@ -26,6 +26,7 @@ from rankwise.exceptions import (
     RankwiseError,
     UndefinedMetricError,
 )
+from rankwise.hidden_folders import remove_own
 from rankwise.interrupts import signals_later
 from rankwise.replacing import noting_written
 
@@ -54,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(sys.argv[1:] if argv is None else list(argv))
     except (KeyboardInterrupt, Terminated) as error:
         number = error.number if isinstance(error, Terminated) else signal.SIGINT
+        with signals_later():
+            remove_own()  # of whatever a second signal kept from being removed
         complain(what_was_changed(number, written))
         return exit_code(number)
 
