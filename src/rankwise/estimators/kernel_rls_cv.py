@@ -17,7 +17,7 @@ from rankwise.metrics import Metric
 from rankwise.problems.kernel import Basis, KernelProblem, basis_size, warn_of_extremes
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.closed_form import PairClosedForm, RowClosedForm, choose_among
-from rankwise.selection.cv import Decomposition, PairPlan, RowPlan, check_cv
+from rankwise.selection.cv import Decomposition, PairPlan, check_cv
 from rankwise.selection.decompositions import KernelSpace
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
@@ -147,16 +147,10 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         if self.solver_ == "eigen":
             n_basis = basis_size(self.basis, data.design.shape[0])
             rank = data.design.shape[0] if n_basis is None else n_basis
-            by = Decomposition(rank, alphas.size, refits=n_basis is None)
+            by = Decomposition(rank, alphas.size, refits=True)
         # Groups of pairs are decomposed together, whoever scores them.
         is_listed = by is not None and isinstance(data, PairData)
         plan = self._held_out(data, None if is_listed else eval_set, groups, by=by, whole_components=True)
-        if by is not None and isinstance(plan, RowPlan) and not plan.is_exact:
-            raise InvalidInputError(
-                "Folds that divide a ranking have no closed form here, and a reduced set is not refitted.",
-                "hold out whole queries; or use ties='include', cost='magnitude', query_weight='size' in one ranking; "
-                "or basis=None, or solver='cg'.",
-            )
         held_out = self._eval_set(data, eval_set, self._metric) if eval_set is not None else plan
         self.cv_ = held_out.description
         problems: list[KernelProblem] = []

@@ -176,20 +176,20 @@ class RowClosedForm:
     def _refits(self, plan: RowPlan, alphas: Floats, outputs: Sequence[int]) -> Floats:
         """Fit once more without each fold: for graphs whose weights change when rows leave."""
         assert isinstance(self._space, KernelSpace)
-        problem, data = self._space.problem, self._data
+        space, data = self._space, self._data
         scores = np.empty((alphas.size, plan.fold.size, len(outputs)))
         for fold in range(plan.n_folds):
             test = np.flatnonzero(plan.fold == fold)
             train = np.setdiff1d(np.arange(plan.fold.size), test)
-            across = problem.between(test, train)
+            across = space.scoring(test, train)
             # Pooled folds are compared with each other: as in the closed form, training rows average to their labels.
             share = np.full(train.size, 1 / train.size)
             if data.row_weight is not None:
                 share = data.row_weight[train] / data.row_weight[train].sum()
-            among = share @ problem.between(train, train) if self._is_pooled else np.zeros(train.size)
+            among = share @ space.scoring(train, train) if self._is_pooled else np.zeros(across.shape[1])
             for at, output in enumerate(outputs):
                 require_training_pairs(data, plan, output, fold)
-                model = KernelSpace(problem.subset(train)).of_rows(data.graph_of_rows(output, train))
+                model = space.refitted(train, data.graph_of_rows(output, train))
                 mean = share @ data.columns[output][train]
                 for a, alpha in enumerate(alphas):
                     dual = model.model(0, float(alpha))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from rankwise.arrays import Floats, Ints, Matrix, Rows
 from rankwise.design import Design
 from rankwise.exceptions import MemoryLimitError
 from rankwise.holdout import DualHoldOut, HoldOut, PrimalHoldOut
-from rankwise.kernels import Kernel, matrix_rows
+from rankwise.kernels import FeatureMap, Kernel, matrix_rows
 from rankwise.memory import MemoryBudget, fits
 from rankwise.pairs.factor import Factor, LabelFactor
 from rankwise.pairs.labels import LabelGraph
@@ -224,12 +224,18 @@ class KernelSpace:
 
     problem: KernelProblem
 
+    @cached_property
+    def _features(self) -> tuple[FeatureMap, Floats]:
+        """The features of the reduced set, or of all rows as one."""
+        problem = self.problem if self.problem.basis is not None else self.problem.with_all_rows()
+        feature_map = problem.feature_map()
+        return feature_map, problem.kept_features(feature_map)
+
     def of_rows(self, graph: LabelGraph) -> RowDecomposition:
         """Decompose the problem of labelled rows."""
         problem = self.problem
         if problem.basis is not None:
-            feature_map = problem.feature_map()
-            Z = problem.kept_features(feature_map)
+            feature_map, Z = self._features
             return _rows_of_features(Z, graph, feature_map.dual_coefficients)
         factor = LabelFactor(graph.blocks)
         target = factor.target(graph.pull).reshape(graph.n_rows, -1)
@@ -242,9 +248,7 @@ class KernelSpace:
         """Decompose the dual where no two groups share a row, else the features of all rows or of a reduced set."""
         of_row, problem = _group_of_rows(graph, group), self.problem
         if problem.basis is not None or of_row is None:
-            with_basis = problem if problem.basis is not None else problem.with_all_rows()
-            feature_map = with_basis.feature_map()
-            Z = with_basis.kept_features(feature_map)
+            feature_map, Z = self._features
             return _pairs_of_features(Z, graph, group, problem.budget, feature_map.dual_coefficients)
         factor = ComponentFactor(graph)
         spectrum = self._spectrum(factor, copies=6)
@@ -252,6 +256,16 @@ class KernelSpace:
         target = factor.target(graph.pull)[:, None]
         hold_out = DualHoldOut.of_spectrum(spectrum)
         return PairDecomposition(hold_out, target, coefficients, of_row, graph, factor=factor)
+
+    def refitted(self, rows: Rows, graph: LabelGraph) -> RowDecomposition:
+        """Decompose the problem of some rows alone, with the same reduced set."""
+        if self.problem.basis is None:
+            return KernelSpace(self.problem.subset(rows)).of_rows(graph)
+        return _rows_of_features(self._features[1][rows], graph, _Unscaled(None).model)
+
+    def scoring(self, rows: Rows, trained: Rows) -> Floats:
+        """Return what gives some rows their scores when it multiplies a model that was refitted to others."""
+        return self.problem.between(rows, trained) if self.problem.basis is None else self._features[1][rows]
 
     def _spectrum(self, factor: Factor, copies: int) -> DualSpectrum:
         spectrum = DualSpectrum.of_matrix(factor.sandwich(self.problem.matrix(copies=copies)))
