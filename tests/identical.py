@@ -11,7 +11,7 @@ from rankwise.kernels import Kernel
 from rankwise.terms import Curve, Surface, Terms
 
 
-def assert_identical(one, other, where="model"):
+def assert_identical(one, other, where="model"):  # noqa: C901, PLR0912 - one branch per type
     """The same types, the same bits, the same order in memory."""
     assert type(one) is type(other), where
     if isinstance(one, np.ndarray):

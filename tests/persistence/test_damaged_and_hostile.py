@@ -438,7 +438,7 @@ def test_options_of_a_pipeline_are_of_their_kind(option):
 ODD = (None, True, 3, 0.5, "text", [1, "two"], {"a": {"b": 1}}, {"$tuple": ["x", 1]}, {"$dict": [[1, 2]]})
 
 
-@pytest.mark.parametrize("kind", [*RANKERS.values(), *SCALERS.values()])
+@pytest.mark.parametrize("kind", [*(getattr(rankwise, name) for name in RANKERS), *SCALERS.values()])
 def test_every_parameter_of_every_class_is_listed_and_its_default_allowed(kind):
     assert unfit_parameter(kind().get_params(deep=False)) is None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any, Never, Self
 
 from rankwise.additive.choosing import Search, Split
@@ -13,10 +12,11 @@ from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid
 from rankwise.estimators.additive_parameters import check_interactions
 from rankwise.estimators.additive_training import AdditiveTrainer
+from rankwise.estimators.checks import check_stopping
 from rankwise.estimators.margin_ranker import check_alpha
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
-from rankwise.metrics import Metric, get_metric
+from rankwise.exceptions import NoPairsError, UndefinedMetricError
+from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingData
 from rankwise.selection.cv import held_out_pairs
 from rankwise.threads import one_blas_thread
@@ -131,22 +131,7 @@ class AdditiveRanker(AdditiveTrainer):
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.n_knots = n_knots
-        self.interactions = interactions
-        self.loss = loss
-        self.penalty = penalty
-        self.query_weight = query_weight
-        self.ties = ties
-        self.cost = cost
-        self.monotone = monotone
-        self.categorical = categorical
-        self.tol = tol
-        self.max_iter = max_iter
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
     @one_blas_thread
     def fit(
@@ -179,7 +164,7 @@ class AdditiveRanker(AdditiveTrainer):
         split = None
         if self._is_auto:
             if eval_set is not None:
-                split = self._eval_split(training, eval_set)
+                split, _ = self._eval_split(data, training, eval_set)
             elif len(blueprint.plan.curves) > 1:
                 split = self._row_split(data)
         self._learn_additive(blueprint, training, split, data.queries, data.row_weight)
@@ -212,10 +197,10 @@ class AdditiveRanker(AdditiveTrainer):
         split = None
         if self._is_auto:
             if eval_set is not None:
-                split = self._pair_eval_split(training, eval_set)
+                split, _ = self._eval_split(data, training, eval_set)
             else:
-                left_out = held_out_pairs(data, self.validation_fraction, self.random_state)
-                split = self._pair_split(data, left_out, 0)
+                plan = held_out_pairs(data, self.validation_fraction, self.random_state)
+                split = self._pair_split(data, plan, 0)
         queries = check_qid(None, data.design.shape[0])
         self._learn_additive(blueprint, training, split, queries, None)
         return self
@@ -257,9 +242,5 @@ class AdditiveRanker(AdditiveTrainer):
     def _check_parameters(self) -> None:
         self._check_model_parameters()
         check_alpha(self.alpha)
-        get_metric(self.scoring)
         check_interactions(self.interactions)
-        if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:
-            raise InvalidInputError(
-                f"validation_fraction={self.validation_fraction!r} is not between 0 and 1.", "use 0.2."
-            )
+        check_stopping(self._is_auto, self.scoring, 1, self.validation_fraction)

@@ -20,15 +20,8 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import TrainingData
-from rankwise.selection.cv import (
-    check_cv,
-    folds_of_pairs,
-    folds_of_rows,
-    folds_that_score,
-    scoring_rows,
-    scoring_share,
-)
-from rankwise.selection.reading import check_alphas
+from rankwise.selection.cv import Sampling, check_cv, plan_pairs, plan_rows
+from rankwise.selection.grids import check_alphas
 from rankwise.threads import one_blas_thread
 
 __all__ = ["AdditiveRankerCV"]
@@ -116,23 +109,7 @@ class AdditiveRankerCV(AdditiveTrainer):
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.alphas = alphas
-        self.n_knots = n_knots
-        self.interactions = interactions
-        self.cv = cv
-        self.scoring = scoring
-        self.judge_rows = judge_rows
-        self.loss = loss
-        self.penalty = penalty
-        self.query_weight = query_weight
-        self.ties = ties
-        self.cost = cost
-        self.monotone = monotone
-        self.categorical = categorical
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
     @one_blas_thread
     def fit(
@@ -159,8 +136,8 @@ class AdditiveRankerCV(AdditiveTrainer):
         blueprint, data = self._labelled(X, y, qid, sample_weight, query_importance, knots[0])
         training = self._label_training(data, data.row_weight)
         if eval_set is not None:
-            splits = [self._eval_split(training, eval_set)]
-            self.cv_ = f"an evaluation set of {splits[0].n_rows} rows"
+            split, self.cv_ = self._eval_split(data, training, eval_set)
+            splits = [split]
         else:
             splits = self._folds(data)
         self._choose(blueprint, training, splits, grid, knots, data.queries, data.row_weight)
@@ -193,23 +170,23 @@ class AdditiveRankerCV(AdditiveTrainer):
         blueprint, data = self._listed(X, pairs, magnitude, weight, knots[0])
         training = self._pair_training(data.graph)
         if eval_set is not None:
-            splits = [self._pair_eval_split(training, eval_set)]
-            self.cv_ = "an evaluation set of pairs"
+            split, self.cv_ = self._eval_split(data, training, eval_set)
+            splits = [split]
         else:
-            left_out, words = folds_of_pairs(self.cv, data, groups, self.random_state)
-            left_out, how_many = scoring_share(data, left_out, self.judge_rows, self.random_state)
-            self.cv_ = words + how_many
-            splits = [self._pair_split(data, left_out, fold) for fold in folds_that_score(data, left_out)]
+            plan = plan_pairs(self.cv, data, groups, Sampling(self.random_state, self.judge_rows))
+            self.cv_ = plan.description
+            splits = [self._pair_split(data, plan, fold) for fold in plan.folds_that_score(data)]
         self._choose(blueprint, training, splits, grid, knots, check_qid(None, data.design.shape[0]), None)
         return self
 
     def _folds(self, data: TrainingData) -> list[Split]:
-        fold, words = folds_of_rows(self.cv, data, self.random_state)
-        scored, how_many = scoring_rows(data, fold, self.judge_rows, self.random_state)
-        self.cv_ = words + how_many
+        sampling = Sampling(self.random_state, self.judge_rows)
+        plan = plan_rows(self.cv, data, get_metric(self.scoring), sampling)
+        fold, scored = plan.fold, plan.scored
+        self.cv_ = plan.description
         splits: list[Split] = []
         problem: InvalidInputError | None = None
-        for number in range(int(fold.max(initial=-1)) + 1):
+        for number in range(plan.n_folds):
             try:
                 splits.append(self._held_rows(data, fold == number, scored[fold[scored] == number]))
             except (NoPairsError, UndefinedMetricError) as error:

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.additive.fitting import Layout
 from rankwise.additive.purification import purified, with_knots_of_surfaces
 from rankwise.additive.shapes import FittedCurve, FittedSurface, spread_inside_queries, term_masses
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, Ints, MatrixLike
 from rankwise.data.queries import Queries
 from rankwise.design.additive import predict
-from rankwise.estimators.pairwise import PreferenceRanker
+from rankwise.estimators.base import Ranker
 from rankwise.exceptions import caller_level
 from rankwise.solvers.solution import Solution
 from rankwise.terms import Terms
@@ -26,7 +26,7 @@ __all__ = ["AdditiveModel"]
 _LOOKED_AT = 20_000  # rows whose spread inside queries tells how much a term matters
 
 
-class AdditiveModel(PreferenceRanker):
+class AdditiveModel(Ranker):
     """The part of `AdditiveRanker` and `AdditiveRankerCV` that does not depend on how a model was found."""
 
     terms_: Terms
@@ -34,7 +34,7 @@ class AdditiveModel(PreferenceRanker):
     shares_: Floats
     importances_: Floats
 
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: MatrixLike) -> Floats:
         """Return a score for each row of X: higher is better.
 
         The score is the sum of what `curves_` and `surfaces_` say about the row. Only differences between rows of one
@@ -50,8 +50,7 @@ class AdditiveModel(PreferenceRanker):
         scores : ndarray of shape (rows,)
         """
         check_is_fitted(self)
-        X = self._check_matrix(X, reset=False)
-        return predict(X, self.terms_, self.values_, self._threads())
+        return predict(self._check_rows(X, reset=False), self.terms_, self.values_, self._threads())
 
     @property
     def curves_(self) -> list[FittedCurve]:

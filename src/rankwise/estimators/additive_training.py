@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
-from sklearn.utils.validation import column_or_1d, validate_data
+import scipy.sparse
+import scipy.sparse.linalg
+from sklearn.utils.validation import column_or_1d
 
 from rankwise.additive.choosing import Split
 from rankwise.additive.coordinates import PENALTIES
 from rankwise.additive.fitting import Blueprint
 from rankwise.additive.knots import plan_knots
 from rankwise.additive.training import LOSSES, MarginTraining, SquaredTraining, Training
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, Ints, Labels, MatrixLike
 from rankwise.data.containers import check_total, unmasked
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
@@ -22,31 +23,21 @@ from rankwise.data.validation import (
     check_choice,
     check_count,
     check_importance,
-    check_number,
     check_qid,
-    check_seed,
+    check_weights,
     check_weights_of_queries,
 )
 from rankwise.estimators.additive_model import AdditiveModel
 from rankwise.estimators.additive_parameters import lists_pairs, read_columns, read_directions, read_surfaces
-from rankwise.estimators.refusals import in_our_words
+from rankwise.estimators.checks import check_running, check_squared_loss
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.memory import fits
 from rankwise.metrics import get_metric
-from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
-from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.margin_fit import MarginFit, label_margins
-from rankwise.selection.pair_systems import LeftOutPairs
-from rankwise.selection.reading import (
-    difference_scorer,
-    preference_scorer,
-    read_eval_set,
-    read_pair_eval_set,
-    row_scorer,
-)
-from rankwise.selection.scorers import PreferenceScorer
+from rankwise.selection.cv import PairPlan
+from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
+from rankwise.selection.scorers import row_scorer, scorer_of_pairs
 from rankwise.solvers.choose import choose_margin_solver
 
 __all__ = ["AdditiveTrainer"]
@@ -57,28 +48,16 @@ SIDE_KNOTS = 5  # of a surface, along each column
 class AdditiveTrainer(AdditiveModel):
     """The part of `AdditiveRanker` and `AdditiveRankerCV` that does not depend on how the settings are found."""
 
-    # What comes in.
-
     def _check_model_parameters(self) -> None:
         check_choice("loss", self.loss, LOSSES)
         check_choice("penalty", self.penalty, PENALTIES)
-        check_choice("query_weight", self.query_weight, QUERY_WEIGHTS)
-        check_choice("ties", self.ties, TIES)
-        check_choice("cost", self.cost, COSTS)
-        if self.loss == "squared" and self.cost == "relative" and self.ties == "include":
-            raise InvalidInputError(
-                "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
-                "set ties='exclude'.",
-            )
-        check_number("tol", self.tol, minimum=0, remedy="use a small positive number such as 1e-3")
+        check_squared_loss(self.query_weight, *self._which_pairs())
+        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-3")
         if float(self.tol) >= 1:
             raise InvalidInputError(
                 f"tol={self.tol!r} is not below 1: it is a share of what can be gained over no model.",
                 "use 1e-3.",
             )
-        check_count("max_iter", self.max_iter)
-        check_count("n_threads", self.n_threads)
-        check_seed(self.random_state)
         if self.monotone is not None and (self.penalty != "difference" or self.loss == "hinge"):
             raise InvalidInputError(
                 f"monotone needs steps from knot to knot and a smooth loss, not penalty={self.penalty!r} with "
@@ -86,40 +65,33 @@ class AdditiveTrainer(AdditiveModel):
                 "use penalty='difference' with loss='squared_hinge' or 'squared'.",
             )
 
-    def _check_matrix(
-        self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2, look_at_values: bool = True
-    ) -> Any:
-        X, y = unmasked("X", X), unmasked("y", y)
-        if sp.issparse(X) and not fits(8 * X.shape[0] * X.shape[1]):
-            raise InvalidInputError(
-                f"X is a sparse matrix of {X.shape[0]} × {X.shape[1]}, and as an array it does not fit into memory.",
-                "curves are for columns that most rows have; use RankSVM or RankRLS on text.",
-            )
-        options: dict[str, Any] = {
-            "accept_sparse": "csr",
-            "dtype": (np.float64, np.float32),
-            "ensure_all_finite": "allow-nan",
-            "reset": reset,
+    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Any:
+        """Return a checked array; NaN counts as missing, and a sparse matrix becomes an array."""
+        return _as_array(self._validated(_dense_fits(X), reset=reset, is_finite=False))
+
+    def _check_labelled(
+        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
+    ) -> tuple[Any, Floats]:
+        """Return a checked array and the labels of its rows."""
+        options = {
+            "y": unmasked("y", y),
+            "multi_output": True,
+            "y_numeric": True,
+            "ensure_min_samples": min_rows,
         }
-        if y is not None:
-            options.update(multi_output=True, y_numeric=True, ensure_min_samples=min_rows)
-        try:
-            checked = validate_data(self, X, **({} if y is None else {"y": y}), **options)
-        except ValueError as error:
-            fitted = () if reset else getattr(self, "feature_names_in_", ())
-            raise in_our_words(error, X, fitted) from error
-        X = checked if y is None else checked[0]
-        X = X.toarray() if sp.issparse(X) else X
-        if y is None:
-            return X
-        if np.ndim(checked[1]) == 2 and np.shape(checked[1])[1] > 1:
+        checked, labels = self._validated(_dense_fits(X), reset=reset, is_finite=False, **options)
+        if labels.ndim == 2 and labels.shape[1] > 1:
             raise InvalidInputError(
-                f"y has {np.shape(checked[1])[1]} columns, and a curve has one value per knot.",
+                f"y has {labels.shape[1]} columns, and a curve has one value per knot.",
                 "fit one model per output.",
             )
-        labels = column_or_1d(checked[1], dtype=np.float64, warn=True)
+        labels = column_or_1d(labels, dtype=np.float64, warn=True)
         check_total("y", float(np.abs(labels).max(initial=0.0)), "divide y by a constant.")
-        return X, labels
+        return _as_array(checked), labels
+
+    def _validated(self, X: MatrixLike, *, reset: bool, is_finite: bool, **options: object) -> Any:
+        options["ensure_all_finite"] = "allow-nan"
+        return super()._validated(X, reset=reset, is_finite=False, **options)
 
     def _blueprint(self, X: Any, queries: Queries, weight: Floats | None, n_knots: int) -> Blueprint:
         """Choose the knots, and set what is said about the columns."""
@@ -162,7 +134,13 @@ class AdditiveTrainer(AdditiveModel):
         self, X: Any, y: Any, qid: Any, sample_weight: Any, query_importance: Any, n_knots: int
     ) -> tuple[Blueprint, TrainingData]:
         """Pass labelled rows through validation, and set the attributes that describe them."""
-        X, y, queries, row_weight = self._check_fit_input(X, y, qid, sample_weight)
+        self._require_labels(y)
+        X, y = self._check_labelled(X, y, reset=True)
+        queries = check_qid(qid, y.size)
+        row_weight = check_weights(sample_weight, y.size)
+        if row_weight is not None:
+            total = float(row_weight.sum()) * float(np.abs(y).max(initial=0.0))
+            check_total("y times sample_weight", total, "use labels and weights around 1.")
         if self.query_weight == "equal":
             check_weights_of_queries(row_weight, queries)
         importance = check_importance(query_importance, queries)
@@ -193,7 +171,7 @@ class AdditiveTrainer(AdditiveModel):
         self, X: Any, pairs: Any, magnitude: Any, weight: Any, n_knots: int
     ) -> tuple[Blueprint, PairData]:
         """Pass listed pairs through validation, and set the attributes that describe them."""
-        X = self._check_matrix(X, reset=True)
+        X = self._check_rows(X, reset=True)
         preferences = check_pairs(pairs, X.shape[0], magnitude, weight)
         blueprint = self._blueprint(X, check_qid(None, X.shape[0]), None, n_knots)
         design = blueprint.curves.design
@@ -242,13 +220,7 @@ class AdditiveTrainer(AdditiveModel):
                     graph.n_rows, graph.winner, graph.loser, weight, graph.difference, graph.n_threads
                 )
             return SquaredTraining(graph, float(self.tol), self.max_iter)
-        margins = PreferenceMargins.of_graph(graph, chosen)
-        if margins.winner.size == 0:
-            raise NoPairsError(
-                "Without the pairs that are held out, none is left to train on.",
-                "use more folds, or hold less out.",
-            )
-        return self._margin_training(margins)
+        return self._margin_training(listed_margins(graph, self.loss, chosen))
 
     def _margin_training(self, pairs: Any) -> MarginTraining:
         solver = choose_margin_solver(self.loss, pairs, float(self.tol))
@@ -257,15 +229,12 @@ class AdditiveTrainer(AdditiveModel):
 
     # What is held out.
 
-    def _eval_split(self, training: Training, eval_set: Any) -> Split:
-        X, y, queries = read_eval_set(
-            eval_set,
-            lambda X, y: self._check_matrix(X, y, reset=False),
-            with_qid=self.fitted_with_qid_,
-            n_outputs=1,
-        )
-        scorer = row_scorer(get_metric(self.scoring), y, queries, self.n_threads, "eval_set")
-        return Split(training, scorer, X=X)
+    def _eval_split(
+        self, data: TrainingData | PairData, training: Training, eval_set: object
+    ) -> tuple[Split, str]:
+        """Return a split that scores by other rows or pairs, and what those are, in words."""
+        found = self._eval_set(data, eval_set, get_metric(self.scoring))
+        return Split(training, found.scorers[0], X=found.rows.stored()), found.description
 
     def _held_rows(
         self, data: TrainingData, is_held: npt.NDArray[np.bool_], rows: Ints | None = None
@@ -279,17 +248,29 @@ class AdditiveTrainer(AdditiveModel):
         )  # fmt: skip
         return Split(self._label_training(data, weight * ~is_held), scorer, rows, share=scorer.n_counted)
 
-    def _pair_eval_split(self, training: Training, eval_set: Any) -> Split:
-        X, pairs = read_pair_eval_set(eval_set, lambda X: self._check_matrix(X, reset=False))
-        return Split(training, preference_scorer(get_metric(self.scoring), pairs, "eval_set"), X=X)
-
-    def _pair_split(self, data: PairData, left_out: LeftOutPairs, fold: int) -> Split:
-        is_own = left_out.fold == fold
-        chosen = np.ones(len(data.preferences), dtype=np.bool_)
-        chosen[left_out.pair[is_own]] = False
-        scoring = left_out.pair[is_own & left_out.is_scored]
-        metric = get_metric(self.scoring)
-        scorer = difference_scorer(metric, data.scoring_weight[scoring], "what was held out")
-        winner, loser = data.preferences.winner[scoring], data.preferences.loser[scoring]
+    def _pair_split(self, data: PairData, plan: PairPlan, fold: int) -> Split:
+        """Return a split that scores by held-out pairs."""
+        chosen = plan.left_out.trained(fold, len(data.preferences))
+        scorer = scorer_of_pairs(data, plan.left_out.scoring(fold), get_metric(self.scoring))
         rows = np.arange(data.design.shape[0])
-        return Split(self._pair_training(data.graph, chosen), PreferenceScorer(winner, loser, scorer), rows)
+        return Split(self._pair_training(data.graph, chosen), scorer, rows)
+
+
+def _dense_fits(X: MatrixLike) -> Any:
+    """Return X as it was given; raise where it is sparse, and as an array larger than memory."""
+    given: Any = unmasked("X", X)
+    if scipy.sparse.issparse(given) and not fits(8 * given.shape[0] * given.shape[1]):
+        raise InvalidInputError(
+            f"X, a sparse matrix of {given.shape[0]} × {given.shape[1]}, does not fit into memory as an array.",
+            "use RankSVM or RankRLS; curves are for columns that most rows have.",
+        )
+    if isinstance(given, scipy.sparse.linalg.LinearOperator):
+        raise InvalidInputError(
+            "Curves look at the values of X, and a LinearOperator shows none.",
+            "pass an array or a data frame.",
+        )
+    return given
+
+
+def _as_array(X: Any) -> Any:
+    return X.toarray() if scipy.sparse.issparse(X) else X

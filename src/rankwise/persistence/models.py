@@ -123,12 +123,7 @@ def read_step(written: Any, reader: Reader) -> Any:
             raise wrong(f"{name} is not an attribute to set")
         setattr(step, name, value)
     _restore_requests(step, written.get("requests"))
-    if written.get("output") is not None:
-        output = written["output"]
-        known_output = isinstance(output, str) and output in {"default", "pandas", "polars"}
-        if not known_output or not hasattr(step, "set_output"):
-            raise wrong("an output container is unknown")
-        step.set_output(transform=written["output"])
+    _restore_output(step, written.get("output"))
     _check_shapes(step)
     return step
 
@@ -157,6 +152,15 @@ def _restore_requests(step: Any, requests: Any) -> None:
                 raise wrong(f"a metadata request is none ({error})") from error
 
 
+def _restore_output(step: Any, output: Any) -> None:
+    if output is None:
+        return
+    is_known = isinstance(output, str) and output in {"default", "pandas", "polars"}
+    if not is_known or not hasattr(step, "set_output"):
+        raise wrong("an output container is unknown")
+    step.set_output(transform=output)
+
+
 def _check_shapes(step: Any) -> None:
     """Raise unless the parts of a ranker fit together: compiled code will read them by these sizes."""
     if type(step).__name__ not in RANKERS:
@@ -164,12 +168,16 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    if "n_knots" in step.get_params(deep=False):
+    parameters = step.get_params(deep=False)
+    if "n_knots" in parameters:
         _check_terms(step, n_features)
-        return
-    if "kernel" not in step.get_params(deep=False):
+    elif "kernel" in parameters:
+        _check_kernel_model(step, n_features)
+    else:
         _check_coefficients(getattr(step, "coef_", None), n_features)
-        return
+
+
+def _check_kernel_model(step: Any, n_features: int) -> None:
     kernel, basis = getattr(step, "kernel_", None), getattr(step, "basis_", None)
     rows: Any = getattr(step, "X_fit_", None)
     if not isinstance(kernel, Kernel):
