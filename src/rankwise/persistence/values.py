@@ -69,7 +69,7 @@ class Writer:
     def __init__(self) -> None:
         self.arrays: dict[str, Array] = {}
 
-    def write(self, value: Any, name: str, depth: int = 0) -> Any:
+    def write(self, value: Any, name: str, depth: int = 0) -> Any:  # noqa: PLR0911 - one line per type
         """Return the JSON of a value; `name` says what it is, in array names and in errors."""
         if depth > _DEPTH:
             raise ModelFileError(
