@@ -83,9 +83,9 @@ def _release(made: list[tuple[Path, int | None]]) -> None:
 def _remove_all(made: list[tuple[Path, int | None]]) -> None:
     while made:
         folder, claim = made.pop()
-        remove(folder)
         if claim is not None:
-            os.close(claim)
+            os.close(claim)  # first, for removing takes descriptors, of which there may be no more
+        remove(folder)
 
 
 def folders_beside(target: Path) -> list[Path]:

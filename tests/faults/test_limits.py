@@ -43,10 +43,10 @@ def starve(attack, campaign, n, limit, low, high):
         current = check(attack, campaign, wanted, current, done)
 
 
-# Below these the interpreter itself does not get far: forty descriptors, a gigabyte of addresses.
+# With fewer descriptors than that a folder can be neither read nor removed.
 LIMITS = {
     "RLIMIT_FSIZE": (100, 1_000_000),
-    "RLIMIT_NOFILE": (8, 60),
+    "RLIMIT_NOFILE": (10, 60),
 }
 
 
