@@ -25,7 +25,7 @@ from rankwise.metrics import (
     get_metric,
     paired_test,
 )
-from rankwise.report.model_view import Doubles
+from rankwise.formula.view import Doubles
 
 __all__ = ["Evidence", "Figure", "judge_labels", "judge_pairs", "suitable_metrics"]
 

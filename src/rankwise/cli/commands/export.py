@@ -15,7 +15,7 @@ from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, print_json
 from rankwise.data.tables.numbered_columns import column_name
 from rankwise.exceptions import InvalidInputError
-from rankwise.report.model_view import Doubles, ModelView
+from rankwise.formula.view import Doubles, ModelView
 
 __all__ = ["fold", "run"]
 
