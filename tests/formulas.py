@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -133,8 +134,9 @@ def predict(model, X, qid):
     return model.steps[-1][1].predict(X)
 
 
+@cache
 def case(name):
-    """Return a fitted model, rows, labels and query ids, by the name of a pipeline."""
+    """Return a fitted model, rows, labels and query ids, by the name of a pipeline; made once, to be looked at."""
     if name == "rare table":
         X, y, qid = frame()
         codes = OneHotEncoder(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rankwise.estimators.rank_rls_cv import RankRLSCV
     from rankwise.estimators.rank_svm import RankSVM
     from rankwise.estimators.rank_svm_cv import RankSVMCV
+    from rankwise.exporters import export
     from rankwise.persistence import load, save
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "__version__",
+    "export",
     "load",
     "save",
 ]
@@ -43,6 +45,7 @@ _HOMES = {
     "RankRLSCV": "rankwise.estimators.rank_rls_cv",
     "RankSVM": "rankwise.estimators.rank_svm",
     "RankSVMCV": "rankwise.estimators.rank_svm_cv",
+    "export": "rankwise.exporters",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
 }

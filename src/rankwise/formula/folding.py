@@ -81,7 +81,7 @@ def _merged(terms: Iterable[Term]) -> list[Term]:
 def _keys(step: Step) -> object:
     """Return where the values of a table stand, or None for a step that is no table."""
     if isinstance(step, Levels):
-        return Levels, step.is_text
+        return Levels
     if isinstance(step, Stairs):
         return Stairs, step.edges
     if isinstance(step, Curve):

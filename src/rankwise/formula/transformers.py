@@ -142,7 +142,7 @@ def _one_hot(step: Any, columns: Columns) -> Columns:
                 has_rare and number == len(groups) - 1 and step.handle_unknown == "infrequent_if_exist"
             )
             if number != dropped:
-                out.append(column.then(_one_of(group, other=float(takes_new))))
+                out.append(column.then(_one_of(group, categories.tolist(), takes_new=takes_new)))
     return out
 
 
@@ -154,9 +154,14 @@ def _dropped(step: Any, at: int, categories: Any, groups: list[list[Any]]) -> in
     return next(place for place, group in enumerate(groups) if level in group)
 
 
-def _one_of(group: list[Any], other: float) -> Levels:
-    known = tuple(level for level in group if not _is_gone(level))
-    return Levels(known, (1.0,) * len(known), other, 1.0 if len(known) < len(group) else other)
+def _one_of(group: list[Any], every: list[Any], *, takes_new: bool) -> Levels:
+    # What takes new values must know the old ones that are not its own.
+    listed = every if takes_new else group
+    answers = {level: float(level in group) for level in listed if not _is_gone(level)}
+    has_missing = any(_is_gone(level) for level in group)
+    is_known_missing = has_missing or any(map(_is_gone, every))
+    missing = float(has_missing) if is_known_missing else float(takes_new)
+    return Levels(tuple(answers), tuple(answers.values()), float(takes_new), missing)
 
 
 def _ordinal(step: Any, columns: Columns) -> Columns:

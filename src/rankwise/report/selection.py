@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rankwise.displays.reading import Reading, has_surface
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import get_metric
 from rankwise.formula.view import Doubles
+from rankwise.metrics import get_metric
 
 __all__ = ["AlphaCurve", "SurfaceTable", "Trial", "Tried", "read_curve", "read_surface", "read_trial"]
 

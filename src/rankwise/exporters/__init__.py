@@ -1,0 +1,6 @@
+"""Models for other programs: search engines, databases, ONNX, and source code without dependencies."""
+
+from rankwise.exporters.exporting import export, export_formula
+from rankwise.exporters.targets import TARGETS, check_exportable
+
+__all__ = ["TARGETS", "check_exportable", "export", "export_formula"]
