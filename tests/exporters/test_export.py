@@ -157,11 +157,9 @@ def test_the_error_of_trees_is_shared_and_their_number_bounded():
     formula, X, _ = additive()
     by_default = json.loads(export_formula(formula, "solr"))
     found = run("solr", json.dumps(by_default), X, np.zeros(200), False, None)
-    tables = [
-        *(term.column.steps[0].values for term in formula.terms),
-        *(one.values for one in formula.surfaces),
-    ]
-    assert np.abs(found - formula.evaluate(X)).max() <= sum(map(np.ptp, tables)) / 50
+    steps = [*(term.column.steps[0] for term in formula.terms), *formula.surfaces]
+    spread = sum(np.ptp(vars(step)["values"]) for step in steps)
+    assert np.abs(found - formula.evaluate(X)).max() <= spread / 50
     with pytest.raises(InvalidInputError, match="leaves"):
         export_formula(formula, "solr", error=1e-6)
 

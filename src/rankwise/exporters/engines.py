@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.trees import Leaf, Split, Tree, trees_of
 from rankwise.formula.folding import raw
-from rankwise.formula.formula import Formula
+from rankwise.formula.formula import Column, Formula, Table
 from rankwise.formula.steps import Affine
 
-__all__ = ["elasticsearch", "plug_in", "solr"]
+__all__ = ["elasticsearch", "plug_in", "single_scores", "solr"]
 
 Bounds = Mapping[int, tuple[float, float]]
 
@@ -95,6 +96,23 @@ def elasticsearch(formula: Formula, name: str, error: float | None, bounds: Boun
         },
     }
     return _json(body)
+
+
+def single_scores(formula: Formula, X: Any) -> Floats:
+    """Return the scores that Solr computes from floats: centres subtracted, products added."""
+    if not _is_linear(formula):
+        raise InvalidInputError(
+            "Single precision is compared for weights only; trees say what their error is.",
+            "pass error= to export.",
+        )
+    table, total = Table(X), np.zeros(X.shape[0], dtype=np.float32)
+    for term in formula.terms:
+        x = table.values(Column(term.column.input)).astype(np.float32)
+        for step in term.column.steps:
+            assert isinstance(step, Affine)
+            x = x - np.float32(step.center)
+        total += np.float32(term.weight) * x
+    return total.astype(np.float64)
 
 
 def _is_linear(formula: Formula) -> bool:

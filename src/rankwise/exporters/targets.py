@@ -10,7 +10,7 @@ from rankwise.formula.folding import raw
 from rankwise.formula.formula import Formula
 from rankwise.formula.steps import Fill, IsMissing, NormalQuantile, QueryScale
 
-__all__ = ["TARGETS", "Target", "check_exportable"]
+__all__ = ["TARGETS", "Target", "check_exportable", "exportable_to"]
 
 _KERNELS = frozenset({"linear", "rbf", "poly", "sigmoid"})
 _ALL_SCALES = frozenset({"minmax", "standard", "rank"})
@@ -134,6 +134,18 @@ def check_exportable(
             "train a model of curves, or say by bounds={name: (low, high)} what values the columns can have, and their "
             "weights become steps; the plug-in (elasticsearch-ltr) takes weights.",
         )
+
+
+def exportable_to(formula: Formula) -> list[str]:
+    """Return the targets that take a formula, given what a caller can tell them."""
+    found = []
+    for target in TARGETS:
+        try:
+            check_exportable(formula, target, whole_query=True, bounded=True)
+        except InvalidInputError:
+            continue
+        found.append(target)
+    return found
 
 
 def _goes_on(steps: tuple[object, ...]) -> bool:
