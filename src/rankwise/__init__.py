@@ -1,25 +1,12 @@
 """Learning to rank from scores, queries and preferences.
 
-Estimators are imported when they are first asked for, so that a program pays only for what it uses.
+Estimators are imported when they are first asked for, so that a program pays only for what it uses: this module imports
+nothing of the library, and every room may import it. What checkers of types know of it stands in `__init__.pyi`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-
-TYPE_CHECKING = False  # as checkers know it; the module typing takes as long to import as all of this
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rankwise.estimators.kernel_rls import KernelRankRLS
-    from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
-    from rankwise.estimators.kernel_svm import KernelRankSVM
-    from rankwise.estimators.rank_rls import RankRLS
-    from rankwise.estimators.rank_rls_cv import RankRLSCV
-    from rankwise.estimators.rank_svm import RankSVM
-    from rankwise.estimators.rank_svm_cv import RankSVMCV
-    from rankwise.exporters import export
-    from rankwise.persistence import load, save
 
 __all__ = [
     "KernelRankRLS",
@@ -51,7 +38,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'rankwise' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

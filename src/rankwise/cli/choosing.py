@@ -26,6 +26,7 @@ from rankwise.data.summary import is_graded
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.exporters.targets import TARGETS
+from rankwise.losses import LOSSES
 from rankwise.metrics import Metric, get_metric
 from rankwise.preprocessing import QueryScaler
 from rankwise.problems.folds import tell_apart_by
@@ -125,7 +126,8 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     same_folds = tell_apart_by(as_design(train.X, options.threads))
     with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
         tried: list[Candidate] = []
-        first = _METHODS_OF_SCALING[options.method]
+        # Scalings are compared by the method asked for, or by the quickest.
+        first = "rls" if options.method == "auto" else options.method
         scalings, margins = _scalings(train, options), _margins(train, options)
         total = len(scalings) + len(margins)
 
@@ -150,17 +152,6 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     best = _best(tried, metric)
     judged_by = f"{valid.source}" if valid is not None else str(getattr(best.ranker, "cv_", "held-out rows"))
     return Choice(tried, best, metric, judged_by, train.pairs is not None)
-
-
-# The method that compares scalings: the one asked for, or the quickest.
-_METHODS_OF_SCALING = {
-    "auto": "rls",
-    "rls": "rls",
-    "svm": "svm",
-    "svm-squared": "svm-squared",
-    "logistic": "logistic",
-    "kernel": "kernel",
-}
 
 
 def _metric(train: Rows, name: str | None) -> Metric:
@@ -274,7 +265,9 @@ def _fit(
 
 
 def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Rows) -> Any:
-    from rankwise import KernelRankRLSCV, RankRLSCV, RankSVMCV  # noqa: PLC0415 - a second of imports
+    from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV  # noqa: PLC0415 - a second of imports
+    from rankwise.estimators.rank_rls_cv import RankRLSCV  # noqa: PLC0415
+    from rankwise.estimators.rank_svm_cv import RankSVMCV  # noqa: PLC0415
 
     shared: dict[str, Any] = {"scoring": metric, "random_state": options.seed, "n_threads": options.threads}
     if options.alpha:
@@ -286,10 +279,8 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     if method == "kernel":
         basis = _KERNEL_BASIS if train.X.shape[0] > _KERNEL_BASIS else None
         return KernelRankRLSCV("rbf", basis=basis, **shared)
-    return RankSVMCV(loss=_LOSSES[method], judge_rows=_JUDGING, **shared)
-
-
-_LOSSES = {"svm": "hinge", "svm-squared": "squared_hinge", "logistic": "logistic"}
+    loss = next(name for name, loss in LOSSES.items() if loss.method == method)
+    return RankSVMCV(loss=loss, judge_rows=_JUDGING, **shared)
 
 
 def _takes_valid(ranker: Any) -> bool:
@@ -304,7 +295,7 @@ def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -
                 "use --method rls, or leave --method out.",
             )
         ranker.fit_pairs(X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(judging, valid))
-    elif getattr(ranker, "loss", None) == "logistic":
+    elif hasattr(ranker, "loss") and LOSSES[ranker.loss].is_probability:
         raise InvalidInputError(
             f"--method logistic learns from preferences, and {train.source} has labels.",
             "use --method svm-squared, or name the items of a list of preferences with --items.",

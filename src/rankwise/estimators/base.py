@@ -13,7 +13,6 @@ import scipy.stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import rankwise
 from rankwise.arrays import Floats
 from rankwise.data.containers import (
     check_magnitude,
@@ -139,7 +138,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Anything JSON can say, kept in the header beside the model.
         """
         # Files know every estimator, so they stand in a room above; the facade leads to it.
-        rankwise.save(self, file, notes=notes)
+        from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
+
+        save(self, file, notes=notes)
 
     def _design(self, X: Any) -> Design:
         """Return the design of checked rows to train on."""

@@ -9,11 +9,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count, check_number
-from rankwise.design import Design, OperatorDesign, as_design
+from rankwise.design import Design, as_design
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows, whole_entries
+from rankwise.kernels import KERNELS, Kernel, KernelDesign, whole_entries
 from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.threads import one_blas_thread
@@ -65,12 +65,12 @@ class KernelRanker(LinearRanker):
 
     def _problem(self, design: Design, row_weight: Floats | None, gamma: Any) -> KernelProblem:
         """Resolve the kernel and the reduced set, and set the attributes that describe them."""
-        if isinstance(design, OperatorDesign) and self.kernel != "precomputed":
+        if not design.has_rows and self.kernel != "precomputed":
             raise InvalidInputError(
                 f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
-        X = design.operator if isinstance(design, OperatorDesign) else matrix_rows(design)
+        X = whole_entries(design.stored())
         self.kernel_ = self._make_kernel(gamma, X, row_weight)
         if self.kernel_.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X

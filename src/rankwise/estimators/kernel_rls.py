@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_number
-from rankwise.design import DenseDesign, Design, OperatorDesign
+from rankwise.design import DenseDesign, Design
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PairwiseRanker
@@ -178,7 +178,7 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
 
     def _fit_all(self, design: Design, problem: KernelProblem) -> Callable[[PairGraph], Floats]:
         """Return what solves the dual of a graph."""
-        is_operator = isinstance(design, OperatorDesign)
+        is_operator = not design.has_rows
         self.solver_ = ("cg" if is_operator else "direct") if self.solver == "auto" else self.solver
         if is_operator and self.solver_ != "cg":
             raise InvalidInputError(

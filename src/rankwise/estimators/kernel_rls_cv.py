@@ -9,7 +9,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_choice, check_count
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.linear_rls import LinearRankRLS
 from rankwise.estimators.pairwise import PreferenceRanker
@@ -241,7 +241,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
 
     def _search(self, design: Design, metric: Metric) -> KernelSearch:
         """Settle which method is used."""
-        is_operator = isinstance(design, OperatorDesign)
+        is_operator = not design.has_rows
         self.solver_ = ("cg" if is_operator else "eigen") if self.solver == "auto" else self.solver
         if is_operator and self.solver_ != "cg":
             raise InvalidInputError(
@@ -296,7 +296,7 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
             one[np.searchsorted(self.alphas_, choice.alphas)] = choice.values
         table = tables[0] if _is_one(self.gamma) else tables
         alphas = kept.alphas[np.minimum(kept.positions, kept.alphas.size - 1)]
-        warn_of_edges(kept.alphas, kept.values, metric, stacklevel=4)
+        warn_of_edges(self.alphas, kept.alphas, kept.values, metric)
         self.cv_errors_ = table if several else table[..., 0]
         self.alpha_ = alphas if several else float(alphas[0])
         self.best_score_ = kept.best if several else float(kept.best[0])

@@ -334,7 +334,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         if not best.converged:
             warn_unfinished(search)
         if self.method_ != "early-stopping":
-            warn_of_edges(self.alphas_, self.cv_errors_, get_metric(self.scoring), stacklevel=4)
+            warn_of_edges(self.alphas, self.alphas_, self.cv_errors_, get_metric(self.scoring))
         coef = best.coefficients()
         self.coef_ = np.array(coef) if problem.several_outputs else coef[0]
         self._models = best.columns
@@ -344,7 +344,7 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         """Keep a choice by exact hold-out, which has no surface."""
         self._forget("surface_", "unpenalised_", "best_iteration_", "keeps_basis_")
         self._set(exact_attributes(choice, several=several))
-        warn_of_edges(self.alphas_, self.cv_errors_, get_metric(self.scoring), stacklevel=4)
+        warn_of_edges(self.alphas, self.alphas_, self.cv_errors_, get_metric(self.scoring))
         self.method_, self._models = "tikhonov", []
         return self
 

@@ -280,7 +280,7 @@ class RankSVMCV(MarginRanker):
         self.best_score_ = one_or_all(
             [sign * float(choice.errors[choice.best]) for choice in choices], several
         )
-        warn_of_edges(self.alphas_, values, get_metric(self.scoring), stacklevel=4)
+        warn_of_edges(self.alphas, self.alphas_, values, get_metric(self.scoring), _GRID)
         self.n_reads_ = design.reads - reads
         solutions = [choice.solution for choice in choices]
         self.coef_ = self._report_solutions(fit, solutions, several)

@@ -99,7 +99,7 @@ class StreamingRanker(LinearRankRLS):
         if stream is None:
             stream = self._open_stream(design, y.shape[1:], options, with_qid=qid is not None)
         stream.check(options, y.shape[1:], queries, with_qid=qid is not None)
-        if not stream.exact and design.kind == "operator":
+        if not stream.exact and not design.has_rows:
             raise UnsuitableSolverError(
                 "A LinearOperator gives no diagonal, which learning from a stream of many columns remembers.",
                 "pass a dense or sparse X.",

@@ -12,30 +12,30 @@ import sklearn
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
-from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.kernel_rls import KernelRankRLS
-from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
-from rankwise.estimators.kernel_svm import KernelRankSVM
-from rankwise.estimators.rank_rls import RankRLS
-from rankwise.estimators.rank_rls_cv import RankRLSCV
-from rankwise.estimators.rank_svm import RankSVM
-from rankwise.estimators.rank_svm_cv import RankSVMCV
+import rankwise
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
+from rankwise.persistence.parameters import unfit_parameter
 from rankwise.persistence.values import Reader, Writer, wrong
 from rankwise.preprocessing import QueryScaler
 
 __all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
 
-RANKERS: Mapping[str, type] = {
-    kind.__name__: kind
-    for kind in (KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV)
-}
+# By their public names: a class is looked up, and imported, once a file names it. Estimators know how to save
+# themselves, so this room must not import theirs.
+RANKERS = (
+    "KernelRankRLS",
+    "KernelRankRLSCV",
+    "KernelRankSVM",
+    "RankRLS",
+    "RankRLSCV",
+    "RankSVM",
+    "RankSVMCV",
+)
 SCALERS: Mapping[str, type] = {
     kind.__name__: kind
     for kind in (MaxAbsScaler, MinMaxScaler, Normalizer, QueryScaler, RobustScaler, StandardScaler)
 }
-_CLASSES = {**RANKERS, **SCALERS}
 
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 _METHODS = ("fit", "score", "transform", "inverse_transform", "predict", "partial_fit")
@@ -57,23 +57,32 @@ _SUMMARY = (
 )
 
 
+def _class_of(name: str) -> Any:
+    """Return the class that a file means by a name; None where it means none."""
+    return getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
+
+
 def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     """Return the JSON of one estimator or scaler; `prefix` starts the names of its arrays."""
     kind = type(step)
     name = kind.__name__
-    if kind is not _CLASSES.get(name):
+    if kind is not _class_of(name):
         raise ModelFileError(
             f"{name} is not one of the classes that a model file holds.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(SCALERS)} that ends in one; anything else "
             "can be pickled, for readers who trust you.",
         )
     parameters = step.get_params(deep=False)
+    writes = {key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()}
+    if (unfit := unfit_parameter(parameters)) is not None:
+        raise ModelFileError(
+            f"{name} has {unfit}={parameters[unfit]!r:.80}, which a model file does not hold.",
+            "set it to a value that fit takes before saving (set_params).",
+        )
     fitted = {key: value for key, value in vars(step).items() if _FITTED.fullmatch(key)}
     written: dict[str, Any] = {
         "class": name,
-        "parameters": {
-            key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()
-        },
+        "parameters": writes,
         "attributes": {key: writer.write(value, f"{prefix}{key}") for key, value in fitted.items()},
     }
     if "_metadata_request" in vars(step):
@@ -91,9 +100,9 @@ def read_step(written: Any, reader: Reader) -> Any:
     """Make the estimator or scaler that some JSON describes."""
     if not isinstance(written, dict) or not isinstance(written.get("class"), str):
         raise wrong("a step names no class")
-    if written["class"] not in _CLASSES:
+    kind = _class_of(written["class"])
+    if kind is None:
         raise wrong(f"class {written['class']!r:.80} is not known here")
-    kind: Any = _CLASSES[written["class"]]
     parameters, attributes = reader.read(written.get("parameters")), reader.read(written.get("attributes"))
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         raise wrong(f"{kind.__name__} has no parameters or attributes")
@@ -101,6 +110,8 @@ def read_step(written: Any, reader: Reader) -> Any:
     for name in parameters:
         if name not in known:
             raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
+    if (unfit := unfit_parameter(parameters)) is not None:
+        raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
     step = kind(**parameters)
     for name, value in attributes.items():
         if not isinstance(name, str) or not _FITTED.fullmatch(name):
@@ -150,7 +161,7 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    if not isinstance(step, KernelRanker):
+    if "kernel" not in step.get_params(deep=False):
         _check_coefficients(getattr(step, "coef_", None), n_features)
         return
     kernel, basis = getattr(step, "kernel_", None), getattr(step, "basis_", None)
@@ -180,4 +191,4 @@ def _check_coefficients(coef: Any, n_columns: int) -> None:
         or coef.ndim not in {1, 2}
         or coef.shape[-1] != n_columns
     ):
-        raise wrong(f"the model's coefficients are not {n_columns} numbers an output")
+        raise wrong(f"the model's coefficients are not {n_columns} numbers per output")

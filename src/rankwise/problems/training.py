@@ -12,7 +12,7 @@ import numpy as np
 from rankwise.arrays import Floats, Ints
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.exceptions import NoPairsError
 from rankwise.kernels import matrix_rows
 from rankwise.pairs.graph import PairGraph
@@ -169,7 +169,7 @@ def code_rows(design: Design) -> Ints:
     BLAS would not be. Nobody can look into an operator, whose rows all count as different.
     """
     n_rows, n_columns = design.shape
-    if isinstance(design, OperatorDesign):
+    if not design.has_rows:
         return np.arange(n_rows)
     X, direction = matrix_rows(design), np.random.default_rng(0).normal(size=n_columns)
     if not isinstance(X, np.ndarray):

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
+from rankwise.exceptions import caller_level
 from rankwise.metrics import Metric
 
 __all__ = [
@@ -125,18 +126,32 @@ def score_grid(
     return grid[kept], values[kept]
 
 
-def warn_of_edges(grid: Floats, values: Floats, metric: Metric, stacklevel: int) -> None:
-    """Say it where the best alpha of the only output is at an end of the grid, and the step to it gained noticeably."""
+def warn_of_edges(
+    asked: Any, grid: Floats, values: Floats, metric: Metric, default: tuple[float, ...] = POWERS_OF_TWO
+) -> None:
+    """Say it where the best alpha of the only output is at an end of the grid, and the step to it gained noticeably.
+
+    Parameters
+    ----------
+    asked : array-like
+        The grid that somebody chose, or the default one: beyond its ends nothing was worth keeping.
+    """
+    may_grow = is_default_grid(np.unique(asked), default)
     errors = (-1.0 if metric.greater_is_better else 1.0) * values.ravel()
     if errors.size > grid.size or grid.size <= _FEW:
         return
     for end, last, before in (("smallest", 0, 1), ("largest", -1, -2)):
+        if may_grow and grid[last] == np.sort(default)[last]:
+            continue
         if errors[last] == np.nanmin(errors) and errors[before] - errors[last] > _NOTICEABLE * abs(
             errors[last]
         ):
+            instead = (
+                "scale the columns" if may_grow else "leave alphas out: the default grid goes on by itself"
+            )
             warnings.warn(
                 f"The best alpha is the {end} of the grid, {grid[last]:g}, and one beyond may be better. "
-                "Hint: extend alphas there, or leave alphas out: the default grid goes on by itself.",
+                f"Hint: extend alphas there, or {instead}.",
                 UserWarning,
-                stacklevel=stacklevel,
+                stacklevel=caller_level(),
             )

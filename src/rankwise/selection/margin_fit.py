@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.design import CsrDesign, Design
+from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError
-from rankwise.losses import LogisticLoss, SmoothLoss, SquaredHingeLoss
+from rankwise.losses import LOSSES, SmoothLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import pair_scale
@@ -24,7 +24,6 @@ from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = [
-    "MARGIN_LOSSES",
     "HeldOut",
     "MarginFit",
     "curvature_of",
@@ -33,8 +32,6 @@ __all__ = [
     "prepare_columns",
 ]
 
-_SMOOTH: dict[str, type[SmoothLoss]] = {"squared_hinge": SquaredHingeLoss, "logistic": LogisticLoss}
-MARGIN_LOSSES = ("hinge", *_SMOOTH)
 _MATRIX_READS = 20  # at most, where the whole matrix of the curvature is to pay
 _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes it 10 to 50
 
@@ -52,7 +49,7 @@ def label_margins(data: TrainingData, output: int, row_weight: Floats | None) ->
 
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:
     """Return what preconditions margin problems over these pairs; None where the storage cannot give it."""
-    if design.kind == "operator":
+    if not design.has_rows:
         return None
     n_rows, n_features = design.shape
     reads = matrix_reads(design, forms_matrix=graph.blocks is not None)
@@ -103,11 +100,12 @@ class MarginFit:
     Attributes
     ----------
     loss : str
-        One of `MARGIN_LOSSES`.
+        One of `rankwise.losses.MARGIN_LOSSES`.
     solver : str
         A name of `MARGIN_SOLVERS`.
     second : str or None
-        The one that goes on, here and in later calls, where the first is not done after `_FIRST_TRY` iterations.
+        The one that goes on, here and in later calls, where rounding stops the first, or where cutting planes are not
+        done after `_FIRST_TRY` iterations.
     tol : float
         The share of what can be gained that the duality gap may be (`rankwise.solvers.certificate`).
     """
@@ -155,14 +153,7 @@ class MarginFit:
             }
             objective = self._objective(design, pairs)
             try:
-                if self.second is not None:
-                    first = {**options, "max_iter": min(_FIRST_TRY, self.max_iter or _FIRST_TRY)}
-                    solution = MARGIN_SOLVERS[self.solver](objective, alpha, start=start, **first)
-                    is_unfinished = solution.status in {Status.STAGNATED, Status.MAX_ITER}
-                    if is_unfinished and (self.max_iter is None or self.max_iter > _FIRST_TRY):
-                        self.solver, self.second, start = self.second, None, solution.coef
-                if self.second is None:
-                    solution = MARGIN_SOLVERS[self.solver](objective, alpha, start=start, **options)
+                solution = self._run(objective, alpha, start, options)
             except KeyboardInterrupt:
                 if not last:
                     raise
@@ -182,10 +173,37 @@ class MarginFit:
                 solution = replace(solution, coef=held_out.best, certificate=held_out.best_gap)
         return solution
 
+    def _run(
+        self,
+        objective: HingeObjective | MeanLoss,
+        alpha: float,
+        start: Floats | None,
+        options: dict[str, Any],
+    ) -> Solution:
+        """Solve; where "auto" chose and its first choice comes no further, the second goes on from there."""
+        solve = MARGIN_SOLVERS[self.solver]
+        if self.second is None:
+            return solve(objective, alpha, start=start, **options)
+        is_brief = self.solver == "bundle"
+        limit = min(_FIRST_TRY, self.max_iter or _FIRST_TRY) if is_brief else self.max_iter
+        first = solve(objective, alpha, start=start, **{**options, "max_iter": limit})
+        comes_no_further = first.status is Status.STAGNATED or (is_brief and first.status is Status.MAX_ITER)
+        left = None if self.max_iter is None else self.max_iter - first.n_iter
+        if not comes_no_further or (left is not None and left <= 0):
+            return first
+        second = MARGIN_SOLVERS[self.second](
+            objective, alpha, start=first.coef, **{**options, "max_iter": left}
+        )
+        self.solver, self.second = self.second, None
+        best = min(first, second, key=lambda solution: solution.certificate)
+        n_reads = first.n_reads + second.n_reads
+        return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
+
     def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
-        if self.loss == "hinge":
+        if not LOSSES[self.loss].is_smooth:
             return HingeObjective(design, pairs)
-        return MeanLoss(design, pairs, _SMOOTH[self.loss]())
+        loss: SmoothLoss = LOSSES[self.loss]()  # type: ignore[assignment]  # it is smooth
+        return MeanLoss(design, pairs, loss)
 
 
 def one_or_all(values: Sequence[Any], several: bool) -> Any:
@@ -195,5 +213,4 @@ def one_or_all(values: Sequence[Any], several: bool) -> Any:
 
 def prepare_columns(design: Design) -> None:
     """Rename columns by frequency where many products follow: the solvers only ever use ``Xv`` and ``X'u``."""
-    if isinstance(design, CsrDesign) and design.relabelling_pays:
-        design.relabel_columns()
+    design.expect_products()

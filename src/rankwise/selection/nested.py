@@ -11,7 +11,7 @@ from sklearn.base import clone
 from rankwise.arrays import Rows
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import check_count
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import matrix_rows
 from rankwise.memory import MemoryBudget
@@ -33,7 +33,7 @@ def check_nested(nested: Any) -> None:
 
 def check_can_nest(nested: Any, design: Design, eval_set: Any) -> None:
     """Raise where outer folds are asked for and cannot be made."""
-    if nested and (eval_set is not None or isinstance(design, OperatorDesign)):
+    if nested and (eval_set is not None or not design.has_rows):
         raise InvalidInputError(
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
             "use nested=False and score the model on rows of its own.",
