@@ -24,9 +24,9 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import FeatureUnion, make_pipeline
+from sklearn.compose import ColumnTransformer  # noqa: E402
+from sklearn.impute import MissingIndicator, SimpleImputer  # noqa: E402
+from sklearn.pipeline import FeatureUnion, make_pipeline  # noqa: E402
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler  # noqa: E402
 
 import rankwise  # noqa: E402

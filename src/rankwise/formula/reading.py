@@ -9,8 +9,8 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.formula import Column, Formula, KernelSum, sum_of
-from rankwise.formula.steps import Fill, IsMissing, Levels
+from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of
+from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
 
@@ -39,12 +39,48 @@ def formula_of(
     ranker = view.ranker
     if hasattr(ranker, "dual_coef_"):
         return Formula(names, is_text, kernel=_kernel(ranker, columns, output))
+    if hasattr(ranker, "curves_"):
+        return _additive(ranker, columns, names, is_text)
     if not hasattr(ranker, "coef_"):
         raise InvalidInputError(
             f"{type(ranker).__name__} has no weights.",
             "pass a ranker of rankwise, or a pipeline that ends in one.",
         )
     return Formula(names, is_text, terms=sum_of(columns, _one_output(ranker.coef_, output)))
+
+
+def _additive(
+    ranker: Any, columns: Sequence[Column], names: tuple[str, ...], is_text: tuple[bool, ...]
+) -> Formula:
+    """Return the formula of a model of curves and surfaces."""
+    terms = [
+        Term(
+            1.0, columns[curve.column].then(_curve(curve.knots, curve.values, curve.missing, curve.is_levels))
+        )
+        for curve in ranker.curves_
+    ]
+    return Formula(
+        names, is_text, terms=tuple(terms), surfaces=tuple(_surface(s, columns) for s in ranker.surfaces_)
+    )
+
+
+def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> Step:
+    if is_levels:  # a level that training did not have counts as missing
+        return Levels(tuple(knots.tolist()), tuple(values.tolist()), missing, missing)
+    return Curve(tuple(knots.tolist()), tuple(values.tolist()), missing)
+
+
+def _surface(fitted: Any, columns: Sequence[Column]) -> Surface:
+    grid = np.asarray(fitted.values, dtype=np.float64)
+    # What is missing adds nothing where the surface has no line of its own for it.
+    grid = np.pad(grid, [(0, int(not has)) for has in fitted.missing])
+    sides, knots = [], []
+    for number, own, is_levels in zip(fitted.columns, fitted.knots, fitted.is_levels, strict=True):
+        places = np.arange(own.size, dtype=np.float64) if is_levels else own
+        table = Levels(tuple(own.tolist()), tuple(places.tolist()), np.nan, np.nan)
+        sides.append(columns[number].then(table) if is_levels else columns[number])
+        knots.append(tuple(places.tolist()))
+    return Surface((sides[0], sides[1]), (knots[0], knots[1]), tuple(map(tuple, grid.tolist())))
 
 
 def _one_output(given: Any, output: int | None) -> Floats:

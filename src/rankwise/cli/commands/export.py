@@ -7,7 +7,6 @@ import json
 import sys
 from typing import Any
 
-import rankwise
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.mistakes import UsageError
@@ -15,7 +14,7 @@ from rankwise.cli.models import SavedModel, fit_columns, read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, print_json
 from rankwise.data.tables.numbered_columns import column_name
-from rankwise.exporters import single_precision
+from rankwise.exporters import export, single_precision
 
 __all__ = ["run"]
 
@@ -26,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError("ONNX is no text to look at.", "name a file: -o model.onnx.")
     saved = read_model(options.model)
     reading = recall(options, saved.notes)
-    made = rankwise.export(
+    made = export(
         saved.model,
         options.to,
         feature_names=_names(saved, options.feature_names),
