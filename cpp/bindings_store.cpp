@@ -20,7 +20,7 @@ void bind_store(nb::module_& m) {
 
     m.def(
         "watch_mapping",
-        [](Vector<std::uint8_t> content, const char* name) {
+        [](Vector<const uint8_t> content, const char* name) {
             return rankwise::MappedFiles::all().watch(content.data(), content.size(), name);
         },
         "content"_a.noconvert(), "name"_a);

@@ -36,7 +36,7 @@ public:
     }
 
     void forget(int slot) {
-        if (slot < 0) return;
+        if (slot < 0 || slot >= capacity) return;
         files_[slot].begin.store(nullptr, std::memory_order_release);
         files_[slot].is_taken.store(false, std::memory_order_release);
     }

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -25,8 +25,8 @@ except ImportError:
     fcntl = None  # type: ignore[assignment]
 
 __all__ = [
+    "folder_beside",
     "folders_beside",
-    "make_folder_beside",
     "remove",
     "remove_abandoned",
     "remove_own",
@@ -42,21 +42,49 @@ _LEFT_AFTER = 24 * 3600  # seconds, where there are no locks
 _OWN: set[Path] = set()
 
 
-def make_folder_beside(target: Path) -> tuple[Path, int | None]:
-    """Make a folder and lock it; the descriptor to close at the end is None where there are no locks."""
-    with signals_later():
-        for _ in range(_ATTEMPTS):
-            folder = Path(tempfile.mkdtemp(prefix=f"{_stem(target)}.", suffix=_ENDING, dir=target.parent))
-            try:
-                claim = _claim(folder)
-            except BlockingIOError:
-                continue  # somebody took it for abandoned before it was locked, and removes it
-            if folder.exists():
-                _OWN.add(folder)
-                return folder, claim
-            if claim is not None:
-                os.close(claim)
+@contextmanager
+def folder_beside(target: Path) -> Iterator[Path]:
+    """Make a folder for the duration of the block, locked so that others leave it alone."""
+    folder, claim = None, None
+    try:
+        with signals_later():  # whatever comes meanwhile finds the folder known, and removed below
+            folder, claim = _make_beside(target)
+        yield folder
+    finally:
+        _at_any_rate(lambda: _release(folder, claim))
+
+
+def _make_beside(target: Path) -> tuple[Path, int | None]:
+    for _ in range(_ATTEMPTS):
+        folder = Path(tempfile.mkdtemp(prefix=f"{_stem(target)}.", suffix=_ENDING, dir=target.parent))
+        try:
+            claim = _claim(folder)
+        except BlockingIOError:
+            continue  # somebody took it for abandoned before it was locked, and removes it
+        if folder.exists():
+            _OWN.add(folder)
+            return folder, claim
+        if claim is not None:
+            os.close(claim)
     raise OSError(errno.EBUSY, "others write the same name all the time")
+
+
+def _release(folder: Path | None, claim: int | None) -> None:
+    if folder is not None:
+        remove(folder)
+    if claim is not None:
+        os.close(claim)
+
+
+def _at_any_rate(clean: Callable[[], None]) -> None:
+    """Clean up even if a signal comes at this very moment."""
+    try:
+        with signals_later():
+            clean()
+    except BaseException:
+        with signals_later():
+            clean()
+        raise
 
 
 def folders_beside(target: Path) -> list[Path]:
@@ -94,14 +122,14 @@ def remove_own() -> None:
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Make a folder among the system's temporary files, and remove it at the end of the block."""
-    with signals_later():
-        folder = Path(tempfile.mkdtemp(prefix="rankwise-"))
-        _OWN.add(folder)
+    folder = None
     try:
+        with signals_later():
+            folder = Path(tempfile.mkdtemp(prefix="rankwise-"))
+            _OWN.add(folder)
         yield folder
     finally:
-        with signals_later():
-            remove(folder)
+        _at_any_rate(lambda: _release(folder, None))
 
 
 def _stem(target: Path) -> str:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rankwise.exceptions import OutputError
-from rankwise.hidden_folders import folders_beside, make_folder_beside, remove, remove_abandoned
+from rankwise.hidden_folders import folder_beside, folders_beside, remove, remove_abandoned
 from rankwise.interrupts import signals_later
 
 try:
@@ -116,46 +116,46 @@ def recover(path: Name) -> None:
 @contextmanager
 def _beside(path: Name, target: Path, *, durable: bool) -> Iterator[Path]:
     """Yield the name for the new content; at the end it takes its place."""
-    name, is_in_place = _in_words(path, target), False
+    name, made, is_in_place = _in_words(path, target), False, False
     recover(target)
     remove_abandoned(target)
     try:
-        folder, claim = make_folder_beside(target)
-    except (OSError, ValueError) as error:
-        raise _not_written(name, error) from error
-    unfinished = folder / _NEW
-    try:
-        yield unfinished
-        _keep_access(unfinished, target)
-        if durable:
-            _sync(unfinished)
-        with signals_later(), TAKING_PLACE:
-            _take_place(unfinished, target)
-            is_in_place = True
-            if (written := _WRITTEN.get()) is not None:
-                written.append(os.fsdecode(path))
+        with folder_beside(target) as folder:
+            made, unfinished = True, folder / _NEW
+            yield unfinished
+            _keep_access(unfinished, target)
             if durable:
-                _sync_folder(target.parent)
-            remove(folder)
-    except OSError as error:
+                _sync(unfinished)
+            with signals_later(), TAKING_PLACE:
+                _take_place(unfinished, target)
+                is_in_place = True
+                if (written := _WRITTEN.get()) is not None:
+                    written.append(os.fsdecode(path))
+                if durable:
+                    _sync_folder(target.parent)
+                remove(folder)
+    except (OSError, ValueError) as error:
+        if made and not isinstance(error, OSError):
+            raise  # somebody else's
         if isinstance(error, OutputError):
             raise
-        reason = error.strerror or str(error)
-        if is_in_place:
-            raise OutputError(
-                f"{name} was written, but the disk did not confirm it: {reason}.", "check the disk."
-            ) from error
-        remedy = (
-            "make room on the disk, or write to another one."
-            if error.errno in _NO_ROOM
-            else "check the disk and the folder, and that you may write there."
+        raise _failure(name, error, made=made, is_in_place=is_in_place) from error
+
+
+def _failure(name: str, error: Exception, *, made: bool, is_in_place: bool) -> OutputError:
+    if not made:
+        return _not_written(name, error)
+    reason = getattr(error, "strerror", None) or str(error)
+    if is_in_place:
+        return OutputError(
+            f"{name} was written, but the disk did not confirm it: {reason}.", "check the disk."
         )
-        raise OutputError(f"{name} could not be written: {reason}; nothing was changed.", remedy) from error
-    finally:
-        with signals_later():
-            remove(folder)
-            if claim is not None:
-                os.close(claim)
+    remedy = (
+        "make room on the disk, or write to another one."
+        if getattr(error, "errno", None) in _NO_ROOM
+        else "check the disk and the folder, and that you may write there."
+    )
+    return OutputError(f"{name} could not be written: {reason}; nothing was changed.", remedy)
 
 
 def place_of(path: Name) -> Path:

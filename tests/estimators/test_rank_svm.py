@@ -455,7 +455,7 @@ class TestChoosingAlpha:
         assert model.cv_errors_.shape == (3,)
         assert model.best_score_ == np.nanmin(model.cv_errors_)
         assert model.cv_ == f"5 folds of {'queries' if grouped else 'rows'}"
-        alone = RankSVM(model.alpha_, solver="bundle", tol=1e-7).fit(X, y, qid)
+        alone = RankSVM(model.alpha_, tol=1e-7).fit(X, y, qid)
         assert np.linalg.norm(model.coef_ - alone.coef_) <= np.sqrt(2e-5 / model.alpha_)
 
     def test_an_evaluation_set(self):

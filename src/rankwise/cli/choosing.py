@@ -122,6 +122,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         raise NoPairsError(
             f"{train.source} has one query, and folds of whole queries take two.",
             "add --valid FILE with rows that judge, or train on more.",
+            names_file=True,
         )
     same_folds = tell_apart_by(as_design(train.X, options.threads))
     with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
@@ -171,12 +172,15 @@ def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> 
     """Say of files that what was to judge cannot: there is something to learn, for that was looked at before."""
     if valid is not None:
         return NoPairsError(
-            f"{valid.source} cannot judge: {error.problem}", "validate on rows with more labels."
+            f"{valid.source} cannot judge: {error.problem}",
+            "validate on rows with more labels.",
+            names_file=True,
         )
     what = "rows" if train.qid is None else "queries"
     return NoPairsError(
         f"{train.source} has too few {what} to judge models by folds of them: {error.problem}",
         "add --valid FILE with rows that judge, or train on more.",
+        names_file=True,
     )
 
 

@@ -26,6 +26,7 @@ from rankwise.exceptions import (
     RankwiseError,
     UndefinedMetricError,
 )
+from rankwise.hidden_folders import remove_own
 from rankwise.interrupts import signals_later
 from rankwise.replacing import noting_written
 
@@ -54,6 +55,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return _run(sys.argv[1:] if argv is None else list(argv))
     except (KeyboardInterrupt, Terminated) as error:
         number = error.number if isinstance(error, Terminated) else signal.SIGINT
+        with signals_later():
+            remove_own()  # of whatever a second signal kept from being removed
         complain(what_was_changed(number, written))
         return exit_code(number)
 
@@ -102,12 +105,7 @@ def _drop_output() -> None:
 
 def _check_files(options: argparse.Namespace) -> None:
     """Say at once, before anything is imported, that a file is not there, or is there already."""
-    if options.command == "fit" and options.output is None:
-        raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
-    if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
-        if options.command == "fit":
-            raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
-        raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
+    _check_output(options)
     check_streams(options)
     for option in ("output", "plot", "per_query"):
         if is_standard_output(getattr(options, option, None)):
@@ -130,14 +128,22 @@ def _check_files(options: argparse.Namespace) -> None:
         check_target(getattr(options, option, None), force=getattr(options, "force", False))
 
 
+def _check_output(options: argparse.Namespace) -> None:
+    if options.command == "fit" and options.output is None:
+        raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
+    if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
+        if options.command == "fit":
+            raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
+        raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
+
+
 def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
     """Name the file that labels or queries are wrong in, where the library only saw arrays."""
     named = ["standard input" if file == "-" else file for file in getattr(options, "data", [])]
     if error.about == "y_true":
         return f"the file {' and '.join(named)} {error.predicate}"
-    is_named = any(file in error.problem for file in [*named, *(getattr(options, "valid", None) or [])])
     is_of_rows = isinstance(error, (NoPairsError, MissingQueriesError, UndefinedMetricError))
-    if is_named or not named or not is_of_rows:
+    if error.names_file or not named or not is_of_rows:
         return error.problem
     return f"{', '.join(named)}: {error.problem}"
 

@@ -1,4 +1,4 @@
-"""The violated pairs of a ranking, counted without enumerating them.
+"""The violated pairs of a ranking, counted without enumerating them (docs/mathematics.md, section 6.1).
 
 Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher; it weighs
 ``scale_q * weight_i * weight_j``. At scores ``f`` it is *violated* when it lies strictly inside the margin:

@@ -122,12 +122,7 @@ def read_step(written: Any, reader: Reader) -> Any:
             raise wrong(f"{name} is not an attribute to set")
         setattr(step, name, value)
     _restore_requests(step, written.get("requests"))
-    if written.get("output") is not None:
-        output = written["output"]
-        known_output = isinstance(output, str) and output in {"default", "pandas", "polars"}
-        if not known_output or not hasattr(step, "set_output"):
-            raise wrong("an output container is unknown")
-        step.set_output(transform=written["output"])
+    _restore_output(step, written.get("output"))
     _check_shapes(step)
     check_transformer(step)
     return step
@@ -155,6 +150,15 @@ def _restore_requests(step: Any, requests: Any) -> None:
                 getattr(step, f"set_{method}_request")(**wanted)
             except (AttributeError, TypeError, ValueError) as error:
                 raise wrong(f"a metadata request is none ({error})") from error
+
+
+def _restore_output(step: Any, output: Any) -> None:
+    if output is None:
+        return
+    is_known = isinstance(output, str) and output in {"default", "pandas", "polars"}
+    if not is_known or not hasattr(step, "set_output"):
+        raise wrong("an output container is unknown")
+    step.set_output(transform=output)
 
 
 def _check_shapes(step: Any) -> None:

@@ -79,7 +79,7 @@ class Writer:
         self.arrays: dict[str, Array] = {}
         self._write_step = write_step
 
-    def write(self, value: Any, name: str, depth: int = 0) -> Any:
+    def write(self, value: Any, name: str, depth: int = 0) -> Any:  # noqa: PLR0911 - one line per type
         """Return the JSON of a value; `name` says what it is, in array names and in errors."""
         if depth > _DEPTH:
             raise ModelFileError(

@@ -81,7 +81,7 @@ def plan_hold_out(
     queries = data.queries
     why_not = ""
     if isinstance(cv, str) and cv == "auto":
-        cv, why_not = _chosen_by_shape(data, metric, rank, n_alphas)
+        cv, why_not = _chosen_by_shape(data, metric, rank, n_alphas, is_pooled=is_pooled)
     elif isinstance(cv, str) and cv == "leave-pair-out":
         _check_leave_pair_out(data, metric, rank, n_alphas)
     if isinstance(cv, str) and cv == "leave-pair-out":
@@ -138,11 +138,17 @@ def _folds(cv: Any, data: TrainingData, seed: int) -> tuple[Rows, str]:
     return data.assigner.folds(int(cv), seed).astype(np.int64), unit
 
 
-def _chosen_by_shape(data: TrainingData, metric: Metric, rank: int, n_alphas: int) -> tuple[Any, str]:
+def _chosen_by_shape(
+    data: TrainingData, metric: Metric, rank: int, n_alphas: int, *, is_pooled: bool
+) -> tuple[Any, str]:
     if data.assigner.unit == "queries":
         return "leave-query-out", ""
     leaves_pairs, why_not = leave_pair_out_by_auto(data, metric, rank, n_alphas)
-    return ("leave-pair-out" if leaves_pairs else min(_FOLDS, data.assigner.n_units)), why_not
+    if leaves_pairs:
+        return "leave-pair-out", ""
+    n_rows = data.assigner.n_units
+    # A row alone cannot be compared, unless with those of other folds.
+    return min(_FOLDS, n_rows if is_pooled else max(n_rows // 2, 2)), why_not
 
 
 def _check_leave_pair_out(data: TrainingData, metric: Metric, rank: int, n_alphas: int) -> None:
