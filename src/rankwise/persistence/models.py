@@ -113,19 +113,20 @@ def read_step(written: Any, reader: Reader) -> Any:
     except TypeError as error:
         raise wrong(f"{kind.__name__} lacks parameters ({error})") from error
     for name, value in attributes.items():
-        kept = isinstance(name, str) and (
-            _FITTED.fullmatch(name) is not None or name in PRIVATE.get(kind.__name__, ())
-        )
-        if not kept:
-            raise wrong(f"{name!r:.80} is no fitted attribute")
-        if isinstance(getattr(kind, name, None), property):
-            raise wrong(f"{name} is not an attribute to set")
+        _check_attribute(kind, name)
         setattr(step, name, value)
     _restore_requests(step, written.get("requests"))
     _restore_output(step, written.get("output"))
     _check_shapes(step)
     check_transformer(step)
     return step
+
+
+def _check_attribute(kind: type, name: object) -> None:
+    if not isinstance(name, str) or not (_FITTED.fullmatch(name) or name in PRIVATE.get(kind.__name__, ())):
+        raise wrong(f"{name!r:.80} is no fitted attribute")
+    if isinstance(getattr(kind, name, None), property):
+        raise wrong(f"{name} is not an attribute to set")
 
 
 def training_summary(model: Any) -> dict[str, Any]:
