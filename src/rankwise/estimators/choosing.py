@@ -138,11 +138,3 @@ class ChoosingRanker(Ranker):
     @property
     def _metric(self) -> Metric:
         return get_metric(self.scoring)
-
-    def _check_parameters(self) -> None:
-        """Raise unless the parameters make sense."""
-        raise NotImplementedError
-
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
-        """Choose, fit, and set the attributes that describe both."""
-        raise NotImplementedError

@@ -137,14 +137,6 @@ class StoppingRanker(LinearRanker):
                 f"set early_stopping=True, or use {type(self).__name__}CV to choose alpha on it.",
             )
 
-    def _check_parameters(self) -> None:
-        """Raise unless the parameters make sense."""
-        raise NotImplementedError
-
-    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
-        """Find the model, and set the attributes that describe it."""
-        raise NotImplementedError
-
     @property
     def _metric(self) -> Metric:
         return get_metric(self.scoring)

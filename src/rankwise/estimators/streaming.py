@@ -13,7 +13,7 @@ from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
-from rankwise.selection.solving import LeastSquares, out_of_range
+from rankwise.selection.solving import out_of_range
 from rankwise.solvers.choose import fits_direct
 from rankwise.streaming.accumulators import PairOptions
 from rankwise.streaming.state import Stream
@@ -152,11 +152,3 @@ class StreamingRanker(LinearRanker):
         self.coef_ = coef
         self.fitted_with_qid_ = stream.with_qid
         self.n_queries_, self.n_samples_seen_ = stream.n_queries, stream.n_rows
-
-    def _check_parameters(self) -> None:
-        """Raise unless the parameters make sense."""
-        raise NotImplementedError
-
-    def _least_squares(self) -> LeastSquares:
-        """Return how to solve."""
-        raise NotImplementedError
