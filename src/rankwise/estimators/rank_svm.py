@@ -119,13 +119,13 @@ class RankSVM(MarginRanker, StoppingRanker):
     def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
         """Solve the problem of every output."""
         prepare_columns(data.design)
-        several, reads = data.several_outputs, data.design.reads
+        several = data.several_outputs
         monitors: list[EvalSetMonitor] = []
         if self.early_stopping:
             pairs, graphs, monitors = self._watched(data, eval_set)
         else:
             pairs, graphs = self._margins(data)
-        fit = self._margin_fit(pairs[0])
+        reads, fit = data.design.reads, self._margin_fit(pairs[0])
         solutions: list[Solution] = []
         starts = self._starts(len(pairs), data.design.shape[1])
         for output, (own, graph, start) in enumerate(zip(pairs, graphs, starts, strict=True)):
