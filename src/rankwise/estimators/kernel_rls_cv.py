@@ -17,7 +17,8 @@ from rankwise.metrics import Metric
 from rankwise.problems.kernel import Basis, KernelProblem, basis_size, warn_of_extremes
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.closed_form import choose_in_closed_form
-from rankwise.selection.cv import Decomposition, PairPlan, check_cv
+from rankwise.selection.cv import Decomposition
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.decompositions import KernelSpace
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
@@ -25,6 +26,7 @@ from rankwise.selection.nested import check_nested, nested_score
 from rankwise.selection.reduced_set import ReducedPath
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.scorers import EvalSet
+from rankwise.selection.splits import check_cv
 from rankwise.selection.surface import AVERAGING, EXACT, METHODS, SurfaceSearch
 from rankwise.selection.systems import HeldOut
 
@@ -34,7 +36,7 @@ __all__ = ["KernelRankRLSCV"]
 class KernelRankRLSCV(ChoosingRanker, KernelRanker):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
-    One symmetric eigendecomposition a gamma gives the held-out predictions of every alpha, without refitting: exact
+    One symmetric eigendecomposition per gamma gives the held-out predictions of every alpha, without refitting: exact
     leave-query-out, leave-pair-out, and k-fold. Where the kernel is too large to be decomposed, ``solver="cg"`` chooses
     by products with it alone.
 

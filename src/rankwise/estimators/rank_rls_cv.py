@@ -20,13 +20,13 @@ from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
-from rankwise.selection.cv import check_cv, is_exact_name
 from rankwise.selection.decompositions import ColumnSpace
 from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_powers
 from rankwise.selection.krylov_fit import KrylovFit
 from rankwise.selection.nested import check_nested, nested_score
 from rankwise.selection.scorers import EvalSet
+from rankwise.selection.splits import check_cv, is_exact_name
 from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
 
 __all__ = ["RankRLSCV"]

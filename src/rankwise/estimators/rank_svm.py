@@ -15,7 +15,8 @@ from rankwise.estimators.stopping import StoppingRanker
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import PairPlan, RowPlan
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.early_stopping import EvalSetMonitor, set_pairs_apart, set_rows_apart
 from rankwise.selection.margin_fit import curvature_of, listed_margins, prepare_columns
 from rankwise.selection.result import Selection

@@ -11,7 +11,8 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import held_out_pairs, held_out_rows
+from rankwise.selection.cv import held_out_rows
+from rankwise.selection.cv_pairs import held_out_pairs
 from rankwise.selection.systems import HeldOut
 from rankwise.threads import one_blas_thread
 

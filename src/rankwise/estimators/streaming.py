@@ -81,7 +81,7 @@ class StreamingRanker(LinearRanker):
         if self.early_stopping:
             raise InvalidInputError(
                 "early_stopping holds rows out of a fit, and partial_fit has only the rows of this call.",
-                "set early_stopping=False, and judge the model between the calls.",
+                "set early_stopping=False, and score the model between the calls.",
             )
         self._require_labels(y)
         stream: Stream | None = self.__dict__.get("_stream")

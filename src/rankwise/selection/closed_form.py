@@ -14,7 +14,8 @@ from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.memory import fits
 from rankwise.metrics import Evaluator, Metric
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import Decomposition, PairPlan, RowPlan, has_closed_form, is_exact_name
+from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.decompositions import (
     KernelSpace,
     PairDecomposition,
@@ -26,6 +27,7 @@ from rankwise.selection.grids import GrowingGrid, best_positions
 from rankwise.selection.leave_pair_out import pair_out_errors
 from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import EvalSet, difference_scorer, oriented
+from rankwise.selection.splits import is_exact_name
 from rankwise.selection.systems import require_training_pairs
 
 __all__ = ["Scored", "choose_among", "choose_in_closed_form", "exact_for_columns"]
@@ -174,7 +176,7 @@ class _RowClosedForm:
             ]
         except NoPairsError as error:
             raise NoPairsError(
-                "No held-out part has two rows with different labels, so they cannot judge a ranking.",
+                "No held-out part has two rows with different labels, so they cannot score a ranking.",
                 "use fewer folds.",
             ) from error
 
