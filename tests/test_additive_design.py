@@ -11,10 +11,7 @@ def weights_of(curve, x):
     """The weights of one number, by the definition: slow and obvious."""
     out = np.zeros(curve.n_values)
     knots = curve.knots
-    if curve.is_levels:
-        is_missing = x not in knots.tolist()
-    else:
-        is_missing = bool(np.isnan(x)) or knots.size == 0
+    is_missing = x not in knots.tolist() if curve.is_levels else bool(np.isnan(x)) or knots.size == 0
     if is_missing:
         if curve.has_missing:
             out[knots.size] = 1.0
