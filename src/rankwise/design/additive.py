@@ -196,6 +196,24 @@ class AdditiveDesign:
             codes[chunk, :, : own.size] = self.codes[own // old, :, own % old].T
         return self._like(codes, 0, rows.size)
 
+    def bins(self, most: int = 16) -> npt.NDArray[np.uint8]:
+        """Return in which of at most so many bins each coded column of each row lies, (coded columns, rows).
+
+        A bin is an interval between knots, or several; what is missing has a bin of its own. `cells.columns` tells
+        which column of X each of them is.
+        """
+        out = np.empty((len(self.cells.columns), self.shape[0]), dtype=np.uint8)
+        rows = np.arange(self.first, self.first + self.shape[0])
+        chunk, place = np.divmod(rows, self.codes.shape[2])
+        for j, column in enumerate(self.cells.columns):
+            # The last knot of numbers ends an interval and begins none.
+            n_intervals = column.knots.size - (not column.is_levels and column.knots.size > 1)
+            interval = np.minimum(np.arange(column.n_cells), max(n_intervals - 1, 0))
+            bin_of = interval * min(most - 1, n_intervals) // max(n_intervals, 1)
+            bin_of[-1] = min(most - 1, n_intervals)
+            out[j] = bin_of[self.codes[chunk, j, place] >> column.shift]
+        return out
+
     def matrix(self) -> Any:
         """Return the expanded matrix, an array."""
         return self._rows(np.arange(self.shape[0]))
