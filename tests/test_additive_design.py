@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import oracles
 from making_blocks import make_blocks, make_folds
 from rankwise import _core
+from rankwise.data import open_store, write_store
 from rankwise.design import AdditiveDesign, additive, as_design, comparing_design
 from rankwise.design.additive import predict
 from rankwise.design.hats import hat_matrix
@@ -339,6 +340,15 @@ def test_encoding_by_row_blocks(monkeypatch):
     whole = AdditiveDesign.encode(X, terms).codes
     monkeypatch.setattr(additive, "ENCODED_ROWS", 50)
     assert np.array_equal(AdditiveDesign.encode(X, terms).codes, whole)
+
+
+def test_encoding_from_a_store(tmp_path, monkeypatch):
+    X = sp.random(300, 6, density=0.4, random_state=1, format="csr", dtype=np.float32)
+    write_store(tmp_path / "rows.store", [(X, np.zeros(300), np.arange(300) // 10)])
+    terms = plain_terms()
+    monkeypatch.setattr(additive, "ENCODED_ROWS", 70)
+    stored = AdditiveDesign.encode(open_store(tmp_path / "rows.store").X, terms)
+    assert np.array_equal(stored.codes, AdditiveDesign.encode(X, terms).codes)
 
 
 def test_column_offsets_move_codes_by_rounding_only():

@@ -155,7 +155,7 @@ struct RandomAdditive {
 };
 
 // What sums over cells are worth to tables of continuous curves: the products with some of them.
-Doubles judged(const RandomAdditive& X, const Doubles& sums, int64_t k) {
+Doubles with_curves(const RandomAdditive& X, const Doubles& sums, int64_t k) {
     std::mt19937 before = rng;
     rng.seed(5);
     Doubles out;
@@ -188,7 +188,7 @@ void check_products(const RandomAdditive& random, Instructions instructions, int
     dot(X, V.data(), k, F.data(), 3, n_threads);
     require_close(F, expected_F, "dot");
     transposed_dot(X, U.data(), k, G.data(), 3, n_threads);
-    require_close(judged(random, G, k), judged(random, expected_G, k), "transposed_dot");
+    require_close(with_curves(random, G, k), with_curves(random, expected_G, k), "transposed_dot");
 
     // Queries of seven rows; each row meets the others of its query.
     std::vector<int64_t> order, starts;
@@ -231,7 +231,7 @@ void check_products(const RandomAdditive& random, Instructions instructions, int
             for (int64_t c = 0; c < k; ++c)
                 for (int64_t e = 0; e < X.columns; ++e)
                     expected_G[e * k + c] += rows[i][e] * (expected_F[i * k + c] - expected_F[j * k + c]);
-    require_close(judged(random, G, k), judged(random, expected_G, k), "fused");
+    require_close(with_curves(random, G, k), with_curves(random, expected_G, k), "fused");
 
     std::fill(expected_G.begin(), expected_G.end(), 0.0);
     for (int64_t i = 0; i < X.rows; ++i)
