@@ -5,8 +5,8 @@ differences*, C cumulates: ``u`` are the steps from knot to knot, in units that 
 squared slope over knots evenly spaced from 0 to 1, so that the same alpha means the same smoothness for any number of
 knots; and one more coordinate is the column itself, standardised, because knots at quantiles make the straight line
 of a long tail expensive (on 209 computers of PMLB the error fell from .149 to .132, that of a linear model). With
-*second differences* the first coordinate is a straight line and the others bend it. Levels of a category, and the value of what
-is missing, are coordinates themselves: a plain ridge.
+*second differences* the first coordinate is a straight line and the others bend it. Levels of a category, and the
+value of what is missing, are coordinates themselves: a plain ridge.
 
 Curves are centred under the training rows (C's columns have mean 0), so that what is missing is drawn towards the
 average of the column. A surface has ``V = C₁ U C₂'``, the mixed differences of both sides: as a product of centred
