@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import ArrayLike, Floats, Ints
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
@@ -23,12 +23,12 @@ __all__ = ["pairs_from_clicks"]
 
 
 def pairs_from_clicks(
-    session: Any,
-    position: Any,
-    clicked: Any,
+    session: ArrayLike,
+    position: ArrayLike,
+    clicked: ArrayLike,
     *,
     against: Literal["above", "above_and_next", "all"] = "above",
-    propensity: Any = None,
+    propensity: ArrayLike | None = None,
     max_weight: float | None = None,
 ) -> tuple[Ints, Floats]:
     """Turn a log of shown results into preferences: what was clicked beats what was passed by.
@@ -99,7 +99,7 @@ def pairs_from_clicks(
     return pairs, entry_weight[pairs[:, 0]]
 
 
-def _check_column(name: str, values: Any) -> Floats:
+def _check_column(name: str, values: ArrayLike) -> Floats:
     values = unmasked(name, values)
     try:
         column = np.asarray(values, dtype=np.float64)
@@ -114,7 +114,7 @@ def _check_column(name: str, values: Any) -> Floats:
     return column
 
 
-def _check_clicks(clicked: Any, n_entries: int) -> npt.NDArray[np.bool_]:
+def _check_clicks(clicked: ArrayLike, n_entries: int) -> npt.NDArray[np.bool_]:
     clicks = _check_column("clicked", clicked)
     if clicks.size != n_entries:
         raise InvalidInputError(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike
 from rankwise.data.containers import check_total, unmasked
 from rankwise.exceptions import InvalidInputError, NoPairsError
 
@@ -41,7 +41,9 @@ class Preferences:
         return int(self.winner.shape[0])
 
 
-def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = None) -> Preferences:
+def check_pairs(
+    pairs: ArrayLike, n_rows: int, magnitude: ArrayLike | None = None, weight: ArrayLike | None = None
+) -> Preferences:
     """Check a list of pairs against the number of rows that it refers to.
 
     Pairs that come twice or contradict each other are legal: the first is weight, the second noise.
@@ -81,7 +83,7 @@ def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = No
     )
 
 
-def stack_preferred(preferred: Any, rejected: Any) -> tuple[Any, Ints]:
+def stack_preferred(preferred: MatrixLike, rejected: MatrixLike) -> tuple[Any, Ints]:
     """Turn a matrix of preferred rows and a matrix of rejected rows into one matrix and a list of pairs.
 
     Parameters
@@ -135,14 +137,14 @@ def _as_row_numbers(edges: npt.NDArray[Any]) -> Ints:
     )
 
 
-def _check_pair_weights(weight: Any, n_pairs: int) -> Floats | None:
+def _check_pair_weights(weight: ArrayLike | None, n_pairs: int) -> Floats | None:
     weights = _check_amounts("weight", weight, n_pairs, "use 0 to leave a pair out.")
     if weights is not None and not (weights > 0).any():
         raise InvalidInputError("weight is zero for every pair.", "give at least one pair a positive weight.")
     return weights
 
 
-def _check_amounts(name: str, values: Any, n_pairs: int, if_negative: str) -> Floats | None:
+def _check_amounts(name: str, values: object, n_pairs: int, if_negative: str) -> Floats | None:
     if values is None:
         return None
     values = unmasked(name, values)

@@ -27,7 +27,7 @@ __all__ = ["write_store"]
 
 def write_store(
     path: str | os.PathLike[str],
-    source: Any,
+    source: object,
     *,
     n_features: int | None = None,
     dtype: npt.DTypeLike = np.float64,

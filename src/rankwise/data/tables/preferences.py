@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.preferences import check_pairs
 from rankwise.data.tables.arrow_columns import amounts_of, check_columns, ids_of
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow, open_sources
@@ -43,8 +44,8 @@ class PreferenceTable(NamedTuple):
 
 
 def load_preferences(
-    pairs: Any,
-    items: Any,
+    pairs: ArrayLike,
+    items: object,
     *,
     item_id: str = "id",
     winner: str = "winner",
@@ -54,7 +55,7 @@ def load_preferences(
     features: Sequence[str] | None = None,
     embedding: str | Sequence[str] | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: object = np.float64,
 ) -> PreferenceTable:
     """Read a table of comparisons and the table of the items that they compare.
 

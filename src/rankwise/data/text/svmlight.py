@@ -19,7 +19,7 @@ Block = tuple[sp.csr_matrix, npt.NDArray[np.float64], npt.NDArray[Any] | None]
 
 
 def load_svmlight(
-    paths: Any,
+    paths: object,
     *,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
@@ -78,7 +78,7 @@ def load_svmlight(
 
 
 def iter_svmlight(
-    paths: Any,
+    paths: object,
     *,
     block_bytes: int = 1 << 26,
     n_features: int | None = None,
