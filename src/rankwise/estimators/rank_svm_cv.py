@@ -13,7 +13,7 @@ from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.alpha_path import AlphaPath, Split, choose_on_path, pair_splits, row_splits
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import check_alphas
-from rankwise.selection.margin_fit import curvature_of, prepare_columns
+from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.splits import check_cv
 
@@ -105,7 +105,7 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
         prepare_columns(data.design)
         metric = self._metric
-        whole, graphs = self._margins(data)
+        whole, graphs = margins_of(data, self.loss)
         held_out = self._held_out(data, eval_set, groups)
         if isinstance(held_out, EvalSet):
             rows = held_out.rows
