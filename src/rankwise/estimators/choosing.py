@@ -127,10 +127,8 @@ class ChoosingRanker(Ranker):
             return self._eval_set(data, eval_set, self._metric)
         if isinstance(data, TrainingData):
             return plan_rows(self.cv, data, self._metric, sampling, by)
-        is_exact = by is not None
-        return plan_pairs(
-            self.cv, data, groups, sampling, is_exact=is_exact, whole_components=whole_components
-        )
+        how = {"is_exact": by is not None, "whole_components": whole_components}
+        return plan_pairs(self.cv, data, groups, sampling, **how)
 
     def _keep(self, best: Selection, data: TrainingData | PairData, beside: Selection | None = None) -> None:
         """Write what was chosen, maybe beside other tables; say it where the grid ended too soon."""
