@@ -1,26 +1,16 @@
 """Learning to rank from scores, queries and preferences.
 
-Estimators are imported when they are first asked for, so that a program pays only for what it uses.
+Estimators are imported when they are first asked for, so that a program pays only for what it uses: this module imports
+nothing of the library, and every room may import it. What checkers of types know of it stands in `__init__.pyi`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # as checkers know it; the module typing takes as long to import as all of this
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rankwise.estimators.kernel_rls import KernelRankRLS
-    from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
-    from rankwise.estimators.kernel_svm import KernelRankSVM
-    from rankwise.estimators.rank_rls import RankRLS
-    from rankwise.estimators.rank_rls_cv import RankRLSCV
-    from rankwise.estimators.rank_svm import RankSVM
-    from rankwise.estimators.rank_svm_cv import RankSVMCV
-    from rankwise.persistence import load, save
-
 __all__ = [
+    "AdditiveRanker",
+    "AdditiveRankerCV",
     "KernelRankRLS",
     "KernelRankRLSCV",
     "KernelRankSVM",
@@ -29,6 +19,10 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "__version__",
+    "explain",
+    "explain_pair",
+    "export",
+    "feature_importance",
     "load",
     "save",
 ]
@@ -36,6 +30,8 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "AdditiveRanker": "rankwise.estimators.additive",
+    "AdditiveRankerCV": "rankwise.estimators.additive_cv",
     "KernelRankRLS": "rankwise.estimators.kernel_rls",
     "KernelRankRLSCV": "rankwise.estimators.kernel_rls_cv",
     "KernelRankSVM": "rankwise.estimators.kernel_svm",
@@ -43,12 +39,16 @@ _HOMES = {
     "RankRLSCV": "rankwise.estimators.rank_rls_cv",
     "RankSVM": "rankwise.estimators.rank_svm",
     "RankSVMCV": "rankwise.estimators.rank_svm_cv",
+    "explain": "rankwise.explanations",
+    "explain_pair": "rankwise.explanations",
+    "export": "rankwise.exporters",
+    "feature_importance": "rankwise.explanations",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'rankwise' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -430,6 +430,17 @@ class TestListedPairs:
             RankSVM(loss="logistic").fit(X, np.arange(50))
 
 
+@pytest.mark.parametrize("seed", [0, 1])
+def test_few_pairs_to_a_tight_tolerance(seed):
+    # A narrow kink over few pairs stops smoothing; what was asked for must be proved all the same, without a warning.
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(400, 30))
+    y = X[:, 0] - X[:, 1] + 3 * rng.normal(size=400)
+    for alpha in (1e-4, 1e-2):
+        model = RankSVM(alpha, tol=1e-8).fit(X, y, np.arange(400) // 10)
+        assert model.duality_gap_ <= 1e-8
+
+
 class TestChoosingAlpha:
     def problem(self):
         rng = np.random.default_rng(0)

@@ -25,6 +25,8 @@ from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
+from rankwise.exporters.targets import TARGETS
+from rankwise.losses import LOSSES
 from rankwise.metrics import Metric, get_metric
 from rankwise.preprocessing import QueryScaler
 from rankwise.problems.folds import tell_apart_by
@@ -120,11 +122,13 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         raise NoPairsError(
             f"{train.source} has one query, and folds of whole queries take two.",
             "add --valid FILE with rows that judge, or train on more.",
+            names_file=True,
         )
     same_folds = tell_apart_by(as_design(train.X, options.threads))
     with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
         tried: list[Candidate] = []
-        first = _METHODS_OF_SCALING[options.method]
+        # Scalings are compared by the method asked for, or by the quickest.
+        first = "rls" if options.method == "auto" else options.method
         scalings, margins = _scalings(train, options), _margins(train, options)
         total = len(scalings) + len(margins)
 
@@ -151,17 +155,6 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     return Choice(tried, best, metric, judged_by, train.pairs is not None)
 
 
-# The method that compares scalings: the one asked for, or the quickest.
-_METHODS_OF_SCALING = {
-    "auto": "rls",
-    "rls": "rls",
-    "svm": "svm",
-    "svm-squared": "svm-squared",
-    "logistic": "logistic",
-    "kernel": "kernel",
-}
-
-
 def _metric(train: Rows, name: str | None) -> Metric:
     if train.y is None:
         metric = get_metric(name or "pairwise_error")
@@ -179,12 +172,15 @@ def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> 
     """Say of files that what was to judge cannot: there is something to learn, for that was looked at before."""
     if valid is not None:
         return NoPairsError(
-            f"{valid.source} cannot judge: {error.problem}", "validate on rows with more labels."
+            f"{valid.source} cannot judge: {error.problem}",
+            "validate on rows with more labels.",
+            names_file=True,
         )
     what = "rows" if train.qid is None else "queries"
     return NoPairsError(
         f"{train.source} has too few {what} to judge models by folds of them: {error.problem}",
         "add --valid FILE with rows that judge, or train on more.",
+        names_file=True,
     )
 
 
@@ -197,7 +193,31 @@ def _size(X: Any) -> int:
     return int(X.nnz) if scipy.sparse.issparse(X) else int(X.size)
 
 
+def _servable(names: list[str], target: str | None) -> list[str]:
+    """Return the scalings that a target can run."""
+    if target is None:
+        return names
+    scales = TARGETS[target].scales
+    return [name for name in names if not name.startswith("query-") or name.removeprefix("query-") in scales]
+
+
+def _check_servable(options: argparse.Namespace) -> None:
+    target = options.serve
+    if target is None:
+        return
+    if options.method == "kernel" and not TARGETS[target].kernels:
+        raise InvalidInputError(
+            f"--for {target} and --method kernel: it cannot run kernels.", "leave one of the two out."
+        )
+    if options.scaling != "auto" and not _servable([options.scaling], target):
+        raise InvalidInputError(
+            f"--for {target} and --scaling {options.scaling}: it sees one row at a time.",
+            "use --scaling standard, or leave one of the two out.",
+        )
+
+
 def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
+    _check_servable(options)
     if options.scaling != "auto":
         if options.scaling.startswith("query") and train.qid is None:
             raise InvalidInputError(
@@ -210,7 +230,7 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     plain = ["none", "max-abs" if scipy.sparse.issparse(train.X) else "standard"]
     if train.qid is None or scipy.sparse.issparse(train.X) or _size(train.X) > _MUCH:
         return plain
-    return [*plain, "query-minmax", "query-standard"]
+    return _servable([*plain, "query-minmax", "query-standard"], options.serve)
 
 
 def _margins(train: Rows, options: argparse.Namespace) -> list[str]:
@@ -249,7 +269,9 @@ def _fit(
 
 
 def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Rows) -> Any:
-    from rankwise import KernelRankRLSCV, RankRLSCV, RankSVMCV  # noqa: PLC0415 - a second of imports
+    from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV  # noqa: PLC0415 - a second of imports
+    from rankwise.estimators.rank_rls_cv import RankRLSCV  # noqa: PLC0415
+    from rankwise.estimators.rank_svm_cv import RankSVMCV  # noqa: PLC0415
 
     shared: dict[str, Any] = {"scoring": metric, "random_state": options.seed, "n_threads": options.threads}
     if options.alpha:
@@ -261,10 +283,8 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     if method == "kernel":
         basis = _KERNEL_BASIS if train.X.shape[0] > _KERNEL_BASIS else None
         return KernelRankRLSCV("rbf", basis=basis, **shared)
-    return RankSVMCV(loss=_LOSSES[method], judge_rows=_JUDGING, **shared)
-
-
-_LOSSES = {"svm": "hinge", "svm-squared": "squared_hinge", "logistic": "logistic"}
+    loss = next(name for name, loss in LOSSES.items() if loss.method == method)
+    return RankSVMCV(loss=loss, judge_rows=_JUDGING, **shared)
 
 
 def _takes_valid(ranker: Any) -> bool:
@@ -279,7 +299,7 @@ def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -
                 "use --method rls, or leave --method out.",
             )
         ranker.fit_pairs(X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(judging, valid))
-    elif getattr(ranker, "loss", None) == "logistic":
+    elif hasattr(ranker, "loss") and LOSSES[ranker.loss].is_probability:
         raise InvalidInputError(
             f"--method logistic learns from preferences, and {train.source} has labels.",
             "use --method svm-squared, or name the items of a list of preferences with --items.",

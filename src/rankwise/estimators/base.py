@@ -13,7 +13,6 @@ import scipy.sparse.linalg
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import rankwise
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.containers import (
     check_magnitude,
@@ -139,7 +138,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Anything JSON can say, kept in the header beside the model.
         """
         # Files know every estimator, so they stand in a room above; the facade leads to it.
-        rankwise.save(self, file, notes=notes)
+        from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
+
+        save(self, file, notes=notes)
 
     def score_pairs(self, X: MatrixLike, pairs: ArrayLike, weight: ArrayLike | None = None) -> float:
         """Return the share of the pairs that the scores order right; tied scores count one half.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Never, Self
+from typing import ClassVar, Never, Self
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike
 from rankwise.data.validation import check_choice, check_count
@@ -14,7 +14,7 @@ from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.cv import Decomposition, plan_rows
 from rankwise.selection.cv_pairs import plan_pairs
-from rankwise.selection.grids import check_alphas, warn_of_edges
+from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
 from rankwise.selection.nested import check_can_nest, check_nested
 from rankwise.selection.result import Selection
 from rankwise.selection.splits import Sampling, check_cv
@@ -29,6 +29,7 @@ class ChoosingRanker(Ranker):
     """A ranker that fits with several alphas, and keeps the one that ranks held-out rows or pairs best."""
 
     cv_: str
+    _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO  # the default of `alphas`
     nested: bool | int = False  # of those that have no such parameter
 
     @one_blas_thread
@@ -133,7 +134,7 @@ class ChoosingRanker(Ranker):
     def _keep(self, best: Selection, data: TrainingData | PairData, beside: Selection | None = None) -> None:
         """Write what was chosen, maybe beside other tables; say it where the grid ended too soon."""
         if any(choice.alpha > 0 for choice in best.chosen):  # early stopping has chosen no alpha
-            warn_of_edges(*best.table)
+            warn_of_edges(self.alphas, *best.table, self._grid)
         self._write(best if beside is None else beside, self._metric, several=data.several_outputs)
 
     def _check_least_squares(self) -> None:

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, Rows
 from rankwise.data.validation import check_choice, check_count, check_number
-from rankwise.design import Design, OperatorDesign, as_design
+from rankwise.design import Design, as_design
 from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.refusals import refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows, whole_entries
+from rankwise.kernels import KERNELS, Kernel, KernelDesign, whole_entries
 from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.problems.training import PairData, TrainingData
@@ -134,13 +134,12 @@ class KernelRanker(Ranker):
         """
         design = data.design
         row_weight = None if isinstance(data, PairData) else data.row_weight
-        is_operator = isinstance(design, OperatorDesign)
-        if is_operator and self.kernel != "precomputed":
+        if not design.has_rows and self.kernel != "precomputed":
             raise InvalidInputError(
                 f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
-        X = design.operator if isinstance(design, OperatorDesign) else matrix_rows(design)
+        X = whole_entries(design.stored())
         kernel = self._make_kernel(gamma, X, row_weight)
         if kernel.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
@@ -179,7 +178,7 @@ class KernelRanker(Ranker):
 
     def _require_matrix(self, design: Design, by_default: str) -> str:
         """Return the solver to take; operators are only multiplied by."""
-        is_operator = isinstance(design, OperatorDesign)
+        is_operator = not design.has_rows
         solver = str(("cg" if is_operator else by_default) if self.solver == "auto" else self.solver)
         if is_operator and solver != "cg":
             raise InvalidInputError(

@@ -12,12 +12,14 @@ from rankwise.arrays import Floats, Matrix, MatrixLike
 from rankwise.design import Design, as_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import require_finite
+from rankwise.exceptions import InvalidInputError
 from rankwise.memory import check_columns_fit
 from rankwise.selection.result import one_or_all
 from rankwise.threads import blas_held
 
 __all__ = ["LinearRanker"]
 
+_VANISHING = 1e-290  # products below have fewer digits than other numbers, or none
 _MANY_ENTRIES = 1 << 13  # below, OpenBLAS takes no second thread, and holding it would be a tenth of the time
 
 
@@ -51,6 +53,7 @@ class LinearRanker(Ranker):
                     scores = design.dot(coef)
         if not np.isfinite(scores).all():
             self._check_rows(X, reset=False)
+        _check_not_vanished(scores, checked, coef)
         return require_finite(scores)
 
     def _design(self, X: Matrix) -> Design:
@@ -59,3 +62,18 @@ class LinearRanker(Ranker):
 
     def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
         self.coef_ = np.ascontiguousarray(one_or_all(models, several))
+
+
+def _check_not_vanished(scores: Floats, X: Matrix, coef: Floats) -> None:
+    """Raise where scores are zero, or rounding errors, because products of two numbers that are not zero vanish."""
+    if np.abs(scores).max(initial=0.0) >= _VANISHING or not coef.any():
+        return
+    values = getattr(X, "data", None) if issparse(X) else X
+    if not isinstance(values, np.ndarray):
+        return  # an operator does not show its numbers
+    largest = float(np.abs(values).max(initial=0.0))
+    if 0 < largest < _VANISHING / float(np.abs(coef).max()):
+        raise InvalidInputError(
+            f"The scores of rows without a value larger than {largest:.1e} are too small for floating-point numbers.",
+            "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler, and fit again.",
+        )

@@ -13,10 +13,11 @@ from rankwise.data.validation import check_choice, check_number
 from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.checks import check_running
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
 from rankwise.problems.training import TrainingData
-from rankwise.selection.margin_fit import MARGIN_LOSSES, MarginFit
+from rankwise.selection.margin_fit import MarginFit
 from rankwise.selection.result import one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from rankwise.solvers.solution import Solution
@@ -33,7 +34,7 @@ class MarginRanker(Ranker):
 
     def predict_pairs(self, X_a: MatrixLike, X_b: MatrixLike) -> Floats:  # noqa: D102 - as in Ranker
         difference = super().predict_pairs(X_a, X_b)
-        return np.asarray(expit(difference)) if self.loss_ == "logistic" else difference
+        return np.asarray(expit(difference)) if LOSSES[self.loss_].is_probability else difference
 
     predict_pairs.__doc__ = Ranker.predict_pairs.__doc__
 
@@ -62,7 +63,7 @@ class MarginRanker(Ranker):
         sample_weight: ArrayLike | None,
         query_importance: Importance | None,
     ) -> TrainingData:
-        if self.loss == "logistic":
+        if LOSSES[self.loss].is_probability:
             raise InvalidInputError(
                 "loss='logistic' is a model of listed pairs, and labels induce too many to list.",
                 "use fit_pairs with the pairs that were observed, or loss='squared_hinge' for labels.",

@@ -83,6 +83,8 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
     True
     """
 
+    _grid = _GRID
+
     def __init__(
         self,
         alphas: ArrayLike = _GRID,

@@ -95,7 +95,7 @@ class StreamingRanker(LinearRanker):
         if stream is None:
             stream = self._open_stream(design, labels.shape[1:], options, with_qid=qid is not None)
         stream.check(options, labels.shape[1:], queries, with_qid=qid is not None)
-        if not stream.exact and design.kind == "operator":
+        if not stream.exact and not design.has_rows:
             raise UnsuitableSolverError(
                 "A LinearOperator gives no diagonal, which learning from a stream of many columns remembers.",
                 "pass a dense or sparse X.",

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
 from rankwise.arrays import Floats, Ints, Rows
+from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.exceptions import NoPairsError
 from rankwise.kernels import matrix_rows
 from rankwise.pairs.graph import PairGraph
@@ -179,7 +179,7 @@ def code_rows(design: Design) -> Ints:
     BLAS would not be. Nobody can look into an operator, whose rows all count as different.
     """
     n_rows, n_columns = design.shape
-    if isinstance(design, OperatorDesign):
+    if not design.has_rows:
         return np.arange(n_rows)
     X, direction = matrix_rows(design), np.random.default_rng(0).normal(size=n_columns)
     if not isinstance(X, np.ndarray):

@@ -89,7 +89,7 @@ def exact_for_columns(
     design = data.design
     is_cheap = min(design.shape) <= _FEW_COLUMNS and fits(exact_bytes(design.shape))
     is_auto = isinstance(cv, str) and method == "tikhonov" and isinstance(data, TrainingData)
-    return by if is_auto and is_cheap and design.kind != "operator" else None
+    return by if is_auto and is_cheap and design.has_rows else None
 
 
 class _RowClosedForm:

@@ -142,7 +142,8 @@ def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) ->
             return "leave-pair-out", ""
         why_not = f" (leave-pair-out {refused})"
     is_exact = by.refits or has_closed_form(data)
-    return min(_FOLDS_IN_CLOSED_FORM if is_exact else FOLDS, n_units), why_not
+    # A row alone cannot be compared.
+    return min(_FOLDS_IN_CLOSED_FORM if is_exact else FOLDS, max(n_units // 2, 2)), why_not
 
 
 def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition | None) -> RowPlan:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 import numpy as np
 
 from rankwise.arrays import Floats, Ints, Matrix, Rows
+from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.exceptions import MemoryLimitError
 from rankwise.holdout import DualHoldOut, HoldOut, PrimalHoldOut

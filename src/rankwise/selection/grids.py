@@ -144,17 +144,29 @@ def best_positions(errors: Floats) -> Ints:
     return np.asarray(errors.shape[0] - 1 - np.argmax(is_best[::-1], axis=0), dtype=np.int64)
 
 
-def warn_of_edges(grid: Floats, errors: Floats) -> None:
-    """Say it where the best alpha of the only output is at an end of the grid, and the step to it gained noticeably."""
+def warn_of_edges(
+    asked: ArrayLike, grid: Floats, errors: Floats, default: tuple[float, ...] = POWERS_OF_TWO
+) -> None:
+    """Say it where the best alpha of the only output is at an end of the grid, and the step to it gained noticeably.
+
+    Parameters
+    ----------
+    asked : array-like
+        The grid that somebody chose, or the default one: beyond its ends nothing was worth keeping.
+    """
+    may_grow = is_default_grid(np.unique(asked), default)
+    instead = "scale the columns" if may_grow else "leave alphas out: the default grid goes on by itself"
     errors = errors.ravel()
     if errors.size > grid.size or grid.size <= _FEW:
         return
     for end, last, before in (("smallest", 0, 1), ("largest", -1, -2)):
+        if may_grow and grid[last] == np.sort(default)[last]:
+            continue
         gained = errors[before] - errors[last]
         if errors[last] == np.nanmin(errors) and gained > _NOTICEABLE * abs(errors[last]):
             warnings.warn(
                 f"The best alpha is the {end} of the grid, {grid[last]:g}, and one beyond may be better. "
-                "Hint: extend alphas there, or leave alphas out: the default grid goes on by itself.",
+                f"Hint: extend alphas there, or {instead}.",
                 UserWarning,
                 stacklevel=caller_level(),
             )

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from rankwise.arrays import Floats, Matrix
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import check_count
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
@@ -31,7 +31,7 @@ def check_nested(nested: object) -> None:
 
 def check_can_nest(nested: object, design: Design, eval_set: object) -> None:
     """Raise where outer folds are asked for and cannot be made."""
-    if nested and (eval_set is not None or isinstance(design, OperatorDesign)):
+    if nested and (eval_set is not None or not design.has_rows):
         raise InvalidInputError(
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
             "use nested=False and score the model on rows of its own.",
