@@ -147,7 +147,7 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         if self.solver_ == "eigen":
             n_basis = basis_size(self.basis, data.design.shape[0])
             rank = data.design.shape[0] if n_basis is None else n_basis
-            by = Decomposition(rank, alphas.size, refits=True)
+            by = Decomposition(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
         # Groups of pairs are decomposed together, whoever scores them.
         is_listed = by is not None and isinstance(data, PairData)
         plan = self._held_out(data, None if is_listed else eval_set, groups, by=by, whole_components=True)

@@ -161,7 +161,7 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
     def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
         alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
-        by = exact_for_columns(self.cv, self.method, data, alphas.size)
+        by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
         held_out = self._held_out(data, eval_set, groups, by=by)
         self.cv_ = held_out.description
         if not isinstance(held_out, EvalSet) and held_out.is_exact:

@@ -80,10 +80,10 @@ def choose_in_closed_form(
 
 
 def exact_for_columns(
-    cv: object, method: str, data: TrainingData | PairData, n_alphas: int
+    cv: object, method: str, data: TrainingData | PairData, n_alphas: int, averaging: str
 ) -> Decomposition | None:
     """Return the decomposition that is to answer for the columns of X, if one is asked for, or cheap with "auto"."""
-    by = Decomposition(min(data.design.shape), n_alphas, refits=False)
+    by = Decomposition(min(data.design.shape), n_alphas, refits=False, is_pooled=averaging == "pooled")
     if is_exact_name(cv):
         return by
     design = data.design
