@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
+from rankwise.arrays import AnyArray, Estimator, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_choice, check_qid
@@ -130,11 +131,15 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         self.by = by
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: MatrixLike | None = None, y: npt.ArrayLike | None = None, groups: npt.ArrayLike | None = None
+    ) -> int:
         """Return the number of folds."""
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Positions, Positions]]:
+    def split(
+        self, X: MatrixLike, y: npt.ArrayLike | None = None, groups: npt.ArrayLike | None = None
+    ) -> Iterator[tuple[Positions, Positions]]:
         """Yield training and test pairs, as positions in the list.
 
         Parameters
@@ -165,7 +170,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         for c in range(self.n_splits):
             yield self._sides(fold_of_pair != c, fold_of_pair == c)
 
-    def _units(self, ends: Positions, n_items: int, groups: Any) -> Positions:
+    def _units(self, ends: Positions, n_items: int, groups: npt.ArrayLike) -> Positions:
         """Return the number of what each pair must not be torn from."""
         if self.by == "groups":
             if groups is None:
@@ -181,7 +186,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         same_two: Positions = np.unique(low * n_items + high, return_inverse=True)[1].reshape(-1)
         return same_two
 
-    def _assign(self, sizes: npt.NDArray[Any], what: str) -> Positions:
+    def _assign(self, sizes: AnyArray, what: str) -> Positions:
         """Deal units to folds, the largest first, each to the fold that has least; equals in random order."""
         if sizes.size < self.n_splits:
             raise InvalidInputError(
@@ -226,11 +231,25 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
         self.metric = metric
         self.global_ranking = global_ranking
 
-    def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, **kwargs: Any) -> float:
+    def __call__(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        **kwargs: Any,
+    ) -> float:
         """Score an estimator: higher is better, so errors come with a minus sign."""
         return self.score(estimator, X, y, qid=qid, **kwargs)
 
-    def score(self, estimator: Any, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Score an estimator: higher is better, so errors come with a minus sign."""
         if qid is None and not self.global_ranking:
             raise MissingQueriesError(
@@ -263,7 +282,7 @@ def make_ranking_scorer(metric: str | Metric, *, global_ranking: bool = False) -
     return RankingScorer(metric, global_ranking=global_ranking)
 
 
-def predict_scores(estimator: Any, X: Any, qid: Any = None) -> Any:
+def predict_scores(estimator: Estimator, X: MatrixLike, qid: npt.ArrayLike | None = None) -> Any:
     """Return the scores of rows by a ranker or a pipeline; steps that ask for `qid`, such as `QueryScaler`, get it.
 
     scikit-learn's global configuration is left as it is.
@@ -283,10 +302,10 @@ def predict_scores(estimator: Any, X: Any, qid: Any = None) -> Any:
 
 
 def cross_validate_ranker(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    qid: Any = None,
+    estimator: Estimator,
+    X: MatrixLike,
+    y: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
     *,
     scoring: str | Metric | Iterable[str | Metric] = "concordance",
     cv: Any = 5,

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import clone
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Estimator, Floats, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
@@ -113,7 +114,9 @@ def _permuted(labels: Floats, queries: Queries, n_permutations: int, seed: int) 
     return outputs
 
 
-def _chosen_values(estimator: Any, X: Any, outputs: Floats, qid: Any, metric: Metric) -> Floats:
+def _chosen_values(
+    estimator: Estimator, X: MatrixLike, outputs: Floats, qid: npt.ArrayLike, metric: Metric
+) -> Floats:
     model = clone(estimator)
     if "nested" in model.get_params():
         model.set_params(nested=False)

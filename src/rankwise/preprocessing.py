@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
@@ -122,7 +122,9 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             out[rows, columns] = scale(X[rows, columns].astype(np.float64, copy=False))
         return out
 
-    def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+    def fit_transform(
+        self, X: MatrixLike, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None
+    ) -> Any:
         """Fit and scale the same rows.
 
         Parameters
@@ -133,7 +135,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """
         return self.fit(X, y, qid=qid).transform(X, qid=qid)
 
-    def _check(self, X: Any, *, reset: bool) -> Any:
+    def _check(self, X: MatrixLike, *, reset: bool) -> Any:
         return validate_data(
             self,
             unmasked("X", X),
@@ -316,6 +318,6 @@ class _Stored:
         ranks = (position - zero[cell]) / np.maximum(self.n_present - 1, 1)[cell]
         return np.where(np.isnan(values), np.nan, np.where(constant[cell], 0.0, ranks))
 
-    def _sum(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _sum(self, entries: AnyArray) -> AnyArray:
         """Add up what belongs to each column of a query."""
         return np.asarray(np.add.reduceat(entries.astype(np.float64), self.start))

@@ -16,10 +16,12 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
+import numpy.typing as npt
 import scipy.sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from rankwise.arrays import Estimator, MatrixLike
 from rankwise.cli.inputs import Rows
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
@@ -218,7 +220,7 @@ def _margins(train: Rows, options: argparse.Namespace) -> list[str]:
     return ["svm-squared", "svm", *(["logistic"] if train.pairs is not None and not has_magnitudes else [])]
 
 
-def _scaler(name: str, X: Any) -> Any:
+def _scaler(name: str, X: MatrixLike) -> Any:
     if name == "standard":
         return StandardScaler(with_mean=not scipy.sparse.issparse(X))
     if name == "max-abs":
@@ -262,11 +264,11 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     return RankSVMCV(loss=loss, judge_rows=_JUDGING, **shared)
 
 
-def _takes_valid(ranker: Any) -> bool:
+def _takes_valid(ranker: Estimator) -> bool:
     return "eval_set" in inspect.signature(ranker.fit).parameters
 
 
-def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -> None:
+def _learn(ranker: Estimator, X: MatrixLike, train: Rows, judging: Any, valid: Rows | None) -> None:
     if train.pairs is not None:
         if not hasattr(ranker, "fit_pairs"):
             raise InvalidInputError(
@@ -297,7 +299,7 @@ def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
     return parts if parts[2] is not None else parts[:2]
 
 
-def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
+def _scale(scaler: Any, X: MatrixLike, qid: npt.ArrayLike | None, *, fit: bool) -> Any:
     takes_qid = isinstance(scaler, QueryScaler)
     if fit:
         scaler.fit(X, qid=qid) if takes_qid else scaler.fit(X)
@@ -305,6 +307,7 @@ def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
 
 
 def _scorer(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
+    assert rows.y is not None
     return metric(rows.y, ranker.predict(X), rows.qid)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.arrays import AnyArray
 from rankwise.cli.columns import (
     check_preference_columns,
     item_columns,
@@ -96,13 +97,13 @@ class Rows:
     source: str
     X: Any
     y: npt.NDArray[np.float64] | None
-    qid: npt.NDArray[Any] | None
+    qid: AnyArray | None
     names: list[str] | None
     first_column: int | None = None
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
     weight: npt.NDArray[np.float64] | None = None
-    item_ids: npt.NDArray[Any] | None = None
+    item_ids: AnyArray | None = None
     reading: dict[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
     has_comments: bool = False

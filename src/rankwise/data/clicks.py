@@ -114,7 +114,7 @@ def _check_column(name: str, values: Any) -> Floats:
     return column
 
 
-def _check_clicks(clicked: Any, n_entries: int) -> npt.NDArray[np.bool_]:
+def _check_clicks(clicked: npt.ArrayLike, n_entries: int) -> npt.NDArray[np.bool_]:
     clicks = _check_column("clicked", clicked)
     if clicks.size != n_entries:
         raise InvalidInputError(

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.containers import check_total, unmasked
 from rankwise.exceptions import InvalidInputError, NoPairsError
 
@@ -119,7 +119,7 @@ def stack_preferred(preferred: Any, rejected: Any) -> tuple[Any, Ints]:
     return np.vstack(sides), pairs
 
 
-def _as_row_numbers(edges: npt.NDArray[Any]) -> Ints:
+def _as_row_numbers(edges: AnyArray) -> Ints:
     # Beyond 2^62 there is no row: such numbers stay large instead of wrapping around.
     if edges.dtype.kind in "iu":
         return (np.minimum(edges, 1 << 62) if edges.dtype == np.uint64 else edges).astype(
@@ -135,7 +135,7 @@ def _as_row_numbers(edges: npt.NDArray[Any]) -> Ints:
     )
 
 
-def _check_pair_weights(weight: Any, n_pairs: int) -> Floats | None:
+def _check_pair_weights(weight: npt.ArrayLike, n_pairs: int) -> Floats | None:
     weights = _check_amounts("weight", weight, n_pairs, "use 0 to leave a pair out.")
     if weights is not None and not (weights > 0).any():
         raise InvalidInputError("weight is zero for every pair.", "give at least one pair a positive weight.")

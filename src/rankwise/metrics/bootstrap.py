@@ -124,7 +124,7 @@ def bootstrap_interval(
 
 def bootstrap_mean(
     values: Any,
-    weight: Any = None,
+    weight: npt.ArrayLike | None = None,
     *,
     level: float = 0.95,
     n_resamples: int = 2000,
@@ -180,7 +180,7 @@ def bootstrap_mean(
     return Interval(estimate, low, high, level, int(column.size), unit)
 
 
-def read_labels(y_true: Any, qid: Any) -> tuple[Doubles, Queries]:
+def read_labels(y_true: npt.ArrayLike, qid: npt.ArrayLike) -> tuple[Doubles, Queries]:
     """Pass labels and query ids through validation; encoded ids as they are."""
     labels = check_numbers("y_true", y_true)
     return labels, qid if isinstance(qid, Queries) else check_qid(qid, labels.size)

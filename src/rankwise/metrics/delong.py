@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.stats
 
 from rankwise.data.containers import unmasked
@@ -51,7 +52,7 @@ class AucEstimate:
         return float(2 * scipy.stats.norm.sf(abs(difference) / np.sqrt(variance)))
 
 
-def auc_estimate(y_true: Any, scores: Any) -> AucEstimate:
+def auc_estimate(y_true: npt.ArrayLike, scores: npt.ArrayLike) -> AucEstimate:
     """AUC with DeLong's covariance, in O(m log m) a column.
 
     Parameters

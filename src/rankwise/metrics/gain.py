@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.data.validation import check_choice
@@ -172,9 +173,9 @@ class Err(TopMetric):
 
 
 def ndcg(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
     *,
     k: int | None = None,
     gain: str = "exp",
@@ -222,7 +223,13 @@ def ndcg(
     return metric(y_true, scores, qid)
 
 
-def mean_ndcg(y_true: Any, scores: Any, qid: Any = None, *, convention: str | None = "letor4") -> float:
+def mean_ndcg(
+    y_true: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
+    *,
+    convention: str | None = "letor4",
+) -> float:
     """Mean of NDCG@1, NDCG@2, ... down to the last row of a query, mean over queries.
 
     The figure that the script of LETOR 4 calls MeanNDCG. With ``convention=None`` it takes the conventions of
@@ -238,9 +245,9 @@ def mean_ndcg(y_true: Any, scores: Any, qid: Any = None, *, convention: str | No
 
 
 def err(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
     *,
     k: int | None = None,
     max_grade: float | None = None,

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
@@ -63,7 +64,7 @@ class PerQuery:
         Whether the query enters the mean.
     """
 
-    ids: npt.NDArray[Any]
+    ids: AnyArray
     values: Doubles
     counted: npt.NDArray[np.bool_]
 
@@ -99,7 +100,7 @@ class Evaluator(ABC):
         self.n_threads = n_threads
         self._shares = None if shares is None else shares[counted]
 
-    def __call__(self, scores: Any) -> float:
+    def __call__(self, scores: npt.ArrayLike) -> float:
         """Return the metric of one score per row."""
         return self.evaluate(check_numbers("scores", scores, self.queries.n_rows))
 
@@ -107,7 +108,7 @@ class Evaluator(ABC):
         """Return the metric of scores that were already validated."""
         return float(self._means(column[:, np.newaxis])[0])
 
-    def many(self, scores: Any) -> Doubles:
+    def many(self, scores: npt.ArrayLike) -> Doubles:
         """Return the metric of each column of a (rows, columns) matrix of scores."""
         block = np.asarray(unmasked("scores", scores), dtype=np.float64)
         if block.ndim != 2 or block.shape[0] != self.queries.n_rows:
@@ -121,7 +122,7 @@ class Evaluator(ABC):
             )
         return self._means(block)
 
-    def per_query(self, scores: Any) -> PerQuery:
+    def per_query(self, scores: npt.ArrayLike) -> PerQuery:
         """Return the metric of one score per row, query by query."""
         column = check_numbers("scores", scores, self.queries.n_rows)
         values = np.where(self.counted, self._values(column[:, np.newaxis])[0], np.nan)
@@ -176,7 +177,14 @@ class Metric(ABC):
     def describe(self) -> str:
         """Return the convention in words; a figure is never printed without it."""
 
-    def __call__(self, y_true: Any, scores: Any, qid: Any = None, *, sample_weight: Any = None) -> float:
+    def __call__(
+        self,
+        y_true: npt.ArrayLike,
+        scores: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        *,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Return the metric of one score per row."""
         labels = check_numbers("y_true", y_true)
         column = check_numbers("scores", scores, labels.shape[0])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_numbers
@@ -14,7 +15,9 @@ from rankwise.metrics.pairwise import check_tie_cost
 __all__ = ["contradicted", "preference_error"]
 
 
-def preference_error(scores: Any, pairs: Any, weight: Any = None, *, ties: float = 0.5) -> float:
+def preference_error(
+    scores: npt.ArrayLike, pairs: Any, weight: npt.ArrayLike | None = None, *, ties: float = 0.5
+) -> float:
     """Share of preferences that the scores contradict.
 
     Parameters

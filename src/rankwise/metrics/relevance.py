@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.exceptions import InvalidInputError
@@ -123,9 +124,9 @@ class ReciprocalRank(_BinaryMetric):
 
 
 def average_precision(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
     *,
     relevant: float = 1,
     k: int | None = None,
@@ -171,9 +172,9 @@ def average_precision(
 
 
 def precision(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
     *,
     k: int = 10,
     relevant: float = 1,
@@ -197,9 +198,9 @@ def precision(
 
 
 def reciprocal_rank(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
     *,
     relevant: float = 1,
     k: int | None = None,

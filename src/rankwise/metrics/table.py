@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy.typing as npt
+
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
@@ -82,11 +84,11 @@ def get_metric(name: str | Metric, **options: Any) -> Metric:
 
 def per_query(
     metric: str | Metric,
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: npt.ArrayLike,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: npt.ArrayLike | None = None,
     **options: Any,
 ) -> PerQuery:
     """Evaluate a metric query by query.

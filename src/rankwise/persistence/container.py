@@ -24,8 +24,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import AnyArray, DType
 from rankwise.exceptions import ModelFileError
 
 __all__ = ["FORMAT", "MAGIC", "Container", "is_storable", "read_container", "write_container"]
@@ -33,7 +33,7 @@ __all__ = ["FORMAT", "MAGIC", "Container", "is_storable", "read_container", "wri
 MAGIC = b"RANKWISE"
 FORMAT = (1, 0)  # major: a reader of another one cannot read it; minor: it can, and misses something
 
-Array = npt.NDArray[Any]
+Array = AnyArray
 
 _PREFIX = 16
 _ALIGNMENT = 64
@@ -63,7 +63,7 @@ class Container:
         self.header, self.arrays, self.version = header, arrays, version
 
 
-def is_storable(dtype: np.dtype[Any]) -> bool:
+def is_storable(dtype: DType) -> bool:
     """Tell whether a file can hold arrays of this type."""
     return _TYPES.fullmatch(_little(dtype).str) is not None
 
@@ -181,9 +181,9 @@ def _parse(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _check_entries(entries: Any, room: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], str]]:
+def _check_entries(entries: Any, room: int) -> dict[str, tuple[DType, tuple[int, ...], str]]:
     """Return type, shape and order by name, after comparing their sizes with the room there is."""
-    found: dict[str, tuple[np.dtype[Any], tuple[int, ...], str]] = {}
+    found: dict[str, tuple[DType, tuple[int, ...], str]] = {}
     if not isinstance(entries, list):
         raise _damaged("its header lists no arrays")
     for entry in entries:
@@ -210,7 +210,7 @@ def _check_entries(entries: Any, room: int) -> dict[str, tuple[np.dtype[Any], tu
     return found
 
 
-def _read_array(stream: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Array:
+def _read_array(stream: BinaryIO, dtype: DType, shape: tuple[int, ...], order: str) -> Array:
     flat = np.empty(math.prod(shape), dtype=dtype)
     raw = flat.view(np.uint8).data if flat.size else memoryview(bytearray())
     at = 0
@@ -241,7 +241,7 @@ def _order(array: Array) -> str:
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
 
-def _little(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _little(dtype: DType) -> DType:
     return dtype.newbyteorder("<")
 
 

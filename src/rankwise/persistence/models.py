@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
 import rankwise
+from rankwise.arrays import Estimator
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
 from rankwise.persistence.values import Reader, Writer, wrong
@@ -118,7 +119,7 @@ def read_step(written: Any, reader: Reader) -> Any:
     return step
 
 
-def training_summary(model: Any) -> dict[str, Any]:
+def training_summary(model: Estimator) -> dict[str, Any]:
     """Return what a reader of the header wants to know first about how the model came about."""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}

@@ -12,7 +12,6 @@ from dataclasses import fields, replace
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.model_selection import (
     GroupKFold,
@@ -22,6 +21,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
+from rankwise.arrays import AnyArray
 from rankwise.data.containers import compressed_misfit
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import KERNELS, Kernel
@@ -31,7 +31,7 @@ from rankwise.persistence.container import is_storable
 
 __all__ = ["Reader", "Writer", "wrong"]
 
-Array = npt.NDArray[Any]
+Array = AnyArray
 
 _DEPTH = 32
 _SCALARS = {

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.arrays import MatrixLike
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
@@ -120,7 +121,7 @@ def _figure(
     )
 
 
-def judge_pairs(X: Any, pairs: Any, weight: Any, scores: Doubles, seed: int) -> Evidence:
+def judge_pairs(X: MatrixLike, pairs: Any, weight: npt.ArrayLike, scores: Doubles, seed: int) -> Evidence:
     """Judge scores by a list of preferences."""
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     checked = check_pairs(pairs, scores.shape[0], weight=weight)
@@ -161,7 +162,7 @@ def judge_pairs(X: Any, pairs: Any, weight: Any, scores: Doubles, seed: int) -> 
     return Evidence([figure], None, best)
 
 
-def _best_column(X: Any, y: Doubles, queries: Queries, metric: Metric) -> tuple[int, int] | None:
+def _best_column(X: MatrixLike, y: Doubles, queries: Queries, metric: Metric) -> tuple[int, int] | None:
     """Find the column, and its sign, that alone ranks best."""
     evaluator = metric.prepare(y, queries)
     better = 1.0 if metric.greater_is_better else -1.0

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import MatrixLike
 from rankwise.data.queries import Queries
 from rankwise.metrics import PerQuery
 from rankwise.report.model_view import Doubles, dense_rows
@@ -79,7 +80,7 @@ class OpenQuery:
 
 
 def open_queries(
-    X: Any,
+    X: MatrixLike,
     prepared: Any,
     weights: Doubles | None,
     scores: Doubles,

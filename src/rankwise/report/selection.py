@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Estimator
 from rankwise.displays.reading import Reading, has_surface
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
@@ -130,7 +131,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None
 
 
-def read_surface(ranker: Any) -> SurfaceTable | None:
+def read_surface(ranker: Estimator) -> SurfaceTable | None:
     """Read the surface of a model of one output; None where it has none."""
     if not has_surface(ranker):
         return None
@@ -155,7 +156,7 @@ def read_surface(ranker: Any) -> SurfaceTable | None:
     )
 
 
-def read_curve(ranker: Any) -> AlphaCurve | None:
+def read_curve(ranker: Estimator) -> AlphaCurve | None:
     """Read the held-out values of the alphas that a model tried; None where it chose from none."""
     values, alphas = getattr(ranker, "cv_errors_", None), getattr(ranker, "alphas_", None)
     if values is None or alphas is None or not isinstance(ranker.alpha_, (int, float)):

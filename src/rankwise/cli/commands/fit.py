@@ -11,6 +11,7 @@ from typing import Any
 import scipy.sparse
 
 import rankwise
+from rankwise.arrays import Estimator
 from rankwise.cli.applicable import check_applicable
 from rankwise.cli.checks import check_trainable, check_valid
 from rankwise.cli.choosing import Choice, choose
@@ -130,7 +131,7 @@ def print_tried(choice: Choice) -> None:
     print_table(["", "tried", f"{choice.metric.name} ({better} is better)", "with"], lines, left=(0, 1, 3))
 
 
-def _regularisation(ranker: Any) -> str:
+def _regularisation(ranker: Estimator) -> str:
     steps = getattr(ranker, "best_iteration_", None)
     if steps is None:
         return f"alpha {ranker.alpha_:.4g}"

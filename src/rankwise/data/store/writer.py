@@ -11,6 +11,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.data.store.files import StoreFile, WritesBehind
 from rankwise.data.store.format import FILES, HEADER, Header
 from rankwise.data.store.reading import open_store
@@ -243,5 +244,5 @@ class StoreWriter:
         )
         (self.folder / HEADER).write_text(header.to_json(), encoding="utf-8")
 
-    def _write(self, name: str, array: npt.NDArray[Any]) -> None:
+    def _write(self, name: str, array: AnyArray) -> None:
         self._files[name].append(np.ascontiguousarray(array).view(np.uint8))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats
 from rankwise.data.tables.arrow_files import NULLS, TableSource, import_pyarrow, is_number_text
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.exceptions import Change, InvalidInputError
@@ -205,7 +205,7 @@ def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, widt
 
 def ids_of(
     source: TableSource, name: str, column: Any, first_row: int, role: str, kind: str = "U"
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """Return a column of ids: integers, floats, text, dates, whatever it holds, without missing ones.
 
     In text files all ids come as text; `kind` says what they become: see `decode_ids`.

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.data.tables.arrow_files import open_sources
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.validation import check_count
@@ -30,7 +31,7 @@ class Table(NamedTuple):
 
     X: Any
     y: npt.NDArray[np.float64] | None
-    qid: npt.NDArray[Any] | None
+    qid: AnyArray | None
     feature_names: list[str]
 
 

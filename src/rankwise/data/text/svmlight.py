@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from rankwise.arrays import AnyArray
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import Missing, TextReader, ZeroBased, no_rows, text_blocks
 from rankwise.data.validation import check_count
 
 __all__ = ["iter_svmlight", "load_svmlight"]
 
-Block = tuple[sp.csr_matrix, npt.NDArray[np.float64], npt.NDArray[Any] | None]
+Block = tuple[sp.csr_matrix, npt.NDArray[np.float64], AnyArray | None]
 
 
 def load_svmlight(
