@@ -155,7 +155,7 @@ class FeatureMap:
     extremes: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def of_basis(cls, kernel: Kernel, basis: Any, between: Floats | None = None) -> FeatureMap:
+    def of_basis(cls, kernel: Kernel, basis: object, between: Floats | None = None) -> FeatureMap:
         """Diagonalise the kernel between basis rows; a singular one is fine.
 
         Parameters
@@ -315,7 +315,7 @@ class KernelDesign:
         """Return the kernel between some rows and the basis."""
         return self._kernel.between(self._X[rows], self._basis)
 
-    def features(self, rows: Any) -> Floats:
+    def features(self, rows: object) -> Floats:
         """Return some rows of Z."""
         values = self.kernel_rows(rows)
         return values if self.projection is None else values @ self.projection

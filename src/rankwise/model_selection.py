@@ -62,7 +62,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
 
     __metadata_request__split: ClassVar[dict[str, str]] = {"groups": "qid"}
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+    def split(self, X: Any, y: npt.ArrayLike | None = None, groups: Any = None) -> Any:
         """Return an iterator over training and test rows, with every query on one side.
 
         Parameters
@@ -308,8 +308,8 @@ def cross_validate_ranker(
     qid: npt.ArrayLike | None = None,
     *,
     scoring: str | Metric | Iterable[str | Metric] = "concordance",
-    cv: Any = 5,
-    **options: Any,
+    cv: object = 5,
+    **options: object,
 ) -> dict[str, Any]:
     """Cross-validate a ranker or a pipeline that ends in one, with whole queries in each fold.
 

@@ -46,7 +46,7 @@ class PermutationTest:
 def permutation_test(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: npt.ArrayLike,
     qid: Any = None,
     *,
     n_permutations: int = 1000,

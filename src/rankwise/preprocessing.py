@@ -75,7 +75,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def __init__(self, method: str = "minmax") -> None:
         self.method = method
 
-    def fit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
+    def fit(self, X: Any, y: npt.ArrayLike | None = None, qid: Any = None) -> Self:
         """Remember the columns, and whether there are queries; nothing is learned from the values.
 
         Parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
 __all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
 
@@ -320,7 +319,11 @@ class _Joined(argparse.Action):
     """A list that goes on where the option is repeated."""
 
     def __call__(
-        self, parser: argparse.ArgumentParser, options: argparse.Namespace, values: Any, option: Any = None
+        self,
+        parser: argparse.ArgumentParser,
+        options: argparse.Namespace,
+        values: object,
+        option: object = None,
     ) -> None:
         before = getattr(options, self.dest)
         setattr(options, self.dest, values if before is None else f"{before},{values}")

@@ -268,7 +268,7 @@ def _takes_valid(ranker: Estimator) -> bool:
     return "eval_set" in inspect.signature(ranker.fit).parameters
 
 
-def _learn(ranker: Estimator, X: MatrixLike, train: Rows, judging: Any, valid: Rows | None) -> None:
+def _learn(ranker: Estimator, X: MatrixLike, train: Rows, judging: object, valid: Rows | None) -> None:
     if train.pairs is not None:
         if not hasattr(ranker, "fit_pairs"):
             raise InvalidInputError(
@@ -287,7 +287,7 @@ def _learn(ranker: Estimator, X: MatrixLike, train: Rows, judging: Any, valid: R
         ranker.fit(X, train.y, train.qid, sample_weight=train.weight, eval_set=_eval_set(judging, valid))
 
 
-def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
+def _eval_set(judging: object, valid: Rows | None) -> tuple[Any, ...] | None:
     if valid is None:
         return None
     if valid.pairs is None:

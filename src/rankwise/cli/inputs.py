@@ -171,7 +171,7 @@ def text_base(options: argparse.Namespace) -> ZeroBased:
 
 
 def read_rows(
-    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: Any = None
+    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: object = None
 ) -> Rows:
     """Read files of one kind, one after the other.
 
@@ -222,7 +222,7 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
         yield [str(kept) if path == "-" else path for path in paths]
 
 
-def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any = None) -> TextReader:
+def open_reader(paths: list[str], options: argparse.Namespace, first_column: object = None) -> TextReader:
     """Return a reader of text as the options say; see `read_rows`."""
     base = text_base(options)
     is_told = base == "auto" and first_column is not None
@@ -241,7 +241,7 @@ def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any
     return reader
 
 
-def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: object) -> Rows:
     reader = open_reader(paths, options, first_column)
     total = _text_bytes(paths)
     try:

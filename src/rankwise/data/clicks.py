@@ -28,7 +28,7 @@ def pairs_from_clicks(
     clicked: Any,
     *,
     against: Literal["above", "above_and_next", "all"] = "above",
-    propensity: Any = None,
+    propensity: npt.ArrayLike | None = None,
     max_weight: float | None = None,
 ) -> tuple[Ints, Floats]:
     """Turn a log of shown results into preferences: what was clicked beats what was passed by.
@@ -99,7 +99,7 @@ def pairs_from_clicks(
     return pairs, entry_weight[pairs[:, 0]]
 
 
-def _check_column(name: str, values: Any) -> Floats:
+def _check_column(name: str, values: object) -> Floats:
     values = unmasked(name, values)
     try:
         column = np.asarray(values, dtype=np.float64)

@@ -43,7 +43,7 @@ _MANY = 1 << 20
 _INTEGERS = {np.dtype(np.int32), np.dtype(np.int64)}
 
 
-def unmasked(name: str, values: Any) -> Any:
+def unmasked(name: str, values: object) -> Any:
     """Return what a caller passed, a masked array that masks nothing as a plain one; raise where anything is masked.
 
     A sparse matrix is looked at too; see `check_sparse`.

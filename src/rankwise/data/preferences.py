@@ -41,7 +41,9 @@ class Preferences:
         return int(self.winner.shape[0])
 
 
-def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = None) -> Preferences:
+def check_pairs(
+    pairs: npt.ArrayLike, n_rows: int, magnitude: npt.ArrayLike | None = None, weight: Any = None
+) -> Preferences:
     """Check a list of pairs against the number of rows that it refers to.
 
     Pairs that come twice or contradict each other are legal: the first is weight, the second noise.
@@ -81,7 +83,7 @@ def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = No
     )
 
 
-def stack_preferred(preferred: Any, rejected: Any) -> tuple[Any, Ints]:
+def stack_preferred(preferred: npt.ArrayLike, rejected: npt.ArrayLike) -> tuple[Any, Ints]:
     """Turn a matrix of preferred rows and a matrix of rejected rows into one matrix and a list of pairs.
 
     Parameters
@@ -142,7 +144,7 @@ def _check_pair_weights(weight: npt.ArrayLike, n_pairs: int) -> Floats | None:
     return weights
 
 
-def _check_amounts(name: str, values: Any, n_pairs: int, if_negative: str) -> Floats | None:
+def _check_amounts(name: str, values: object, n_pairs: int, if_negative: str) -> Floats | None:
     if values is None:
         return None
     values = unmasked(name, values)

@@ -80,7 +80,7 @@ def check_seed(random_state: object) -> None:
         )
 
 
-def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDArray[np.float64]:
+def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.NDArray[np.float64]:
     """Return one finite number a row as float64; arrays, lists, and Series of pandas or polars will do."""
     values = unmasked(name, values)
     try:

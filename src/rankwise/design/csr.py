@@ -265,7 +265,7 @@ class CsrDesign:
         return G
 
     @staticmethod
-    def _add_terms(G: Floats, blocks: QueryBlocks, parts: Any, segment: npt.NDArray[np.int64]) -> None:
+    def _add_terms(G: Floats, blocks: QueryBlocks, parts: object, segment: npt.NDArray[np.int64]) -> None:
         """Add the terms of queries and segments; row i of `parts` is a part of the sum of ``segment[i]``."""
         start = np.searchsorted(segment, np.arange(blocks.degree.size + 1))
         S = _sum_groups(np.ones(segment.size), start) @ parts

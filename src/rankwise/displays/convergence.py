@@ -66,8 +66,8 @@ class ConvergenceDisplay:
         alphas: Sequence[float] | None = None,
         *,
         output: int = 0,
-        ax: Any = None,
-        **kwargs: Any,
+        ax: object = None,
+        **kwargs: object,
     ) -> ConvergenceDisplay:
         """Draw curves of a fitted model.
 

@@ -63,7 +63,7 @@ class Interval:
 def bootstrap_interval(
     metric: str | Metric,
     y_true: Any,
-    scores: Any,
+    scores: npt.ArrayLike,
     qid: Any = None,
     *,
     sample_weight: Any = None,
@@ -123,7 +123,7 @@ def bootstrap_interval(
 
 
 def bootstrap_mean(
-    values: Any,
+    values: object,
     weight: npt.ArrayLike | None = None,
     *,
     level: float = 0.95,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.data.validation import check_numbers, check_weights
 from rankwise.metrics.bootstrap import (
@@ -52,8 +53,8 @@ class Comparison:
 def compare_rankings(
     metric: str | Metric,
     y_true: Any,
-    first: Any,
-    second: Any,
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
     qid: Any = None,
     *,
     level: float = 0.95,
@@ -121,7 +122,7 @@ def compare_rankings(
     )
 
 
-def paired_test(differences: Any, *, n_resamples: int = 10_000, random_state: int = 0) -> float:
+def paired_test(differences: npt.ArrayLike, *, n_resamples: int = 10_000, random_state: int = 0) -> float:
     """Return the two-sided p-value of the paired randomisation test: the mean under random signs.
 
     Parameters
@@ -157,7 +158,7 @@ def paired_test(differences: Any, *, n_resamples: int = 10_000, random_state: in
     return (1 + count) / (1 + n_resamples)
 
 
-def holm(p_values: Any) -> Doubles:
+def holm(p_values: npt.ArrayLike) -> Doubles:
     """Adjust p-values for being several (Holm 1979).
 
     Examples

@@ -191,7 +191,12 @@ class Metric(ABC):
         return self.prepare(labels, qid, sample_weight=sample_weight).evaluate(column)
 
     def prepare(
-        self, y_true: Any, queries: Any = None, *, sample_weight: Any = None, n_threads: int | None = None
+        self,
+        y_true: npt.ArrayLike,
+        queries: Any = None,
+        *,
+        sample_weight: Any = None,
+        n_threads: int | None = None,
     ) -> Evaluator:
         """Do everything that depends on the labels alone.
 

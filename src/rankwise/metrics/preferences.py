@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -16,7 +14,7 @@ __all__ = ["contradicted", "preference_error"]
 
 
 def preference_error(
-    scores: npt.ArrayLike, pairs: Any, weight: npt.ArrayLike | None = None, *, ties: float = 0.5
+    scores: npt.ArrayLike, pairs: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, ties: float = 0.5
 ) -> float:
     """Share of preferences that the scores contradict.
 

@@ -37,7 +37,7 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
-def get_metric(name: str | Metric, **options: Any) -> Metric:
+def get_metric(name: str | Metric, **options: object) -> Metric:
     """Look a metric up by its name, with a cutoff after ``@`` where it takes one.
 
     Parameters
@@ -89,7 +89,7 @@ def per_query(
     qid: npt.ArrayLike | None = None,
     *,
     sample_weight: npt.ArrayLike | None = None,
-    **options: Any,
+    **options: object,
 ) -> PerQuery:
     """Evaluate a metric query by query.
 
@@ -118,8 +118,8 @@ def per_query(
 
 
 def evaluate(
-    y_true: Any,
-    scores: Any,
+    y_true: npt.ArrayLike,
+    scores: npt.ArrayLike,
     qid: Any = None,
     *,
     metrics: Iterable[str | Metric] = ("pairwise_error", "ndcg@10", "map"),

@@ -181,7 +181,7 @@ def _parse(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _check_entries(entries: Any, room: int) -> dict[str, tuple[DType, tuple[int, ...], str]]:
+def _check_entries(entries: object, room: int) -> dict[str, tuple[DType, tuple[int, ...], str]]:
     """Return type, shape and order by name, after comparing their sizes with the room there is."""
     found: dict[str, tuple[DType, tuple[int, ...], str]] = {}
     if not isinstance(entries, list):

@@ -92,7 +92,7 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     return written
 
 
-def read_step(written: Any, reader: Reader) -> Any:
+def read_step(written: object, reader: Reader) -> Any:
     """Make the estimator or scaler that some JSON describes."""
     if not isinstance(written, dict) or not isinstance(written.get("class"), str):
         raise wrong("a step names no class")
@@ -126,7 +126,7 @@ def training_summary(model: Estimator) -> dict[str, Any]:
     return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()}
 
 
-def _restore_requests(step: Any, requests: Any) -> None:
+def _restore_requests(step: object, requests: object) -> None:
     if requests is None:
         return
     if not isinstance(requests, dict):
@@ -143,7 +143,7 @@ def _restore_requests(step: Any, requests: Any) -> None:
                 raise wrong(f"a metadata request is none ({error})") from error
 
 
-def _restore_output(step: Any, output: Any) -> None:
+def _restore_output(step: object, output: object) -> None:
     if output is None:
         return
     is_known = isinstance(output, str) and output in {"default", "pandas", "polars"}
@@ -182,7 +182,7 @@ def _check_shapes(step: Any) -> None:
     _check_coefficients(getattr(step, "dual_coef_", None), rows.shape[0])
 
 
-def _check_coefficients(coef: Any, n_columns: int) -> None:
+def _check_coefficients(coef: object, n_columns: int) -> None:
     if (
         not isinstance(coef, np.ndarray)
         or coef.dtype != np.float64

@@ -121,7 +121,9 @@ def _figure(
     )
 
 
-def judge_pairs(X: MatrixLike, pairs: Any, weight: npt.ArrayLike, scores: Doubles, seed: int) -> Evidence:
+def judge_pairs(
+    X: MatrixLike, pairs: npt.ArrayLike, weight: npt.ArrayLike, scores: Doubles, seed: int
+) -> Evidence:
     """Judge scores by a list of preferences."""
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     checked = check_pairs(pairs, scores.shape[0], weight=weight)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +80,7 @@ class OpenQuery:
 
 def open_queries(
     X: MatrixLike,
-    prepared: Any,
+    prepared: object,
     weights: Doubles | None,
     scores: Doubles,
     labels: Doubles | None,

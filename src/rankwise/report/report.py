@@ -92,9 +92,9 @@ class Report:
 
     def __init__(
         self,
-        model: Any,
+        model: object,
         X: Any,
-        y: Any = None,
+        y: object = None,
         qid: Any = None,
         *,
         pairs: Any = None,

@@ -294,6 +294,7 @@ def _write_per_query(metrics: list[Metric], rows: Rows, scores: Scores, target: 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     queries = rows.queries
+    assert rows.y is not None
     several = len(scores) > 1
     heads = [f"{name} {metric.name}" if several else metric.name for name in scores for metric in metrics]
     writer.writerow(["qid", "rows", *heads])

@@ -141,7 +141,7 @@ class _Tables:
     """Tables as blocks of arrays."""
 
     def __init__(
-        self, source: Any, columns: Columns, missing: str, dtype: npt.DTypeLike, block_bytes: int
+        self, source: object, columns: Columns, missing: str, dtype: npt.DTypeLike, block_bytes: int
     ) -> None:
         self._source, self._columns = source, columns
         self._missing, self._dtype, self._block_bytes = missing, dtype, block_bytes

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ __all__ = ["write_store"]
 
 def write_store(
     path: str | os.PathLike[str],
-    source: Any,
+    source: object,
     *,
     n_features: int | None = None,
     dtype: npt.DTypeLike = np.float64,

@@ -114,7 +114,7 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
 
 
 def numbers_of(
-    source: TableSource, name: str, column: Any, first_row: int, *, missing: str, hint: str
+    source: TableSource, name: str, column: object, first_row: int, *, missing: str, hint: str
 ) -> Floats:
     """Return one column of a batch as float64; `first_row` is where the batch starts in its table."""
     check_numeric(source, name, column, first_row, hint)
@@ -246,7 +246,7 @@ def kind_of_ids(sources: Sequence[TableSource], name: str) -> str:
     return decode_ids([text for text in texts if text is not None and text not in NULLS]).dtype.kind
 
 
-def _is_text_ids(source: TableSource, kind: Any) -> bool:
+def _is_text_ids(source: TableSource, kind: object) -> bool:
     return source.first_line is not None and bool(import_pyarrow().types.is_string(kind))
 
 

@@ -73,7 +73,7 @@ class TableSource:
         return f"row {row}{line}"
 
 
-def is_table(source: Any) -> bool:
+def is_table(source: object) -> bool:
     """Tell whether this is a table: by its name if it is a path, else a data frame or Arrow table."""
     if isinstance(source, (str, os.PathLike)):
         return _plain_suffix(Path(os.fsdecode(source))) in TABLE_ENDINGS
@@ -97,7 +97,7 @@ def import_pyarrow() -> Any:
     return pa
 
 
-def open_sources(source: Any, text_columns: Sequence[str] = ()) -> list[TableSource]:
+def open_sources(source: object, text_columns: Sequence[str] = ()) -> list[TableSource]:
     """Open everything a caller may mean by a table.
 
     Parameters

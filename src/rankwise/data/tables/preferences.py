@@ -44,8 +44,8 @@ class PreferenceTable(NamedTuple):
 
 
 def load_preferences(
-    pairs: Any,
-    items: Any,
+    pairs: npt.ArrayLike,
+    items: object,
     *,
     item_id: str = "id",
     winner: str = "winner",
@@ -55,7 +55,7 @@ def load_preferences(
     features: Sequence[str] | None = None,
     embedding: str | Sequence[str] | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: npt.DTypeLike = np.float64,
 ) -> PreferenceTable:
     """Read a table of comparisons and the table of the items that they compare.
 

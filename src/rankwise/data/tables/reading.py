@@ -36,14 +36,14 @@ class Table(NamedTuple):
 
 
 def load_table(
-    source: Any,
+    source: object,
     *,
     label: str | None = "label",
     qid: str | None = "qid",
     features: Sequence[str] | None = None,
     embedding: str | Sequence[str] | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: npt.DTypeLike = np.float64,
 ) -> Table:
     """Read a table with named columns.
 
@@ -99,14 +99,14 @@ def load_table(
 
 
 def iterate_table(
-    source: Any,
+    source: object,
     *,
     label: str | None = "label",
     qid: str | None = "qid",
     features: Sequence[str] | None = None,
     embedding: str | Sequence[str] | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: npt.DTypeLike = np.float64,
     block_rows: int = _BLOCK_ROWS,
 ) -> Iterator[Table]:
     """Read a table a block of rows at a time, in the order of the rows; it need not fit in memory.

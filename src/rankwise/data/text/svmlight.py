@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +19,7 @@ Block = tuple[sp.csr_matrix, npt.NDArray[np.float64], AnyArray | None]
 
 
 def load_svmlight(
-    paths: Any,
+    paths: object,
     *,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
@@ -79,7 +78,7 @@ def load_svmlight(
 
 
 def iter_svmlight(
-    paths: Any,
+    paths: object,
     *,
     block_bytes: int = 1 << 26,
     n_features: int | None = None,

@@ -93,7 +93,7 @@ class TextWriter:
 def dump_svmlight(
     X: MatrixLike,
     y: npt.ArrayLike,
-    path: Any,
+    path: object,
     *,
     qid: npt.ArrayLike | None = None,
     zero_based: bool = False,
