@@ -187,7 +187,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         return same_two
 
     def _assign(self, sizes: AnyArray, what: str) -> Positions:
-        """Deal units to folds, the largest first, each to the fold that has least; equals in random order."""
+        """Assign units to folds, the largest first, each to the fold that has least; equals in random order."""
         if sizes.size < self.n_splits:
             raise InvalidInputError(
                 f"{sizes.size} {what} cannot make {self.n_splits} folds.",

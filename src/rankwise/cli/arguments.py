@@ -88,13 +88,13 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         "--valid",
         action="append",
         metavar="FILE",
-        help="rows that judge; without, folds of the training data",
+        help="rows to validate on; without, folds of the training data",
     )
     group.add_argument(
         "--metric",
         type=_metric,
         metavar="NAME",
-        help="what to judge by, such as ndcg@10, map or pairwise_error",
+        help="what to choose by, such as ndcg@10, map or pairwise_error",
     )
     group.add_argument(
         "--method",

@@ -1,8 +1,8 @@
-"""Choosing everything: a scaling, a method and its regularisation, judged by held-out queries.
+"""Choosing everything: a scaling, a method and its regularisation, by held-out queries.
 
 First the scalings are compared by RankRLS, which searches all its alphas and iterations in one run; then RankSVM tries
 the best scaling, with squared hinge and, if that helps, with hinge; on preferences also with the logistic loss. All are
-judged on the same folds and by the same held-out rows. Of equally good candidates the simpler one stays.
+compared on the same folds and held-out rows. Of equally good candidates the simpler one stays.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _AGREED = "share of the listed preferences that the scores agree with; tied scor
 _MUCH = 10_000_000
 _PAIR_COSTS = 10  # non-zeros that take as long as a pair that is listed
 _KERNEL_BASIS = 500
-_JUDGING = 20_000  # held-out rows that judge at most, the same for every candidate
+_JUDGING = 20_000  # held-out rows that are scored at most, the same for every candidate
 
 _SCALINGS = {
     "none": "columns as they are",
@@ -114,7 +114,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     Parameters
     ----------
     train, valid : Rows
-        Without `valid`, folds of the training data judge.
+        Without `valid`, models are compared on folds of the training data.
     options : Namespace
         What the group "choosing" of the arguments holds.
     """

@@ -101,7 +101,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         ),
     ),
     "evaluate": (
-        "judge a model by every metric, with intervals; compare models",
+        "evaluate a model by every metric, with intervals; compare models",
         (
             "  rankwise evaluate model.rw test.txt\n"
             "  rankwise evaluate model.rw test.txt --against old.rw --metrics ndcg@10,map\n"

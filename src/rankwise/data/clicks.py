@@ -104,10 +104,10 @@ def _check_column(name: str, values: object) -> Floats:
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be numbers ({error}).", "pass one number an entry.") from error
+        raise InvalidInputError(f"{name} must be numbers ({error}).", "pass one number per entry.") from error
     if column.ndim != 1 or not np.isfinite(column).all():
         raise InvalidInputError(
-            f"{name} must hold one finite number an entry, got an array of shape {column.shape}"
+            f"{name} must hold one finite number per entry, got an array of shape {column.shape}"
             f"{'' if np.isfinite(column).all() else ' with NaN or infinity'}.",
             "drop entries of the log that are not complete.",
         )

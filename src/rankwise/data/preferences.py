@@ -152,7 +152,7 @@ def _check_amounts(name: str, values: object, n_pairs: int, if_negative: str) ->
         amounts = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"{name} must be numbers ({error}).", "pass one non-negative number a pair."
+            f"{name} must be numbers ({error}).", "pass one non-negative number per pair."
         ) from error
     if amounts.ndim == 0:
         amounts = np.full(n_pairs, amounts)

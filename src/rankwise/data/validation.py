@@ -81,7 +81,7 @@ def check_seed(random_state: object) -> None:
 
 
 def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.NDArray[np.float64]:
-    """Return one finite number a row as float64; arrays, lists, and Series of pandas or polars will do."""
+    """Return one finite number per row as float64; arrays, lists, and Series of pandas or polars will do."""
     values = unmasked(name, values)
     try:
         numbers = np.asarray(values)
@@ -129,12 +129,12 @@ def check_qid(
     if qid is None:
         return one_query(n_rows)
     if not hasattr(qid, "__iter__"):
-        raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id a row.")
+        raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id per row.")
     ids = _as_column(unmasked(name, qid))
     if ids.ndim != 1:
         raise InvalidInputError(
             f"{name} must have one dimension, got an array of shape {ids.shape}.",
-            f"pass one {what} id a row, for example df['query'].to_numpy().",
+            f"pass one {what} id per row, for example df['query'].to_numpy().",
         )
     if ids.shape[0] != n_rows:
         raise InvalidInputError(
@@ -170,7 +170,7 @@ def check_weights(
         weights = weights.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"sample_weight must be numbers ({error}).", "pass one non-negative number a row."
+            f"sample_weight must be numbers ({error}).", "pass one non-negative number per row."
         ) from error
     if weights.shape != (n_rows,):
         raise InvalidInputError(
@@ -224,7 +224,7 @@ def check_importance(query_importance: npt.ArrayLike, queries: Queries) -> npt.N
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(
-            f"query_importance must be numbers ({error}).", "pass one non-negative number a query."
+            f"query_importance must be numbers ({error}).", "pass one non-negative number per query."
         ) from error
     if not np.isfinite(values).all() or (values < 0).any():
         raise InvalidInputError(

@@ -53,7 +53,7 @@ class AucEstimate:
 
 
 def auc_estimate(y_true: npt.ArrayLike, scores: npt.ArrayLike) -> AucEstimate:
-    """AUC with DeLong's covariance, in O(m log m) a column.
+    """AUC with DeLong's covariance, in O(m log m) per column.
 
     Parameters
     ----------

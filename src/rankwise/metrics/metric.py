@@ -114,7 +114,7 @@ class Evaluator(ABC):
         if block.ndim != 2 or block.shape[0] != self.queries.n_rows:
             raise InvalidInputError(
                 f"scores must have shape ({self.queries.n_rows}, columns), got {block.shape}.",
-                "pass one column a model; for a single one call the evaluator itself.",
+                "pass one column per model; for a single one call the evaluator itself.",
             )
         if not np.isfinite(block).all():
             raise InvalidInputError(

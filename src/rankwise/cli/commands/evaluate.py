@@ -50,7 +50,7 @@ _WITH_CONVENTION = ("ndcg", "map", "precision", "mean_ndcg")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judge one model, or several on the same rows."""
+    """Evaluate one model, or several on the same rows."""
     show_warnings()
     _check_metrics(options)
     check_applicable(options)

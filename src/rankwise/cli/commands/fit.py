@@ -96,7 +96,7 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
         return train, None
     own = recall(options, {"reading": train.reading})
     if train.pairs is None:
-        # Rows that judge count alike, and need no column of weights.
+        # Rows to validate on count alike, and need no column of weights.
         own.weight, own.given = None, own.given - {"weight"}
     valid = check_valid(read_rows(options.valid, own, first_column=train.counts_from), train)
     train, valid = _same_columns(train, valid)

@@ -111,7 +111,7 @@ class SparseColumns:
             row = first_row + int(np.searchsorted(start, at, side="right")) - 1
             raise InvalidInputError(
                 f"{source.name}, column {self.indices!r}, {source.place(row)}: column {X.indices[at]} comes twice.",
-                "write each column once a row.",
+                "write each column once per row.",
             )
         return X
 

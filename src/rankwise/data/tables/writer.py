@@ -203,7 +203,7 @@ class TableWriter:
         if len(self._names) != n_features:
             raise InvalidInputError(
                 f"There are {len(self._names)} feature names, but X has {n_features} columns.",
-                "pass one name a column.",
+                "pass one name per column.",
             )
         return self._names
 

@@ -46,7 +46,7 @@ class QueryRuns:
         return [piece.decode("utf-8", "surrogateescape") for piece in pieces]
 
     def repeat(self, ids: AnyArray, n_rows: int) -> AnyArray:
-        """Return one id a row."""
+        """Return one id per row."""
         return np.repeat(ids, np.diff(self.start, append=n_rows))
 
 
