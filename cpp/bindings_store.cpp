@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "bindings.hpp"
+#include "bus_error.hpp"
 #include "checksum.hpp"
 #include "disk.hpp"
 
@@ -16,6 +17,14 @@ void bind_store(nb::module_& m) {
             return without_gil([&] { return rankwise::checksum(content.data(), content.size()); });
         },
         "content"_a.noconvert());
+
+    m.def(
+        "watch_mapping",
+        [](Vector<const uint8_t> content, const char* name) {
+            return rankwise::MappedFiles::all().watch(content.data(), content.size(), name);
+        },
+        "content"_a.noconvert(), "name"_a);
+    m.def("forget_mapping", [](int slot) { rankwise::MappedFiles::all().forget(slot); }, "slot"_a);
 
     using rankwise::DirectFiles;
     using rankwise::Disk;

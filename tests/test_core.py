@@ -493,6 +493,12 @@ CASES: dict[str, Callable[[], Case]] = {
     "checksum": lambda: Case(
         _core.checksum, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
     ),
+    "watch_mapping": lambda: Case(
+        lambda **file: _core.forget_mapping(_core.watch_mapping(**file)),
+        {"content": np.arange(40, dtype=np.uint8), "name": "a file"},
+        free=(("content", 0),),
+    ),
+    "forget_mapping": lambda: Case(_core.forget_mapping, {"slot": 1 << 20}),
     "DirectFiles": lambda: Case(_core.DirectFiles, {"values": os.dup(0), "ids": os.dup(0)}),
     "Disk": lambda: Case(_core.Disk, {"files": None, "first": 0, "window": 4}),
     "write_table_rows": lambda: Case(

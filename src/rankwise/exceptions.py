@@ -14,6 +14,7 @@ __all__ = [
     "MissingQueriesError",
     "ModelFileError",
     "NoPairsError",
+    "OutputError",
     "RankwiseError",
     "UndefinedMetricError",
     "UnsuitableSolverError",
@@ -77,6 +78,10 @@ class RankwiseError(Exception):
 
 class InvalidInputError(RankwiseError, ValueError):
     """Data or a parameter that no method could use."""
+
+
+class OutputError(InvalidInputError, OSError):
+    """A file or folder that cannot be written; what was there is there still, unless the message says otherwise."""
 
 
 class MissingQueriesError(InvalidInputError):

@@ -15,13 +15,13 @@ logistic       ``log(1 + exp(f_j-f_i))``  listed pairs: Bradley-Terry, ``P(i > j
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import entr, expit
 
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 from rankwise.pairs.graph import ListedPairs, MarginPairs, PairGraph, SmoothedHinge
 
 __all__ = [

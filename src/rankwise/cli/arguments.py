@@ -58,6 +58,12 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         help="text: how many columns there are, where the last may not occur; by default as many as occur",
     )
     group.add_argument(
+        "--longest-line",
+        type=_positive,
+        metavar="MB",
+        help="text: how long a line may be, so that something that is no text is noticed (268)",
+    )
+    group.add_argument(
         "--missing", choices=("error", "nan", "zero"), default="error",
         help="what NULL and NaN mean: an error, missing (to inspect and convert), or 0",
     )  # fmt: skip

@@ -232,7 +232,8 @@ def _fit(
     scaling: str, method: str, train: Rows, valid: Rows | None, metric: Metric, options: argparse.Namespace
 ) -> Candidate:
     ranker = _ranker(method, metric, options, train)
-    X, judging = train.X, None if valid is None else valid.X
+    X: Any = train.X
+    judging: Any = None if valid is None else valid.X
     scaler = None if scaling == "none" else _scaler(scaling, X)
     if scaler is not None:
         X = _scale(scaler, X, train.qid, fit=True)

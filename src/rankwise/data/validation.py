@@ -158,7 +158,7 @@ def check_qid(
 
 
 def check_weights(
-    sample_weight: npt.ArrayLike, n_rows: int, *, may_all_be_zero: bool = False
+    sample_weight: npt.ArrayLike | None, n_rows: int, *, may_all_be_zero: bool = False
 ) -> npt.NDArray[np.float64] | None:
     """Return weights of rows as float64, or None where every row weighs 1."""
     if sample_weight is None:
@@ -209,8 +209,10 @@ def check_weights_of_queries(row_weight: npt.NDArray[np.float64] | None, queries
         )
 
 
-def check_importance(query_importance: npt.ArrayLike, queries: Queries) -> npt.NDArray[np.float64] | None:
-    """Return one non-negative factor a query, or None where all are equally important.
+def check_importance(
+    query_importance: npt.ArrayLike | Mapping[Any, float] | None, queries: Queries
+) -> npt.NDArray[np.float64] | None:
+    """Return one non-negative factor per query, or None where all are equally important.
 
     Accepts a mapping from query id to factor (missing ids have factor 1) or one value per row, constant
     inside each query.
@@ -238,7 +240,9 @@ def check_importance(query_importance: npt.ArrayLike, queries: Queries) -> npt.N
     return values
 
 
-def _importance_of_queries(query_importance: npt.ArrayLike, queries: Queries) -> npt.NDArray[np.float64]:
+def _importance_of_queries(
+    query_importance: npt.ArrayLike | Mapping[Any, float], queries: Queries
+) -> npt.NDArray[np.float64]:
     if isinstance(query_importance, Mapping):
         keys = queries.ids.tolist()
         unknown = set(query_importance) - set(keys)

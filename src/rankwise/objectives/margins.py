@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
+from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.losses import HingeLoss, HingeLossPoint, SmoothLoss, SmoothLossPoint
 from rankwise.pairs.graph import MarginPairs, SmoothedHinge

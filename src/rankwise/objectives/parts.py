@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import sqrt
 from typing import Protocol
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.blocks import QueryBlocks, laplacian
+from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.design.row_order import in_row_order
 from rankwise.objectives.protocols import QuadraticObjective

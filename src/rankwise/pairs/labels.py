@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.blocks import QueryBlocks, laplacian
+from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
 
 __all__ = [

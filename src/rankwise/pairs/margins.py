@@ -7,12 +7,12 @@ takes no part, and neither does a pair of weight 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.pairs.preferences import PreferenceGraph
 

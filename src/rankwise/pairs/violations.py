@@ -13,7 +13,6 @@ Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy.typing as npt
 from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.blocks import as_table
+from rankwise.cached import cached_property
 from rankwise.pairs.graph import SmoothedHinge
 
 if TYPE_CHECKING:

@@ -71,7 +71,12 @@ def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None
         "steps": [_write_named(name, step, len(steps) > 1, writer) for name, step in steps],
     }
     if type(model) is Pipeline:
-        options = {key: value for key, value in model.get_params(deep=False).items() if key != "steps"}
+        # Where a pipeline keeps its transformers is the affair of whoever fits it, and no file's.
+        options = {
+            key: value
+            for key, value in model.get_params(deep=False).items()
+            if key not in {"steps", "memory"}
+        }
         header["pipeline"] = writer.write(options, "pipeline")
     container = Container(header, writer.arrays)
     destination: Any = nullcontext(file) if hasattr(file, "write") else replacing(file)
@@ -171,10 +176,16 @@ def _read_named(written: object, reader: Reader) -> tuple[str, Any]:
 def _read_pipeline(steps: list[tuple[str, Any]], options: object) -> Pipeline:
     if not isinstance(options, dict) or not set(options) <= {"memory", "transform_input", "verbose"}:
         raise wrong("its pipeline has options that are not known here")
+    own = {key: value for key, value in options.items() if key != "memory"}
+    wanted = own.get("transform_input")
+    if not isinstance(own.get("verbose", False), bool) or not (
+        wanted is None or (isinstance(wanted, list) and all(isinstance(name, str) for name in wanted))
+    ):
+        raise wrong("its pipeline has options that are none")
     if len({name for name, _ in steps}) != len(steps):
         raise wrong("two steps have the same name")
     try:
-        return Pipeline(steps, **options)
+        return Pipeline(steps, **own)
     except (TypeError, ValueError) as error:
         raise wrong(f"its steps make no pipeline ({error})") from error
 

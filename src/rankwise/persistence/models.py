@@ -16,6 +16,7 @@ import rankwise
 from rankwise.arrays import Estimator
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
+from rankwise.persistence.parameters import unfit_parameter
 from rankwise.persistence.values import Reader, Writer, wrong
 from rankwise.preprocessing import QueryScaler
 
@@ -73,12 +74,16 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
             "can be pickled, for readers who trust you.",
         )
     parameters = step.get_params(deep=False)
+    writes = {key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()}
+    if (unfit := unfit_parameter(parameters)) is not None:
+        raise ModelFileError(
+            f"{name} has {unfit}={parameters[unfit]!r:.80}, which a model file does not hold.",
+            "set it to a value that fit takes before saving (set_params).",
+        )
     fitted = {key: value for key, value in vars(step).items() if _FITTED.fullmatch(key)}
     written: dict[str, Any] = {
         "class": name,
-        "parameters": {
-            key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()
-        },
+        "parameters": writes,
         "attributes": {key: writer.write(value, f"{prefix}{key}") for key, value in fitted.items()},
     }
     if "_metadata_request" in vars(step):
@@ -106,6 +111,8 @@ def read_step(written: object, reader: Reader) -> Any:
     for name in parameters:
         if name not in known:
             raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
+    if (unfit := unfit_parameter(parameters)) is not None:
+        raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
     step = kind(**parameters)
     for name, value in attributes.items():
         if not isinstance(name, str) or not _FITTED.fullmatch(name):

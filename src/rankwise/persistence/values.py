@@ -29,7 +29,7 @@ from rankwise.metrics import METRICS, Metric
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.persistence.container import is_storable
 
-__all__ = ["Reader", "Writer", "wrong"]
+__all__ = ["Reader", "Writer", "is_splitter", "wrong"]
 
 Array = AnyArray
 
@@ -49,6 +49,12 @@ _SPLITTERS: Mapping[str, tuple[type, tuple[str, ...]]] = {
     "StratifiedGroupKFold": (StratifiedGroupKFold, _FOLDS),
     "StratifiedKFold": (StratifiedKFold, _FOLDS),
 }
+
+
+def is_splitter(value: Any) -> bool:
+    """Tell whether this is one of the splitters that a file can hold."""
+    kind = type(value).__name__
+    return kind in _SPLITTERS and type(value) is _SPLITTERS[kind][0]
 
 
 class Writer:
@@ -130,7 +136,7 @@ class Writer:
         if type(value) is Kernel:
             parameters = self.write(dict(value.parameters), f"{name}/parameters", depth + 1)
             return {"$kernel": {"name": self.write(value.name, name), "parameters": parameters}}
-        if kind in _SPLITTERS and type(value) is _SPLITTERS[kind][0]:
+        if is_splitter(value):
             parameters = {part: getattr(value, part) for part in _SPLITTERS[kind][1]}
             return {"$splitter": {"name": kind, "parameters": self.write(parameters, name, depth + 1)}}
         return _refuse(value, name)

@@ -13,12 +13,12 @@ model of the clipped kernel for training rows and new rows alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.pairs.factor import Factor
 from rankwise.threads import large_algebra

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +32,7 @@ from rankwise.data.tables.arrow_files import TABLE_ENDINGS
 from rankwise.data.tables.writer import is_flat, save_table
 from rankwise.data.text.writer import TextWriter, open_text
 from rankwise.exceptions import InvalidInputError
+from rankwise.hidden_folders import scratch_folder
 
 __all__ = ["run"]
 
@@ -193,7 +193,7 @@ def _write_table(rows: Rows, options: argparse.Namespace) -> None:
     plain = _unpacked(options.output)
     X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(plain) else rows.X
     names, label, qid = rows.column_names(), options.label, options.qid
-    with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
+    with scratch_folder() as folder:
         target = options.output if plain == options.output else str(Path(folder, Path(plain).name))
         save_table(target, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
         if target != options.output:

@@ -126,7 +126,7 @@ class TableWriter:
             raise error
         self._stack.__exit__(kind, error, trace)
 
-    def write(self, X: MatrixLike, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None) -> None:
+    def write(self, X: Any, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None) -> None:
         """Write some rows; every block has the same columns."""
         pa = import_pyarrow()
         if self._stream is None:

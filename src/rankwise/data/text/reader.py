@@ -7,6 +7,7 @@ written down, zeros among them, are stored; numbers are correctly rounded.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Event
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,9 +16,17 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.data.text.query_ids import QueryRuns
-from rankwise.data.text.sources import Source, list_sources, open_source, read_ahead, whole_lines
+from rankwise.data.text.sources import (
+    LONGEST_LINE,
+    Source,
+    list_sources,
+    open_source,
+    read_ahead,
+    whole_lines,
+)
 from rankwise.data.validation import check_choice, check_count
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError
+from rankwise.memory import available_memory
 from rankwise.threads import default_threads
 
 __all__ = ["Missing", "TextBlock", "TextReader", "ZeroBased", "no_rows", "text_blocks"]
@@ -105,8 +114,10 @@ class TextReader:
         missing: Missing = "error",
         dtype: npt.DTypeLike = np.float64,
         n_threads: int | None = None,
+        longest_line: int = LONGEST_LINE,
     ) -> None:
         check_count("n_features", n_features)
+        check_count("longest_line", longest_line, optional=False)
         check_count("n_threads", n_threads)
         self.missing = check_choice("missing", missing, MISSING)
         if zero_based not in {"auto", True, False}:
@@ -123,6 +134,7 @@ class TextReader:
         self.base = 0 if zero_based is True else 1
         self.base_is_sure = zero_based != "auto"
         self.bytes_at_once = PARSED_AT_ONCE * self.n_threads
+        self.longest_line = longest_line
         self.n_bytes = 0
         self.counting = "columns were said to count"  # from 1, by whoever says so
         self.looks_for_comments = False
@@ -137,12 +149,25 @@ class TextReader:
         for source in self.sources:
             lines_before = self.rows.lines
             with open_source(source) as stream:
-                blocks = whole_lines(stream, source.name, self.bytes_at_once)
+                stop = Event()
+                blocks = whole_lines(stream, source.name, self.bytes_at_once, self.longest_line, stop)
                 # A thread that waits for a pipe could not be interrupted.
                 ahead = source.is_regular and self.n_threads > 1
-                for buffer, size in read_ahead(blocks) if ahead else blocks:
+                for buffer, size in read_ahead(blocks, stop) if ahead else blocks:
+                    self._demand_memory(source)
                     self._append(buffer, size, source, lines_before)
                     yield
+
+    def _demand_memory(self, source: Source) -> None:
+        """Raise while there is still room for the next block: asked for too late, the system ends the process."""
+        free = available_memory()
+        if free < 4 * self.bytes_at_once:
+            raise MemoryLimitError(
+                f"{source.name} does not fit in memory: after {self.n_bytes / 1e6:,.0f} MB of it, "
+                f"{free / 1e6:,.0f} MB are free.",
+                "write it to a store with write_store, and train on that; or read it with iter_svmlight.",
+                Change("memory"),
+            )
 
     def take(self, n_rows: int | None = None) -> TextBlock:
         """Return the first so many rows, and forget them."""
