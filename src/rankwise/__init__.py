@@ -17,6 +17,10 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "__version__",
+    "explain",
+    "explain_pair",
+    "export",
+    "feature_importance",
     "load",
     "save",
 ]
@@ -31,6 +35,10 @@ _HOMES = {
     "RankRLSCV": "rankwise.estimators.rank_rls_cv",
     "RankSVM": "rankwise.estimators.rank_svm",
     "RankSVMCV": "rankwise.estimators.rank_svm_cv",
+    "explain": "rankwise.explanations",
+    "explain_pair": "rankwise.explanations",
+    "export": "rankwise.exporters",
+    "feature_importance": "rankwise.explanations",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
 }

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
-from rankwise.arrays import AnyArray, Estimator, MatrixLike
+from rankwise.arrays import AnyArray, ArrayLike, Estimator, Labels, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_choice, check_qid
@@ -132,13 +132,13 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def get_n_splits(
-        self, X: MatrixLike | None = None, y: npt.ArrayLike | None = None, groups: npt.ArrayLike | None = None
+        self, X: MatrixLike | None = None, y: Labels | None = None, groups: ArrayLike | None = None
     ) -> int:
         """Return the number of folds."""
         return self.n_splits
 
     def split(
-        self, X: MatrixLike, y: npt.ArrayLike | None = None, groups: npt.ArrayLike | None = None
+        self, X: MatrixLike, y: Labels | None = None, groups: ArrayLike | None = None
     ) -> Iterator[tuple[Positions, Positions]]:
         """Yield training and test pairs, as positions in the list.
 
@@ -170,7 +170,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         for c in range(self.n_splits):
             yield self._sides(fold_of_pair != c, fold_of_pair == c)
 
-    def _units(self, ends: Positions, n_items: int, groups: npt.ArrayLike) -> Positions:
+    def _units(self, ends: Positions, n_items: int, groups: ArrayLike | None) -> Positions:
         """Return the number of what each pair must not be torn from."""
         if self.by == "groups":
             if groups is None:
@@ -302,10 +302,10 @@ def predict_scores(estimator: Estimator, X: MatrixLike, qid: npt.ArrayLike | Non
 
 
 def cross_validate_ranker(
-    estimator: Estimator,
+    estimator: object,
     X: MatrixLike,
-    y: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y: Labels,
+    qid: ArrayLike | None = None,
     *,
     scoring: str | Metric | Iterable[str | Metric] = "concordance",
     cv: object = 5,

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import clone
 
-from rankwise.arrays import Estimator, Floats, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
@@ -115,7 +115,7 @@ def _permuted(labels: Floats, queries: Queries, n_permutations: int, seed: int) 
 
 
 def _chosen_values(
-    estimator: Estimator, X: MatrixLike, outputs: Floats, qid: npt.ArrayLike, metric: Metric
+    estimator: object, X: MatrixLike, outputs: Floats, qid: ArrayLike | None, metric: Metric
 ) -> Floats:
     model = clone(estimator)
     if "nested" in model.get_params():

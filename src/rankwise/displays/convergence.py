@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Estimator, Floats
+from rankwise.arrays import Floats
 from rankwise.displays.reading import Reading, import_pyplot, write_alphas
 from rankwise.exceptions import InvalidInputError
 
@@ -62,7 +62,7 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Estimator,
+        estimator: object,
         alphas: Sequence[float] | None = None,
         *,
         output: int = 0,

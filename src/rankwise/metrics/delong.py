@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.stats
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_numbers
 from rankwise.exceptions import InvalidInputError, NoPairsError
@@ -52,8 +52,8 @@ class AucEstimate:
         return float(2 * scipy.stats.norm.sf(abs(difference) / np.sqrt(variance)))
 
 
-def auc_estimate(y_true: npt.ArrayLike, scores: npt.ArrayLike) -> AucEstimate:
-    """AUC with DeLong's covariance, in O(m log m) per column.
+def auc_estimate(y_true: ArrayLike, scores: ArrayLike) -> AucEstimate:
+    """AUC with DeLong's covariance, in O(m log m) a column.
 
     Parameters
     ----------

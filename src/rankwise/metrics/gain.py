@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise import _core
+from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
+from rankwise.metrics.metric import Grouping
 from rankwise.metrics.top import TopEvaluator, TopMetric
 
 if TYPE_CHECKING:
@@ -173,9 +174,9 @@ class Err(TopMetric):
 
 
 def ndcg(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     k: int | None = None,
     gain: str = "exp",
@@ -224,11 +225,7 @@ def ndcg(
 
 
 def mean_ndcg(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
-    *,
-    convention: str | None = "letor4",
+    y_true: ArrayLike, scores: ArrayLike, qid: Grouping = None, *, convention: str | None = "letor4"
 ) -> float:
     """Mean of NDCG@1, NDCG@2, ... down to the last row of a query, mean over queries.
 
@@ -245,9 +242,9 @@ def mean_ndcg(
 
 
 def err(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     k: int | None = None,
     max_grade: float | None = None,

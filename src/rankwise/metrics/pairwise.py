@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics.metric import Doubles, Evaluator, Metric
+from rankwise.metrics.metric import Doubles, Evaluator, Grouping, Metric
 from rankwise.metrics.pair_counts import LabelPairs, OrderEvaluator, TauEvaluator
 
 if TYPE_CHECKING:
@@ -150,13 +150,13 @@ def check_tie_cost(ties: object) -> None:
 
 
 def pairwise_error(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     ties: float = 0.5,
     average: str = "queries",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of the pairs with different labels that the scores put in the wrong order.
 
@@ -190,13 +190,13 @@ def pairwise_error(
 
 
 def concordance(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     ties: float = 0.5,
     average: str = "queries",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of the pairs with different labels that the scores put in the right order.
 
@@ -212,13 +212,13 @@ def concordance(
 
 
 def auc(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     relevant: float | None = None,
     average: str = "queries",
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Area under the ROC curve inside queries: the concordance of relevant and other rows.
 
@@ -241,11 +241,11 @@ def auc(
 
 
 def kendall_tau(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
-    sample_weight: npt.ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Kendall's tau-b of labels and scores, mean over queries.
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_numbers
 from rankwise.metrics.metric import Doubles, order_free_sum
@@ -14,7 +14,7 @@ __all__ = ["contradicted", "preference_error"]
 
 
 def preference_error(
-    scores: npt.ArrayLike, pairs: npt.ArrayLike, weight: npt.ArrayLike | None = None, *, ties: float = 0.5
+    scores: ArrayLike, pairs: ArrayLike, weight: ArrayLike | None = None, *, ties: float = 0.5
 ) -> float:
     """Share of preferences that the scores contradict.
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise import _core
+from rankwise.arrays import ArrayLike
 from rankwise.exceptions import InvalidInputError
+from rankwise.metrics.metric import Grouping
 from rankwise.metrics.top import TopEvaluator, TopMetric, relevance
 
 if TYPE_CHECKING:
@@ -124,9 +125,9 @@ class ReciprocalRank(_BinaryMetric):
 
 
 def average_precision(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     relevant: float = 1,
     k: int | None = None,
@@ -172,9 +173,9 @@ def average_precision(
 
 
 def precision(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     k: int = 10,
     relevant: float = 1,
@@ -198,9 +199,9 @@ def precision(
 
 
 def reciprocal_rank(
-    y_true: npt.ArrayLike,
-    scores: npt.ArrayLike,
-    qid: npt.ArrayLike | None = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     relevant: float = 1,
     k: int | None = None,

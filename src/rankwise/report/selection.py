@@ -12,8 +12,8 @@ import numpy.typing as npt
 from rankwise.arrays import Estimator
 from rankwise.displays.reading import Reading, has_surface
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import Doubles
 from rankwise.metrics import get_metric
-from rankwise.report.model_view import Doubles
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import oriented
 
@@ -133,7 +133,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None
 
 
-def read_surface(ranker: Estimator) -> SurfaceTable | None:
+def read_surface(ranker: object) -> SurfaceTable | None:
     """Read the surface of a model of one output; None where it has none."""
     if not has_surface(ranker):
         return None
