@@ -18,7 +18,7 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingData
-from rankwise.selection.cv import held_out_pairs
+from rankwise.selection.cv_pairs import held_out_pairs
 from rankwise.threads import one_blas_thread
 
 __all__ = ["AdditiveRanker"]

@@ -20,8 +20,10 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import TrainingData
-from rankwise.selection.cv import Sampling, check_cv, plan_pairs, plan_rows
+from rankwise.selection.cv import plan_rows
+from rankwise.selection.cv_pairs import plan_pairs
 from rankwise.selection.grids import check_alphas
+from rankwise.selection.splits import Sampling, check_cv
 from rankwise.threads import one_blas_thread
 
 __all__ = ["AdditiveRankerCV"]

@@ -35,7 +35,7 @@ from rankwise.memory import fits
 from rankwise.metrics import get_metric
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import PairPlan
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
 from rankwise.selection.scorers import row_scorer, scorer_of_pairs
 from rankwise.solvers.choose import choose_margin_solver
