@@ -132,7 +132,7 @@ def test_listed_pairs(method, with_eval_set, storage):
 
 
 def test_pairs_without_any_left_to_train_on():
-    """Of a winner and a tie one is held out: the tie cannot judge, and from the tie nothing is learned."""
+    """Of a winner and a tie one is held out: the tie cannot score, and from the tie nothing is learned."""
     messages = set()
     for seed in range(8):
         with pytest.raises(NoPairsError) as caught:
@@ -142,7 +142,7 @@ def test_pairs_without_any_left_to_train_on():
         messages.add(str(caught.value))
     assert len(messages) == 2
     assert any("none to train on. Hint: use a smaller validation_fraction" in message for message in messages)
-    assert any("cannot judge" in message for message in messages)
+    assert any("cannot score" in message for message in messages)
 
 
 @pytest.mark.parametrize("factor", [1e2, 1e8])
