@@ -8,7 +8,7 @@ import math
 __all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
 
 SCALINGS = ("auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank")
-METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel")
+METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel", "curves")
 PICTURES = (".png", ".svg", ".pdf")
 SHELLS = ("bash", "zsh", "fish")
 TARGETS = (

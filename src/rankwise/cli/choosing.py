@@ -60,6 +60,7 @@ _METHODS = {
     "svm-squared": "RankSVM, squared hinge",
     "logistic": "pairwise logistic regression",
     "kernel": "kernel RankRLS, RBF",
+    "curves": "curves and surfaces, squared hinge",
 }
 
 
@@ -230,6 +231,8 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     if isinstance(train.X, MappedMatrix):
         return ["none"]  # a store that does not fit in memory is read where it lies
     plain = ["none", "max-abs" if scipy.sparse.issparse(train.X) else "standard"]
+    if options.method == "curves":
+        plain = ["none"]  # knots go where the values are, whatever their unit
     if train.qid is None or scipy.sparse.issparse(train.X) or _size(train.X) > _MUCH:
         return plain
     return _servable([*plain, "query-minmax", "query-standard"], options.serve)
@@ -272,6 +275,7 @@ def _fit(
 
 
 def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Rows) -> Any:
+    from rankwise.estimators.additive_cv import AdditiveRankerCV  # noqa: PLC0415 - as below
     from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV  # noqa: PLC0415 - a second of imports
     from rankwise.estimators.rank_rls_cv import RankRLSCV  # noqa: PLC0415
     from rankwise.estimators.rank_svm_cv import RankSVMCV  # noqa: PLC0415
@@ -286,6 +290,8 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     if method == "kernel":
         basis = _KERNEL_BASIS if train.X.shape[0] > _KERNEL_BASIS else None
         return KernelRankRLSCV("rbf", basis=basis, **shared)
+    if method == "curves":
+        return AdditiveRankerCV(judge_rows=_JUDGING, **shared)
     loss = next(name for name, loss in LOSSES.items() if loss.method == method)
     return RankSVMCV(loss=loss, judge_rows=_JUDGING, **shared)
 

@@ -44,6 +44,8 @@ _ALIASES = {
     "rankrls": "rls",
     "least-squares": "rls",
     "rbf": "kernel",
+    "additive": "curves",
+    "gam": "curves",
     "minmax": "query-minmax",
     "rank": "query-rank",
     "csv": "table",

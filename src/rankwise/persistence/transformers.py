@@ -24,7 +24,7 @@ from sklearn.preprocessing import (
 )
 
 from rankwise.persistence.values import wrong
-from rankwise.preprocessing import QueryScaler
+from rankwise.preprocessing import HatBasis, QueryScaler
 
 __all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "parameters_of"]
 
@@ -33,6 +33,7 @@ TRANSFORMERS: Mapping[str, type] = {
     for kind in (
         ColumnTransformer,
         FeatureUnion,
+        HatBasis,
         KBinsDiscretizer,
         MaxAbsScaler,
         MinMaxScaler,
