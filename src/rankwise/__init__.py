@@ -17,6 +17,7 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "__version__",
+    "keep_on_interrupt",
     "load",
     "save",
 ]
@@ -31,6 +32,7 @@ _HOMES = {
     "RankRLSCV": "rankwise.estimators.rank_rls_cv",
     "RankSVM": "rankwise.estimators.rank_svm",
     "RankSVMCV": "rankwise.estimators.rank_svm_cv",
+    "keep_on_interrupt": "rankwise.interrupts",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
 }

@@ -15,6 +15,7 @@ from rankwise.data.validation import check_choice, check_number
 from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.checks import check_running
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError, caller_level
+from rankwise.interrupts import tell_interrupted
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
@@ -101,18 +102,18 @@ class MarginRanker(Ranker):
                 remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
                 if self.solver_ == "smoothing" and solution.status is Status.STAGNATED:
                     remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
-                if solution.status is Status.INTERRUPTED:
-                    can_go_on = "warm_start" in self.get_params()
-                    remedy = "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
                 gain = solution.gain
                 share = f", {solution.certificate / gain:.1e} of what can be gained" if gain > 0 else ""
-                warnings.warn(
+                what = (
                     f"solver={self.solver_!r} stopped after {solution.n_iter} iterations at a duality gap of "
-                    f"{solution.certificate:.1e}{share} (tol={self.tol}): "
-                    f"{solution.status.value}. Hint: {remedy}.",
-                    ConvergenceWarning,
-                    stacklevel=caller_level(),
+                    f"{solution.certificate:.1e}{share} (tol={self.tol}): {solution.status.value}"
                 )
+                if solution.status is Status.INTERRUPTED:
+                    can_go_on = "warm_start" in self.get_params()
+                    how = ", with warm_start=True to go on from here" if can_go_on else ""
+                    tell_interrupted(what, f"fit again{how}")
+                    continue
+                warnings.warn(f"{what}. Hint: {remedy}.", ConvergenceWarning, stacklevel=caller_level())
 
 
 def check_alpha(alpha: object) -> None:
