@@ -21,6 +21,7 @@ from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
+from rankwise.exporters.targets import TARGETS
 from rankwise.losses import LOSSES
 from rankwise.metrics import Metric, get_metric
 from rankwise.preprocessing import QueryScaler
@@ -185,7 +186,31 @@ def _size(X: Any) -> int:
     return int(X.nnz) if scipy.sparse.issparse(X) else int(X.size)
 
 
+def _servable(names: list[str], target: str | None) -> list[str]:
+    """Return the scalings that a target can run."""
+    if target is None:
+        return names
+    scales = TARGETS[target].scales
+    return [name for name in names if not name.startswith("query-") or name.removeprefix("query-") in scales]
+
+
+def _check_servable(options: argparse.Namespace) -> None:
+    target = options.serve
+    if target is None:
+        return
+    if options.method == "kernel" and not TARGETS[target].kernels:
+        raise InvalidInputError(
+            f"--for {target} and --method kernel: it cannot run kernels.", "leave one of the two out."
+        )
+    if options.scaling != "auto" and not _servable([options.scaling], target):
+        raise InvalidInputError(
+            f"--for {target} and --scaling {options.scaling}: it sees one row at a time.",
+            "use --scaling standard, or leave one of the two out.",
+        )
+
+
 def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
+    _check_servable(options)
     if options.scaling != "auto":
         if options.scaling.startswith("query") and train.qid is None:
             raise InvalidInputError(
@@ -198,7 +223,7 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     plain = ["none", "max-abs" if scipy.sparse.issparse(train.X) else "standard"]
     if train.qid is None or scipy.sparse.issparse(train.X) or _size(train.X) > _MUCH:
         return plain
-    return [*plain, "query-minmax", "query-standard"]
+    return _servable([*plain, "query-minmax", "query-standard"], options.serve)
 
 
 def _margins(train: Rows, options: argparse.Namespace) -> list[str]:

@@ -34,8 +34,9 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
     Parameters
     ----------
     model : estimator or sklearn.pipeline.Pipeline
-        A ranker of rankwise, alone or after steps of StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler,
-        Normalizer and `rankwise.preprocessing.QueryScaler`.
+        A ranker of rankwise, alone or after steps that prepare its columns: scikit-learn's scalers, imputers, encoders,
+        splines, bins, quantiles and powers, `ColumnTransformer`, `FeatureUnion` and pipelines of these, and
+        `rankwise.preprocessing.QueryScaler`.
     file : path or binary stream
     notes : mapping, optional
         Anything JSON can say, kept in the header beside the model, such as where the data came from.
@@ -58,7 +59,7 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
             f"save one of {', '.join(RANKERS)}, or a Pipeline that ends in one.",
         )
     check_is_fitted(steps[-1][1])
-    writer = Writer()
+    writer = Writer(write_step)
     header: dict[str, Any] = {
         "format": list(FORMAT),
         "rankwise": rankwise.__version__,
@@ -108,7 +109,7 @@ def load(file: File) -> Any:
 
 def _load(file: File) -> Any:
     container = _read(file)
-    reader = Reader(container.arrays)
+    reader = Reader(container.arrays, read_step)
     written = container.header.get("steps")
     if not isinstance(written, list) or not written:
         raise wrong("it holds no model")

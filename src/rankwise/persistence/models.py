@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import sklearn
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
 import rankwise
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
 from rankwise.persistence.parameters import unfit_parameter
+from rankwise.persistence.transformers import PRIVATE, TRANSFORMERS, check_transformer, parameters_of
 from rankwise.persistence.values import Reader, Writer, wrong
-from rankwise.preprocessing import QueryScaler
 
 __all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
 
@@ -32,10 +31,7 @@ RANKERS = (
     "RankSVM",
     "RankSVMCV",
 )
-SCALERS: Mapping[str, type] = {
-    kind.__name__: kind
-    for kind in (MaxAbsScaler, MinMaxScaler, Normalizer, QueryScaler, RobustScaler, StandardScaler)
-}
+SCALERS = TRANSFORMERS
 
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 _METHODS = ("fit", "score", "transform", "inverse_transform", "predict", "partial_fit")
@@ -72,14 +68,15 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
             f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(SCALERS)} that ends in one; anything else "
             "can be pickled, for readers who trust you.",
         )
-    parameters = step.get_params(deep=False)
+    parameters = parameters_of(step)
     writes = {key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()}
     if (unfit := unfit_parameter(parameters)) is not None:
         raise ModelFileError(
             f"{name} has {unfit}={parameters[unfit]!r:.80}, which a model file does not hold.",
             "set it to a value that fit takes before saving (set_params).",
         )
-    fitted = {key: value for key, value in vars(step).items() if _FITTED.fullmatch(key)}
+    kept = PRIVATE.get(name, frozenset())
+    fitted = {key: value for key, value in vars(step).items() if _FITTED.fullmatch(key) or key in kept}
     written: dict[str, Any] = {
         "class": name,
         "parameters": writes,
@@ -106,23 +103,30 @@ def read_step(written: Any, reader: Reader) -> Any:
     parameters, attributes = reader.read(written.get("parameters")), reader.read(written.get("attributes"))
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         raise wrong(f"{kind.__name__} has no parameters or attributes")
-    known = kind().get_params(deep=False)
     for name in parameters:
-        if name not in known:
+        if name not in signature(kind).parameters:
             raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
     if (unfit := unfit_parameter(parameters)) is not None:
         raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
-    step = kind(**parameters)
+    try:
+        step = kind(**parameters)
+    except TypeError as error:
+        raise wrong(f"{kind.__name__} lacks parameters ({error})") from error
     for name, value in attributes.items():
-        if not isinstance(name, str) or not _FITTED.fullmatch(name):
-            raise wrong(f"{name!r:.80} is no fitted attribute")
-        if isinstance(getattr(kind, name, None), property):
-            raise wrong(f"{name} is not an attribute to set")
+        _check_attribute(kind, name)
         setattr(step, name, value)
     _restore_requests(step, written.get("requests"))
     _restore_output(step, written.get("output"))
     _check_shapes(step)
+    check_transformer(step)
     return step
+
+
+def _check_attribute(kind: type, name: object) -> None:
+    if not isinstance(name, str) or not (_FITTED.fullmatch(name) or name in PRIVATE.get(kind.__name__, ())):
+        raise wrong(f"{name!r:.80} is no fitted attribute")
+    if isinstance(getattr(kind, name, None), property):
+        raise wrong(f"{name} is not an attribute to set")
 
 
 def training_summary(model: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from rankwise.kernels import Kernel
 from rankwise.metrics import Metric
@@ -74,7 +75,99 @@ def _options(value: Any) -> bool:
     )
 
 
+def _plain(value: Any) -> bool:
+    return _nothing(value) or _flag(value) or _number(value) or _text(value)
+
+
+def _number_type(value: Any) -> bool:
+    return isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.number))
+
+
+def _arrays(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(own, np.ndarray) or _list_of(_plain)(own) for own in value
+    )
+
+
+def _columns(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "iubUO"
+    return _text(value) or _count(value) or isinstance(value, slice) or _list_of(_text, _count, _flag)(value)
+
+
+def _transformer(value: Any) -> bool:
+    # A nested estimator was made by the reader of steps, which knows what it may be.
+    return (
+        (_text(value) and value in {"passthrough", "drop"})
+        or _nothing(value)
+        or isinstance(value, BaseEstimator)
+    )
+
+
+def _named_steps(*others: Test) -> Test:
+    """Test a list of (name, transformer, …)."""
+
+    def are_steps(value: Any) -> bool:
+        return isinstance(value, list | tuple) and all(
+            isinstance(own, tuple | list)
+            and len(own) == 2 + len(others)
+            and _text(own[0])
+            and _transformer(own[1])
+            and all(test(part) for test, part in zip(others, own[2:], strict=True))
+            for own in value
+        )
+
+    return are_steps
+
+
+def _weights(value: Any) -> bool:
+    return isinstance(value, dict) and all(_text(key) and _number(own) for key, own in value.items())
+
+
 PARAMETERS: Mapping[str, tuple[Test, ...]] = {
+    "add_indicator": (_flag,),
+    "categories": (_text, _arrays),
+    "drop": (_nothing, _text, _list_of(_plain), lambda value: isinstance(value, np.ndarray)),
+    "dtype": (_nothing, _number_type),
+    "encode": (_text,),
+    "encoded_missing_value": (_number,),
+    "error_on_new": (_flag,),
+    "extrapolation": (_text,),
+    "feature_name_combiner": (_text,),
+    "features": (_text,),
+    "fill_value": (_plain,),
+    "force_int_remainder_cols": (_flag, _text),
+    "handle_missing": (_text,),
+    "handle_unknown": (_text,),
+    "ignore_implicit_zeros": (_flag,),
+    "include_bias": (_flag,),
+    "keep_empty_features": (_flag,),
+    "knots": (_text, _array),
+    "max_categories": (_nothing, _count),
+    "min_frequency": (_nothing, _number),
+    "missing_values": (_plain,),
+    "n_bins": (_count, _array),
+    "n_jobs": (_nothing, _count),
+    "n_knots": (_count,),
+    "n_quantiles": (_count,),
+    "order": (_text,),
+    "output_distribution": (_text,),
+    "quantile_method": (_text,),
+    "remainder": (_transformer,),
+    "sparse": (_flag, _text),
+    "sparse_output": (_flag,),
+    "sparse_threshold": (_number,),
+    "standardize": (_flag,),
+    "steps": (_named_steps(),),
+    "strategy": (_text,),
+    "subsample": (_nothing, _count),
+    "transform_input": (_nothing, _list_of(_text)),
+    "transformer_list": (_named_steps(),),
+    "transformer_weights": (_nothing, _weights),
+    "transformers": (_named_steps(_columns),),
+    "unknown_value": (_nothing, _number),
+    "verbose": (_flag,),
+    "verbose_feature_names_out": (_flag, _text),
     "alpha": (_number,),
     "alphas": (_text, _list_of(_number)),
     "averaging": (_text,),

@@ -7,6 +7,7 @@ file is imported or called.
 from __future__ import annotations
 
 import math
+from collections import UserList
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, NoReturn
@@ -14,6 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.interpolate import BSpline
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -38,6 +41,7 @@ _SCALARS = {
     np.dtype(kind).name: np.dtype(kind).type
     for kind in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 }
+_DTYPES = {*_SCALARS, "object"}
 _SPARSE = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.csc_array)}
 _FOLDS = ("n_splits", "shuffle", "random_state")
 _SPLITTERS: Mapping[str, tuple[type, tuple[str, ...]]] = {
@@ -64,12 +68,18 @@ class Writer:
     ----------
     arrays : dict from str to ndarray
         By a name made of where they were found, such as ``coef_`` or ``parameters/alphas``.
+
+    Parameters
+    ----------
+    write_step : callable, optional
+        Writes an estimator that stands inside another one, given what its names begin with and this writer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, write_step: Callable[[Any, str, Writer], dict[str, Any]] | None = None) -> None:
         self.arrays: dict[str, Array] = {}
+        self._write_step = write_step
 
-    def write(self, value: Any, name: str, depth: int = 0) -> Any:  # noqa: PLR0911 - one line per type
+    def write(self, value: Any, name: str, depth: int = 0) -> Any:  # noqa: C901, PLR0911 - one line per type
         """Return the JSON of a value; `name` says what it is, in array names and in errors."""
         if depth > _DEPTH:
             raise ModelFileError(
@@ -89,6 +99,8 @@ class Writer:
             return items if type(value) is list else {"$tuple": items}
         if type(value) is dict:
             return self._mapping(value, name, depth)
+        if type(value) is slice:
+            return {"$slice": [value.start, value.stop, value.step]}
         if type(value) is range:
             return {"$range": [value.start, value.stop, value.step]}
         if type(value).__name__ in _SPARSE and type(value) is _SPARSE[type(value).__name__]:
@@ -128,7 +140,7 @@ class Writer:
         ]
         return {"$dict": pairs}
 
-    def _object(self, value: Any, name: str, depth: int) -> Any:
+    def _object(self, value: Any, name: str, depth: int) -> Any:  # noqa: PLR0911 - one line per type
         kind = type(value).__name__
         if isinstance(value, Metric) and type(METRICS.get(value.base_name)) is type(value):
             options = {field.name: getattr(value, field.name) for field in fields(value)}
@@ -139,9 +151,24 @@ class Writer:
         if is_splitter(value):
             parameters = {part: getattr(value, part) for part in _SPLITTERS[kind][1]}
             return {"$splitter": {"name": kind, "parameters": self.write(parameters, name, depth + 1)}}
+        if isinstance(value, BaseEstimator) and self._write_step is not None:
+            return {"$step": self._write_step(value, f"{name}/", self)}
+        if type(value) is BSpline:
+            parts = (value.t, value.c, int(value.k), value.extrapolate)
+            written = [
+                self.write(part, f"{name}/{key}", depth) for key, part in zip(_SPLINE, parts, strict=True)
+            ]
+            return {"$spline": dict(zip(_SPLINE, written, strict=True))}
+        if isinstance(value, np.dtype) and value.name in _DTYPES:
+            return {"$dtype": value.name}
+        if isinstance(value, type) and value.__name__ in _SCALARS and value is _SCALARS[value.__name__]:
+            return {"$type": value.__name__}
+        if isinstance(value, list | UserList):  # how scikit-learn lists columns that are left over
+            return self.write(list(value), name, depth)
         return _refuse(value, name)
 
 
+_SPLINE = ("t", "c", "k", "extrapolate")
 _CSR = ("data", "indices", "indptr")
 
 
@@ -151,18 +178,27 @@ class Reader:
     Parameters
     ----------
     arrays : mapping from str to ndarray
+    read_step : callable, optional
+        Makes an estimator that stands inside another one.
     """
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self._arrays = arrays
+    def __init__(
+        self, arrays: Mapping[str, Array], read_step: Callable[[Any, Reader], Any] | None = None
+    ) -> None:
+        self._arrays, self._read_step = arrays, read_step
         self._kinds: Mapping[str, Callable[[Any, int], Any]] = {
             "$array": self._array,
             "$dict": self._dict,
+            "$dtype": self._dtype,
             "$float": self._float,
             "$kernel": self._kernel,
             "$metric": self._metric,
             "$objects": self._objects,
             "$range": self._range,
+            "$slice": self._slice,
+            "$spline": self._spline,
+            "$step": self._step,
+            "$type": self._type,
             "$sparse": self._sparse,
             "$splitter": self._splitter,
             "$tuple": lambda items, depth: tuple(self._items(items, depth)),
@@ -210,6 +246,40 @@ class Reader:
             except (TypeError, ValueError) as error:
                 raise wrong(f"a dictionary is wrong ({error})") from error
         return found
+
+    def _slice(self, bounds: Any, _: int) -> slice:
+        plain = isinstance(bounds, list) and len(bounds) == 3
+        if not plain or not all(at is None or type(at) in {int, str} for at in bounds):
+            raise wrong("a slice is none")
+        return slice(*bounds)
+
+    def _dtype(self, name: Any, _: int) -> np.dtype[Any]:
+        if not isinstance(name, str) or name not in _DTYPES:
+            raise wrong(f"a type of numbers is {name!r:.80}")
+        return np.dtype(name)
+
+    def _type(self, name: Any, _: int) -> type:
+        if not isinstance(name, str) or name not in _SCALARS:
+            raise wrong(f"a type of numbers is {name!r:.80}")
+        return _SCALARS[name]
+
+    def _spline(self, content: Any, depth: int) -> BSpline:
+        knots, coefficients, degree, extrapolate = (
+            self.read(part, depth + 1) for part in _members(content, *_SPLINE)
+        )
+        if (
+            not all(isinstance(a, np.ndarray) and a.dtype == np.float64 for a in (knots, coefficients))
+            or type(degree) is not int
+            or not 0 <= degree < 100
+            or not (type(extrapolate) is bool or extrapolate == "periodic")
+        ):
+            raise wrong("a spline is none")
+        return _make(BSpline, knots, coefficients, degree, extrapolate=extrapolate)
+
+    def _step(self, written: Any, depth: int) -> Any:
+        if self._read_step is None:
+            raise wrong("an estimator stands where none can")
+        return self._read_step(written, self)
 
     def _range(self, bounds: Any, _: int) -> range:
         if not isinstance(bounds, list) or len(bounds) != 3 or not all(type(at) is int for at in bounds):

@@ -14,6 +14,7 @@ from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import Doubles
 from rankwise.metrics import (
     Comparison,
     Interval,
@@ -25,7 +26,6 @@ from rankwise.metrics import (
     get_metric,
     paired_test,
 )
-from rankwise.report.model_view import Doubles
 
 __all__ = ["Evidence", "Figure", "judge_labels", "judge_pairs", "suitable_metrics"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.formula.view import Doubles
 from rankwise.report.charts import alpha_curve, alpha_name, choice_words, curves, heatmap
 from rankwise.report.markup import counted, lines, name, number, plain, section, signed, text
-from rankwise.report.model_view import Doubles
 from rankwise.report.selection import AlphaCurve, SurfaceTable, Trial
 
 __all__ = ["choice_section", "data_section", "settings_section", "weights_section"]

@@ -18,13 +18,13 @@ from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import Doubles, ModelView
 from rankwise.metrics import Metric
 from rankwise.replacing import replacing
 from rankwise.report.charts import alpha_name, curves
 from rankwise.report.evidence import Evidence, judge_labels, judge_pairs, suitable_metrics
 from rankwise.report.markup import counted, embed, name, number, plain, text
 from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
-from rankwise.report.model_view import Doubles, ModelView
 from rankwise.report.openings import OpenQuery, open_queries
 from rankwise.report.sections import (
     RowWords,

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from rankwise.displays.reading import Reading, has_surface
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import Doubles
 from rankwise.metrics import get_metric
-from rankwise.report.model_view import Doubles
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import oriented
 

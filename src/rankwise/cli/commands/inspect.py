@@ -100,7 +100,7 @@ def _as_json(summary: DataSummary) -> dict[str, Any]:
 
 def _inspect_model(path: str, *, as_json: bool) -> int:
     from rankwise.cli.models import read_model  # noqa: PLC0415
-    from rankwise.report.model_view import ModelView  # noqa: PLC0415
+    from rankwise.formula.view import ModelView  # noqa: PLC0415
 
     saved = read_model(path)
     view = ModelView.of(saved.model)

@@ -1,4 +1,4 @@
-"""What a report reads of a model, whether it stands alone or at the end of a pipeline."""
+"""A model, whether it stands alone or at the end of a pipeline."""
 
 from __future__ import annotations
 
