@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy.typing as npt
@@ -128,7 +124,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
             names_file=True,
         )
     same_folds = tell_apart_by(as_design(train.X, options.threads))
-    with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
+    with ProgressLine("choosing") as progress, same_folds:
         tried: list[Candidate] = []
         # Scalings are compared by the method asked for, or by the quickest.
         first = "rls" if options.method == "auto" else options.method
@@ -142,9 +138,6 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
                 tried.append(_fit(scaling, method, train, valid, metric, options))
             except (NoPairsError, UndefinedMetricError) as error:
                 raise _cannot_judge(error, train, valid) from error
-            # Estimators keep what they have on Ctrl-C; here it means to stop.
-            if interrupted():
-                raise KeyboardInterrupt
 
         for scaling in scalings:
             attempt(scaling, first)
@@ -340,19 +333,3 @@ def _scale(scaler: Any, X: MatrixLike, qid: npt.ArrayLike | None, *, fit: bool) 
 
 def _scorer(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
     return metric(rows.labels, ranker.predict(X), rows.qid)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Any]:
-    """Tell whether Ctrl-C was pressed, even where it was caught meanwhile."""
-    pressed: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)
