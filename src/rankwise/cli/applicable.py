@@ -15,6 +15,8 @@ _OF_PREFERENCES = frozenset({"item_id", "winner", "loser", "magnitude"})
 _OF_TEXT = frozenset({"zero_based", "columns", "longest_line"})
 # What writes rows again, or scores them, has no use for their weights.
 _WEIGHS = frozenset({"fit", "select", "evaluate", "inspect"})
+# What says something of single rows calls them by their ids.
+_NAMES_ROWS = frozenset({"predict", "explain"})
 _WORDS = {"text": "text", "store": "a store", "table": "a table"}
 
 
@@ -27,7 +29,7 @@ def check_applicable(options: argparse.Namespace) -> None:
     target = (options.to or kind_of(options.output)) if options.command == "convert" else None
     if options.items is None:
         _refuse(
-            given & _OF_PREFERENCES,
+            given & (_OF_PREFERENCES - ({"item_id"} if options.command in _NAMES_ROWS else set())),
             "names a column of preferences, and without --items there are none",
             "add --items FILE, a table of what is compared, or leave it out.",
         )

@@ -184,16 +184,36 @@ def _select(parser: argparse.ArgumentParser) -> None:
 
 def _predict(parser: argparse.ArgumentParser) -> None:
     _model_and_data(parser)
-    _writing(parser, "one score per line", default="-")
+    _writing(parser, "one score per line, or what its ending says (.tsv, .parquet, .run)", default="-")
     _json(parser, "print what was written, as JSON; needs -o")
     parser.add_argument(
-        "--ranks", action="store_true", help="write ranks inside each query instead: 1 is best"
+        "--to",
+        choices=("scores", "tsv", "parquet", "trec"),
+        help="scores alone; or qid, item, rank and score as a table or as a TREC run",
+    )
+    parser.add_argument(
+        "--ranks", action="store_true", help="write ranks inside each query instead of scores: 1 is best"
+    )
+    parser.add_argument(
+        "--tag", default="rankwise", metavar="NAME", help="TREC: the name of the run (rankwise)"
+    )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="text: score block by block; by default where a file is too large for memory",
     )
     _reading(parser)
 
 
 def _evaluate(parser: argparse.ArgumentParser) -> None:
-    _model_and_data(parser)
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="a model file that `rankwise fit` wrote")
+    parser.add_argument(
+        "data", metavar="DATA", nargs="*", help="files of rows, read one after the other; - is standard input"
+    )
+    parser.add_argument(
+        "--run", action="append", metavar="FILE", help="judge a run instead: TREC's, or a .tsv of predict"
+    )
+    parser.add_argument("--qrels", metavar="FILE", help="what is right, in TREC's lines, for --run")
     parser.add_argument(
         "--against", action="append", metavar="MODEL", help="compare with another model; may be repeated"
     )
@@ -231,6 +251,24 @@ def _report(parser: argparse.ArgumentParser) -> None:
         help="such as ndcg@10,map; the page leads with the first",
     )
     parser.add_argument("--title", metavar="TEXT")
+    _reading(parser)
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    _model_and_data(parser)
+    parser.add_argument("--query", metavar="ID", help="which query; by default the first")
+    parser.add_argument("--top", type=_positive, default=3, metavar="N", help="explain the first N rows (3)")
+    parser.add_argument(
+        "--pair",
+        nargs=2,
+        metavar=("A", "B"),
+        help="why A stands above B: ids of items, or numbers of rows from 0",
+    )
+    parser.add_argument(
+        "--parts", type=_positive, default=12, metavar="N", help="columns that are told apart (12)"
+    )
+    _writing(parser, "a page in HTML instead of text")
+    _json(parser)
     _reading(parser)
 
 
@@ -409,6 +447,7 @@ ADD_ARGUMENTS = {
     "predict": _predict,
     "evaluate": _evaluate,
     "report": _report,
+    "explain": _explain,
     "export": _export,
     "convert": _convert,
     "inspect": _inspect,

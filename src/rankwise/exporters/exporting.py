@@ -122,7 +122,7 @@ def export(
     return made
 
 
-def export_formula(
+def export_formula(  # noqa: C901 - one line per target
     formula: Formula,
     format: str,  # noqa: A002
     *,

@@ -66,7 +66,7 @@ class Language:
         """Write a number or a text."""
         return self.text(value) if isinstance(value, str) else self.number(value)
 
-    def expression(self, step: Step, x: str) -> str:
+    def expression(self, step: Step, x: str) -> str:  # noqa: PLR0911 - one line per kind of step
         """Write a step of a value that has a name."""
         number = self.number
         if isinstance(step, Affine):

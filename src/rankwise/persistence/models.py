@@ -93,7 +93,7 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     return written
 
 
-def read_step(written: Any, reader: Reader) -> Any:
+def read_step(written: Any, reader: Reader) -> Any:  # noqa: C901 - one line per thing that may be wrong
     """Make the estimator or scaler that some JSON describes."""
     if not isinstance(written, dict) or not isinstance(written.get("class"), str):
         raise wrong("a step names no class")

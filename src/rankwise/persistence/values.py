@@ -79,7 +79,7 @@ class Writer:
         self.arrays: dict[str, Array] = {}
         self._write_step = write_step
 
-    def write(self, value: Any, name: str, depth: int = 0) -> Any:  # noqa: PLR0911 - one line per type
+    def write(self, value: Any, name: str, depth: int = 0) -> Any:  # noqa: C901, PLR0911 - one line per type
         """Return the JSON of a value; `name` says what it is, in array names and in errors."""
         if depth > _DEPTH:
             raise ModelFileError(
@@ -140,7 +140,7 @@ class Writer:
         ]
         return {"$dict": pairs}
 
-    def _object(self, value: Any, name: str, depth: int) -> Any:
+    def _object(self, value: Any, name: str, depth: int) -> Any:  # noqa: PLR0911 - one line per type
         kind = type(value).__name__
         if isinstance(value, Metric) and type(METRICS.get(value.base_name)) is type(value):
             options = {field.name: getattr(value, field.name) for field in fields(value)}
