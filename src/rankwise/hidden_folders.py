@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -45,13 +45,13 @@ _OWN: set[Path] = set()
 @contextmanager
 def folder_beside(target: Path) -> Iterator[Path]:
     """Make a folder for the duration of the block, locked so that others leave it alone."""
-    folder, claim = None, None
+    made: list[tuple[Path, int | None]] = []
     try:
         with signals_later():  # whatever comes meanwhile finds the folder known, and removed below
-            folder, claim = _make_beside(target)
-        yield folder
+            made.append(_make_beside(target))
+        yield made[0][0]
     finally:
-        _at_any_rate(lambda: _release(folder, claim))
+        _release(made)
 
 
 def _make_beside(target: Path) -> tuple[Path, int | None]:
@@ -69,22 +69,23 @@ def _make_beside(target: Path) -> tuple[Path, int | None]:
     raise OSError(errno.EBUSY, "others write the same name all the time")
 
 
-def _release(folder: Path | None, claim: int | None) -> None:
-    if folder is not None:
-        remove(folder)
-    if claim is not None:
-        os.close(claim)
-
-
-def _at_any_rate(clean: Callable[[], None]) -> None:
-    """Clean up even if a signal comes at this very moment."""
+def _release(made: list[tuple[Path, int | None]]) -> None:
+    """Remove folders and end their locks, once each, even if a signal comes at this very moment."""
     try:
         with signals_later():
-            clean()
+            _remove_all(made)
     except BaseException:
         with signals_later():
-            clean()
+            _remove_all(made)
         raise
+
+
+def _remove_all(made: list[tuple[Path, int | None]]) -> None:
+    while made:
+        folder, claim = made.pop()
+        if claim is not None:
+            os.close(claim)  # first, for removing takes descriptors, of which there may be no more
+        remove(folder)
 
 
 def folders_beside(target: Path) -> list[Path]:
@@ -116,20 +117,26 @@ def remove(folder: Path) -> None:
 def remove_own() -> None:
     """Remove all folders that this process works in: it is about to end, and does not wait for whoever writes there."""
     for folder in list(_OWN):
-        remove(folder)
+        gone = folder.with_name(f"{folder.stem}-{folder.suffix}")
+        with suppress(OSError):  # it is being removed already
+            folder.rename(
+                gone
+            )  # whoever goes on writing there finds it no more, and cannot keep it from being empty
+            remove(gone)
+        _OWN.discard(folder)
 
 
 @contextmanager
 def scratch_folder() -> Iterator[Path]:
     """Make a folder among the system's temporary files, and remove it at the end of the block."""
-    folder = None
+    made: list[tuple[Path, int | None]] = []
     try:
         with signals_later():
-            folder = Path(tempfile.mkdtemp(prefix="rankwise-"))
-            _OWN.add(folder)
-        yield folder
+            made.append((Path(tempfile.mkdtemp(prefix="rankwise-")), None))
+            _OWN.add(made[0][0])
+        yield made[0][0]
     finally:
-        _at_any_rate(lambda: _release(folder, None))
+        _release(made)
 
 
 def _stem(target: Path) -> str:

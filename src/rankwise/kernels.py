@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
 from rankwise.arrays import Floats
 from rankwise.blocks import Folds, QueryBlocks, laplacian
+from rankwise.cached import cached_property
 from rankwise.design import Design, GramProduct, gram
 from rankwise.design.offsets import Shift, find_shift, sampled_rows
 from rankwise.design.protocol import RowIndex

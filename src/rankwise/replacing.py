@@ -41,7 +41,12 @@ Name = str | os.PathLike[str]
 _NEW, _OLD = "new", "old"
 _ATTEMPTS = 100
 
-_NO_ROOM = {errno.ENOSPC, errno.EFBIG, errno.EDQUOT}
+_REMEDIES = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EFBIG, errno.EDQUOT), "make room on the disk, or write to another one."
+    ),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "close other files, or raise the limit (ulimit -n)."),
+}
 
 # Held while something takes its place: whoever wants to end the process at once waits so long.
 TAKING_PLACE = threading.Lock()
@@ -150,10 +155,8 @@ def _failure(name: str, error: Exception, *, made: bool, is_in_place: bool) -> O
         return OutputError(
             f"{name} was written, but the disk did not confirm it: {reason}.", "check the disk."
         )
-    remedy = (
-        "make room on the disk, or write to another one."
-        if getattr(error, "errno", None) in _NO_ROOM
-        else "check the disk and the folder, and that you may write there."
+    remedy = _REMEDIES.get(
+        getattr(error, "errno", None) or 0, "check the disk and the folder, and that you may write there."
     )
     return OutputError(f"{name} could not be written: {reason}; nothing was changed.", remedy)
 

@@ -21,7 +21,7 @@ def assault(attack, campaign, n):
         assert found in {attack.contents[current], attack.contents[wanted]}, (
             "neither the old nor the new content"
         )
-        is_new = found == attack.contents[wanted] and wanted != current
+        is_new = found not in {None, attack.contents[current]}
         if number == signal.SIGKILL:
             assert done.code in {0, -signal.SIGKILL}
             outcome = "killed" if done.code else "done before it was killed"

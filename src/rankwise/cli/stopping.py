@@ -8,9 +8,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from rankwise.hidden_folders import remove_own
 from rankwise.replacing import TAKING_PLACE
@@ -68,12 +69,26 @@ def stoppable(written: Sequence[str]) -> Iterator[None]:
     except ValueError:  # not the main thread, where signals do not arrive
         yield
         return
+    before = sys.unraisablehook
+    sys.unraisablehook = lambda unraisable: _ask_again(unraisable, before)
     try:
         with _watched({*own, *changed}, written):
             yield
     finally:
+        sys.unraisablehook = before
         for number in changed:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _ask_again(unraisable: Any, otherwise: Callable[[Any], Any]) -> None:
+    """Send a signal once more where it came while something was being finalised, which lets no exception through."""
+    error = unraisable.exc_value
+    if not isinstance(error, KeyboardInterrupt | Terminated):
+        otherwise(unraisable)
+        return
+    number = error.number if isinstance(error, Terminated) else signal.SIGINT
+    # From another thread, and a moment later: here it would be in the same place.
+    threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
 
 
 def _terminate(number: int, _: FrameType | None) -> None:

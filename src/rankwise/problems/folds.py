@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.labels import label_graph

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, Ints, Rows
+from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
 from rankwise.design import Design
@@ -151,6 +151,16 @@ class TrainingData:
         if self.several_outputs and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
             return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
         return [self.graph(output, self.row_weight) for output in range(len(self.columns))]
+
+    def graph_of_rows(self, output: int, rows: Rows) -> LabelGraph:
+        """Build the graph of some rows alone, as if the others were not there."""
+        weight = None if self.row_weight is None else self.row_weight[rows]
+        options = self._options()
+        if self.importance is not None:
+            options["query_importance"] = self.importance[np.unique(self.queries.codes[rows])]
+        return label_graph(
+            self.columns[output][rows], self.queries.subset(rows), row_weight=weight, **options
+        )
 
     def _options(self) -> dict[str, Any]:
         return {

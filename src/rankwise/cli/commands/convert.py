@@ -33,6 +33,7 @@ from rankwise.data.tables.writer import is_flat, save_table
 from rankwise.data.text.writer import TextWriter, open_text
 from rankwise.exceptions import InvalidInputError
 from rankwise.hidden_folders import scratch_folder
+from rankwise.replacing import noting_written
 
 __all__ = ["run"]
 
@@ -193,11 +194,16 @@ def _write_table(rows: Rows, options: argparse.Namespace) -> None:
     X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(plain) else rows.X
     names, label, qid = rows.column_names(), options.label, options.qid
     with scratch_folder() as folder:
-        target = options.output if plain == options.output else str(Path(folder, Path(plain).name))
-        save_table(target, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
-        if target != options.output:
-            with Path(target).open("rb") as text, open_text(options.output) as stream:
-                shutil.copyfileobj(text, stream)
+        if plain == options.output:
+            save_table(plain, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
+            return
+        scratch = folder / Path(plain).name
+        with noting_written():  # nobody is told of what goes again
+            save_table(
+                scratch, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid, durable=False
+            )
+        with scratch.open("rb") as text, open_text(options.output) as stream:
+            shutil.copyfileobj(text, stream)
 
 
 def _size(target: str) -> int:

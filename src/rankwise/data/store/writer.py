@@ -153,7 +153,13 @@ class StoreWriter:
         self._keep_runs = keep_runs
         folder.mkdir()
         self._behind = WritesBehind()
-        self._files = {name: StoreFile(folder / name, self._behind) for name in FILES}
+        self._files: dict[str, StoreFile] = {}
+        try:
+            for name in FILES:
+                self._files[name] = StoreFile(folder / name, self._behind)
+        except BaseException:
+            self.__exit__()
+            raise
         self._rows = self._entries = self._text_bytes = 0
         self._seen: set[bytes] = set()
         self._texts: list[bytes] = []
