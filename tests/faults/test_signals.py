@@ -4,6 +4,7 @@ import shutil
 import signal
 
 import pytest
+
 from attacks import COMMANDS, Attack, digest
 
 STOPPING = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}

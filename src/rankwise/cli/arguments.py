@@ -134,6 +134,28 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         "--alpha", type=_alpha, action="append", metavar="A", help="regularisation; repeat it for a grid"
     )
     group.add_argument(
+        "--query-weight",
+        choices=("size", "pairs", "equal"),
+        help="what the weight of a query is proportional to",
+    )
+    group.add_argument(
+        "--ties",
+        choices=("include", "exclude"),
+        help="least squares, kernel: whether rows with equal labels are compared",
+    )
+    group.add_argument(
+        "--cost",
+        choices=("magnitude", "unit", "relative"),
+        help="least squares, kernel: what a pair of labels asks for",
+    )
+    group.add_argument("--folds", type=_folds, metavar="N", help="how many folds judge, without --valid")
+    group.add_argument(
+        "--gamma", type=_gamma, action="append", metavar="G", help="kernel: its width; repeat it for a grid"
+    )
+    group.add_argument(
+        "--basis", type=_positive, metavar="N", help="kernel: how many rows it is made of (500)"
+    )
+    group.add_argument(
         "--for",
         dest="serve",
         choices=TARGETS,
@@ -393,6 +415,17 @@ def _alpha(text: str) -> float:
     value = _number(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
+    return value
+
+
+def _gamma(text: str) -> float | str:
+    return text if text in {"scale", "auto"} else _positive_number(text)
+
+
+def _folds(text: str) -> int:
+    value = _positive(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of folds, from 2 up")
     return value
 
 

@@ -15,7 +15,7 @@ from rankwise.cli.columns import recall
 from rankwise.cli.inputs import Rows, ids_of, kind_of, open_reader, read_rows
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.models import SavedModel, fit_columns, read_model
-from rankwise.cli.outputs import output_stream
+from rankwise.cli.outputs import output_stream, score_target
 from rankwise.cli.printing import print_facts, print_json, show_warnings
 from rankwise.cli.scoring import score
 from rankwise.data.runs import write_run
@@ -30,14 +30,13 @@ __all__ = ["run"]
 _LINES_AT_ONCE = 65536
 _BLOCK = 1 << 26  # bytes of text that are scored at a time
 _PARSED = 8  # times its text, what a file takes in memory with its scaled copy
-_ENDINGS = {".tsv": "tsv", ".parquet": "parquet", ".run": "trec", ".trec": "trec"}
 
 
 def run(options: argparse.Namespace) -> int:
     """Score rows and write the scores."""
     show_warnings()
     check_applicable(options)
-    target = options.to or _ENDINGS.get(Path(options.output).suffix.lower(), "scores")
+    target = score_target(options)
     if target != "scores" and options.ranks:
         raise UsageError(
             "--ranks is for one number per line; tables and runs have ranks anyway.", "leave it out."
