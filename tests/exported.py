@@ -277,7 +277,7 @@ def run_elasticsearch(source, X):
     return np.array(out)
 
 
-def run_vespa(source, X, qid):  # noqa: C901 - a small interpreter
+def run_vespa(source, X, qid):  # noqa: C901 - one branch per rule of the language
     """Score by a rank profile: functions, ``if``, and normalize_linear over the hits of a query."""
     rows, names = columns_of(X)
     functions = dict(re.findall(r"function (\w+)\(\) \{\s*expression: (.*?)\n    \}", source, re.DOTALL))

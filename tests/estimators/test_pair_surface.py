@@ -14,8 +14,9 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
-from rankwise.selection.cv import Sampling, held_out_pairs, plan_pairs
+from rankwise.selection.cv_pairs import held_out_pairs, plan_pairs
 from rankwise.selection.equations import PairFoldEquations
+from rankwise.selection.splits import Sampling
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)

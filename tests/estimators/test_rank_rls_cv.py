@@ -16,8 +16,9 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
 from rankwise.selection import krylov_fit
-from rankwise.selection.cv import Sampling, plan_rows
+from rankwise.selection.cv import plan_rows
 from rankwise.selection.equations import FoldEquations, GraphEquations
+from rankwise.selection.splits import Sampling
 from rankwise.solvers.surface import SurfaceRun
 from strategies import make_problem
 

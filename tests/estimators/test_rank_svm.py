@@ -16,7 +16,8 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.selection import alpha_path, margin_fit
-from rankwise.selection.cv import Sampling, plan_rows
+from rankwise.selection.cv import plan_rows
+from rankwise.selection.splits import Sampling
 from rankwise.solvers.solution import Solution, Status
 from strategies import make_problem
 

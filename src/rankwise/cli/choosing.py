@@ -361,7 +361,7 @@ def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
 
 
 def _scorer(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
-    return metric(rows.y, ranker.predict(X), rows.qid)
+    return metric(rows.labels, ranker.predict(X), rows.qid)
 
 
 @contextmanager

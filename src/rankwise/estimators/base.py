@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from typing import Any, BinaryIO, ClassVar, Never
 
@@ -48,7 +48,10 @@ Importance = Mapping[Any, float] | ArrayLike
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
-    """The base of the estimators: everything that does not depend on how a model is found."""
+    """The base of the estimators: everything that does not depend on how a model is found.
+
+    A subclass predicts, and keeps the coefficients of its outputs in `_keep_models`.
+    """
 
     # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
@@ -61,21 +64,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     n_queries_: int
     n_pairs_: int | npt.NDArray[np.int64]
     n_ignored_queries_: int | npt.NDArray[np.int64]
-
-    def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better.
-
-        Only differences between rows of one query mean anything.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
-
-        Returns
-        -------
-        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
-        """
-        raise NotImplementedError
 
     def rank(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> npt.NDArray[np.int64]:
         """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
@@ -290,10 +278,6 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._forget(*WRITTEN)
         self._set(selection.attributes(metric, several=several))
         self._keep_models(selection.models, several=several)
-
-    def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
-        """Set the coefficients of all outputs."""
-        raise NotImplementedError
 
     def _store(self, parameters: Mapping[str, object]) -> None:
         """Keep the arguments of `__init__` as they are, under their names."""

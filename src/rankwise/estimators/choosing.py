@@ -10,10 +10,12 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import Decomposition, Sampling, plan_pairs, plan_rows
+from rankwise.selection.cv import Decomposition, plan_rows
+from rankwise.selection.cv_pairs import plan_pairs
 from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
 from rankwise.selection.nested import check_can_nest
 from rankwise.selection.result import Selection
+from rankwise.selection.splits import Sampling
 from rankwise.selection.systems import HeldOut
 from rankwise.threads import one_blas_thread
 
@@ -139,11 +141,3 @@ class ChoosingRanker(Ranker):
     @property
     def _metric(self) -> Metric:
         return get_metric(self.scoring)
-
-    def _check_parameters(self) -> None:
-        """Raise unless the parameters make sense."""
-        raise NotImplementedError
-
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
-        """Choose, fit, and set the attributes that describe both."""
-        raise NotImplementedError

@@ -105,14 +105,6 @@ class KernelRanker(Ranker):
         self._learn(self._pair_data(X, pairs, magnitude, weight))
         return self
 
-    def _check_parameters(self) -> None:
-        """Raise unless the parameters make sense."""
-        raise NotImplementedError
-
-    def _learn(self, data: TrainingData | PairData) -> None:
-        """Find the model at the one alpha, and set the attributes that describe it."""
-        raise NotImplementedError
-
     def _scores(self, X: Matrix, dual: Floats) -> Floats:
         if self.kernel_.is_precomputed:
             if self.basis_ is None or not hasattr(X, "__getitem__"):

@@ -16,8 +16,9 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.kernel import Basis, KernelProblem, basis_size, warn_of_extremes
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.closed_form import PairClosedForm, RowClosedForm, choose_among
-from rankwise.selection.cv import Decomposition, PairPlan, check_cv
+from rankwise.selection.closed_form import choose_in_closed_form
+from rankwise.selection.cv import Decomposition
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.decompositions import KernelSpace
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
@@ -25,6 +26,7 @@ from rankwise.selection.nested import check_nested, nested_score
 from rankwise.selection.reduced_set import ReducedPath
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.scorers import EvalSet
+from rankwise.selection.splits import check_cv
 from rankwise.selection.surface import AVERAGING, EXACT, METHODS, SurfaceSearch
 from rankwise.selection.systems import HeldOut
 
@@ -34,7 +36,7 @@ __all__ = ["KernelRankRLSCV"]
 class KernelRankRLSCV(ChoosingRanker, KernelRanker):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
-    One symmetric eigendecomposition a gamma gives the held-out predictions of every alpha, without refitting: exact
+    One symmetric eigendecomposition per gamma gives the held-out predictions of every alpha, without refitting: exact
     leave-query-out, leave-pair-out, and k-fold. Where the kernel is too large to be decomposed, ``solver="cg"`` chooses
     by products with it alone.
 
@@ -176,17 +178,10 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         alphas: Floats,
     ) -> Selection:
         """Choose alpha for one kernel: by products with it, or from one decomposition."""
-        options = (self._metric, self.averaging)
-        if self.solver_ == "eigen" and isinstance(data, PairData):
-            assert isinstance(plan, PairPlan)
-            eval_set = held_out if isinstance(held_out, EvalSet) else None
-            pairs = PairClosedForm(KernelSpace(problem), data, plan, *options, eval_set)
-            return choose_among(pairs, alphas).with_facts(n_iter_=0)
         if self.solver_ == "eigen":
-            assert isinstance(data, TrainingData)
-            assert not isinstance(held_out, PairPlan)
-            rows = RowClosedForm(KernelSpace(problem), data, held_out, *options)
-            return choose_among(rows, alphas).with_facts(n_iter_=0)
+            groups = plan if isinstance(plan, PairPlan) else None
+            options = (self._metric, self.averaging, alphas, groups)
+            return choose_in_closed_form(KernelSpace(problem), data, held_out, *options).with_facts(n_iter_=0)
         tol = float(self.tol)
         if problem.basis is not None:
             assert isinstance(data, TrainingData)

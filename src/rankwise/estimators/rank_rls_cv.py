@@ -7,6 +7,7 @@ from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
+import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats
@@ -18,15 +19,14 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.closed_form import PairClosedForm, RowClosedForm, choose_among, exact_for_columns
-from rankwise.selection.cv import Decomposition, PairPlan, RowPlan, check_cv, is_exact_name
+from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
 from rankwise.selection.decompositions import ColumnSpace
 from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_powers
 from rankwise.selection.krylov_fit import KrylovFit
 from rankwise.selection.nested import check_nested, nested_score
-from rankwise.selection.result import Selection
 from rankwise.selection.scorers import EvalSet
+from rankwise.selection.splits import check_cv, is_exact_name
 from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
 
 __all__ = ["RankRLSCV"]
@@ -162,12 +162,16 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
     def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
         alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
-        by = self._decomposition(data, alphas.size)
+        by = exact_for_columns(self.cv, self.method, data, alphas.size)
         held_out = self._held_out(data, eval_set, groups, by=by)
         self.cv_ = held_out.description
         if not isinstance(held_out, EvalSet) and held_out.is_exact:
-            tried = [self._in_closed_form(data, held_out, alphas, power) for power in powers]
-            selection = min(tried, key=lambda one: one.error)
+            spaces = [ColumnSpace.of_design(data.design, power) for power in powers]
+            how = (self._metric, self.averaging, alphas)
+            tried = [choose_in_closed_form(space, data, held_out, *how) for space in spaces]
+            best = int(np.argmin([one.error for one in tried]))
+            selection = replace(tried[best], choices={"tikhonov": tried[best].chosen})
+            selection = selection.with_facts(scaling_=powers[best], n_iter_=0, n_products_=0)
             self.method_, self._runs = "tikhonov", ()
         else:
             self.method_ = "hybrid" if self.method == "auto" else self.method
@@ -175,37 +179,14 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
             search = SurfaceSearch(
                 self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter
             )
-            spaces = [LinearCoordinates(data.design, power) for power in powers]
+            coordinates = [LinearCoordinates(data.design, power) for power in powers]
             refit = not isinstance(held_out, EvalSet)
-            chosen = search.choose(data, held_out, alphas, spaces, refit=refit)
+            chosen = search.choose(data, held_out, alphas, coordinates, refit=refit)
             selection = chosen.selection.with_facts(scaling_=powers[chosen.tried])
             self._runs = chosen.runs
         self._keep(selection, data)
         if self.nested and isinstance(data, TrainingData):
             self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
-
-    def _decomposition(self, data: TrainingData | PairData, n_alphas: int) -> Decomposition | None:
-        if isinstance(data, TrainingData):
-            return exact_for_columns(self.cv, self.method, data, n_alphas)
-        return (
-            Decomposition(min(data.design.shape), n_alphas, refits=False) if is_exact_name(self.cv) else None
-        )
-
-    def _in_closed_form(
-        self, data: TrainingData | PairData, plan: RowPlan | PairPlan, alphas: Floats, power: float
-    ) -> Selection:
-        """Choose alpha under one value of `scaling`, from one decomposition."""
-        space, options = ColumnSpace.of_design(data.design, power), (self._metric, self.averaging)
-        scored: RowClosedForm | PairClosedForm
-        if isinstance(data, PairData):
-            assert isinstance(plan, PairPlan)
-            scored = PairClosedForm(space, data, plan, *options)
-        else:
-            assert isinstance(plan, RowPlan)
-            scored = RowClosedForm(space, data, plan, *options)
-        found = choose_among(scored, alphas)
-        facts = {"scaling_": power, "n_iter_": 0, "n_products_": 0}
-        return replace(found, choices={"tikhonov": found.chosen}, facts=facts)
 
     def coef_path(self, alpha: float, output: int = 0) -> Floats:
         """Return the coefficients of any alpha after every iteration, (iterations, features).

@@ -15,7 +15,8 @@ from rankwise.estimators.stopping import StoppingRanker
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import PairPlan, RowPlan
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.early_stopping import EvalSetMonitor, set_pairs_apart, set_rows_apart
 from rankwise.selection.margin_fit import curvature_of, listed_margins, prepare_columns
 from rankwise.selection.result import Selection
@@ -119,13 +120,13 @@ class RankSVM(MarginRanker, StoppingRanker):
     def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
         """Solve the problem of every output."""
         prepare_columns(data.design)
-        several, reads = data.several_outputs, data.design.reads
+        several = data.several_outputs
         monitors: list[EvalSetMonitor] = []
         if self.early_stopping:
             pairs, graphs, monitors = self._watched(data, eval_set)
         else:
             pairs, graphs = self._margins(data)
-        fit = self._margin_fit(pairs[0])
+        reads, fit = data.design.reads, self._margin_fit(pairs[0])
         solutions: list[Solution] = []
         starts = self._starts(len(pairs), data.design.shape[1])
         for output, (own, graph, start) in enumerate(zip(pairs, graphs, starts, strict=True)):

@@ -11,10 +11,11 @@ from rankwise.exceptions import Change, InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.alpha_path import AlphaPath, Split, choose_on_path, pair_splits, row_splits
-from rankwise.selection.cv import PairPlan, check_cv
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import check_alphas
 from rankwise.selection.margin_fit import curvature_of, prepare_columns
 from rankwise.selection.scorers import EvalSet
+from rankwise.selection.splits import check_cv
 
 __all__ = ["RankSVMCV"]
 

@@ -11,7 +11,8 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import held_out_pairs, held_out_rows
+from rankwise.selection.cv import held_out_rows
+from rankwise.selection.cv_pairs import held_out_pairs
 from rankwise.selection.systems import HeldOut
 from rankwise.threads import one_blas_thread
 
@@ -136,14 +137,6 @@ class StoppingRanker(LinearRanker):
                 "eval_set was passed, but nothing looks at it.",
                 f"set early_stopping=True, or use {type(self).__name__}CV to choose alpha on it.",
             )
-
-    def _check_parameters(self) -> None:
-        """Raise unless the parameters make sense."""
-        raise NotImplementedError
-
-    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
-        """Find the model, and set the attributes that describe it."""
-        raise NotImplementedError
 
     @property
     def _metric(self) -> Metric:

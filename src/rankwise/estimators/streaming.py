@@ -13,7 +13,7 @@ from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
-from rankwise.selection.solving import LeastSquares, out_of_range
+from rankwise.selection.solving import out_of_range
 from rankwise.solvers.choose import fits_direct
 from rankwise.streaming.accumulators import PairOptions
 from rankwise.streaming.state import Stream
@@ -81,7 +81,7 @@ class StreamingRanker(LinearRanker):
         if self.early_stopping:
             raise InvalidInputError(
                 "early_stopping holds rows out of a fit, and partial_fit has only the rows of this call.",
-                "set early_stopping=False, and judge the model between the calls.",
+                "set early_stopping=False, and score the model between the calls.",
             )
         self._require_labels(y)
         stream: Stream | None = self.__dict__.get("_stream")
@@ -152,11 +152,3 @@ class StreamingRanker(LinearRanker):
         self.coef_ = coef
         self.fitted_with_qid_ = stream.with_qid
         self.n_queries_, self.n_samples_seen_ = stream.n_queries, stream.n_rows
-
-    def _check_parameters(self) -> None:
-        """Raise unless the parameters make sense."""
-        raise NotImplementedError
-
-    def _least_squares(self) -> LeastSquares:
-        """Return how to solve."""
-        raise NotImplementedError

@@ -122,7 +122,7 @@ def export(
     return made
 
 
-def export_formula(  # noqa: C901 - one line per target
+def export_formula(  # noqa: C901 - one branch per kind of target
     formula: Formula,
     format: str,  # noqa: A002
     *,

@@ -185,7 +185,7 @@ class _Graph:
             total = self.node("Add", [total, part])
         return total
 
-    def step(self, step: Step, x: str, *, is_text: bool = False) -> str:  # noqa: C901, PLR0911 - one line per kind
+    def step(self, step: Step, x: str, *, is_text: bool = False) -> str:  # noqa: C901, PLR0911 - one per kind of step
         """Return a step of a column."""
         if isinstance(step, Affine):
             out = self.node("Sub", [x, self.doubles(step.center)]) if step.center else x

@@ -13,6 +13,7 @@ import scipy.sparse
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.arrays import ArrayLike, MatrixLike
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["ModelView", "dense_rows"]
@@ -35,7 +36,7 @@ class ModelView:
     ranker: Any
 
     @classmethod
-    def of(cls, model: Any) -> ModelView:
+    def of(cls, model: object) -> ModelView:
         """Look at a fitted ranker, or at a fitted pipeline that ends in one."""
         if isinstance(model, Pipeline):
             steps = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
@@ -50,7 +51,7 @@ class ModelView:
         check_is_fitted(view.ranker)
         return view
 
-    def prepare(self, X: Any, qid: Any) -> Any:
+    def prepare(self, X: MatrixLike, qid: ArrayLike | None) -> Any:
         """Return the rows as the ranker sees them."""
         for step in self.steps:
             takes_qid = "qid" in inspect.signature(step.transform).parameters

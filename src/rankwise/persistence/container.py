@@ -221,7 +221,7 @@ def _parse(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _check_entries(entries: Any, room: int) -> tuple[dict[str, _Entry], int]:
+def _check_entries(entries: object, room: int) -> tuple[dict[str, _Entry], int]:
     """Return what is said of each array, and how much all take, after comparing that with the room there is."""
     found: dict[str, _Entry] = {}
     needed = 0

@@ -159,13 +159,13 @@ def _read(file: File, *, only_header: bool = False) -> Container:
         return read_container(stream, only_header=only_header)
 
 
-def _write_named(name: str, step: Any, has_others: bool, writer: Writer) -> dict[str, Any]:
+def _write_named(name: str, step: object, has_others: bool, writer: Writer) -> dict[str, Any]:
     if step is None or isinstance(step, str):
         return {"name": name, "class": None, "parameters": {}, "attributes": {}}
     return {"name": name, **write_step(step, f"{name}/" if has_others else "", writer)}
 
 
-def _read_named(written: Any, reader: Reader) -> tuple[str, Any]:
+def _read_named(written: object, reader: Reader) -> tuple[str, Any]:
     if not isinstance(written, dict) or not isinstance(written.get("name"), str):
         raise wrong("a step has no name")
     if written.get("class", "") is None:
@@ -173,7 +173,7 @@ def _read_named(written: Any, reader: Reader) -> tuple[str, Any]:
     return written["name"], read_step(written, reader)
 
 
-def _read_pipeline(steps: list[tuple[str, Any]], options: Any) -> Pipeline:
+def _read_pipeline(steps: list[tuple[str, Any]], options: object) -> Pipeline:
     if not isinstance(options, dict) or not set(options) <= {"memory", "transform_input", "verbose"}:
         raise wrong("its pipeline has options that are not known here")
     own = {key: value for key, value in options.items() if key != "memory"}

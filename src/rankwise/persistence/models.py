@@ -93,7 +93,7 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     return written
 
 
-def read_step(written: Any, reader: Reader) -> Any:  # noqa: C901 - one line per thing that may be wrong
+def read_step(written: object, reader: Reader) -> Any:
     """Make the estimator or scaler that some JSON describes."""
     if not isinstance(written, dict) or not isinstance(written.get("class"), str):
         raise wrong("a step names no class")
@@ -113,13 +113,7 @@ def read_step(written: Any, reader: Reader) -> Any:  # noqa: C901 - one line per
     except TypeError as error:
         raise wrong(f"{kind.__name__} lacks parameters ({error})") from error
     for name, value in attributes.items():
-        kept = isinstance(name, str) and (
-            _FITTED.fullmatch(name) is not None or name in PRIVATE.get(kind.__name__, ())
-        )
-        if not kept:
-            raise wrong(f"{name!r:.80} is no fitted attribute")
-        if isinstance(getattr(kind, name, None), property):
-            raise wrong(f"{name} is not an attribute to set")
+        _check_attribute(kind, name)
         setattr(step, name, value)
     _restore_requests(step, written.get("requests"))
     _restore_output(step, written.get("output"))
@@ -128,14 +122,21 @@ def read_step(written: Any, reader: Reader) -> Any:  # noqa: C901 - one line per
     return step
 
 
-def training_summary(model: Any) -> dict[str, Any]:
+def _check_attribute(kind: type, name: object) -> None:
+    if not isinstance(name, str) or not (_FITTED.fullmatch(name) or name in PRIVATE.get(kind.__name__, ())):
+        raise wrong(f"{name!r:.80} is no fitted attribute")
+    if isinstance(getattr(kind, name, None), property):
+        raise wrong(f"{name} is not an attribute to set")
+
+
+def training_summary(model: object) -> dict[str, Any]:
     """Return what a reader of the header wants to know first about how the model came about."""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}
     return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()}
 
 
-def _restore_requests(step: Any, requests: Any) -> None:
+def _restore_requests(step: object, requests: object) -> None:
     if requests is None:
         return
     if not isinstance(requests, dict):
@@ -152,7 +153,7 @@ def _restore_requests(step: Any, requests: Any) -> None:
                 raise wrong(f"a metadata request is none ({error})") from error
 
 
-def _restore_output(step: Any, output: Any) -> None:
+def _restore_output(step: Any, output: object) -> None:
     if output is None:
         return
     is_known = isinstance(output, str) and output in {"default", "pandas", "polars"}
@@ -191,7 +192,7 @@ def _check_shapes(step: Any) -> None:
     _check_coefficients(getattr(step, "dual_coef_", None), rows.shape[0])
 
 
-def _check_coefficients(coef: Any, n_columns: int) -> None:
+def _check_coefficients(coef: object, n_columns: int) -> None:
     if (
         not isinstance(coef, np.ndarray)
         or coef.dtype != np.float64

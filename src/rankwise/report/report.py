@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import rankwise
+from rankwise.arrays import MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
@@ -274,7 +275,7 @@ def _parameters(view: ModelView) -> dict[str, object]:
 
 
 def _data_facts(
-    X: Any, labels: Doubles | None, queries: Queries, n_pairs: int | None, thing: str
+    X: MatrixLike, labels: Doubles | None, queries: Queries, n_pairs: int | None, thing: str
 ) -> dict[str, str]:
     plain_matrix = X.to_numpy() if hasattr(X, "to_numpy") else X
     summary = summarise(plain_matrix, labels, queries)

@@ -132,7 +132,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None
 
 
-def read_surface(ranker: Any) -> SurfaceTable | None:
+def read_surface(ranker: object) -> SurfaceTable | None:
     """Read the surface of a model of one output; None where it has none."""
     if not has_surface(ranker):
         return None

@@ -14,7 +14,8 @@ from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetric
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import PairPlan, RowPlan
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import alphas_beyond, best_positions, is_default_grid, worth_keeping
 from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
 from rankwise.selection.result import Choice, Selection, on_one_grid

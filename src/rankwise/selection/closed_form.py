@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -11,9 +12,10 @@ from rankwise.arrays import Floats, Rows
 from rankwise.exceptions import NoPairsError
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.memory import fits
-from rankwise.metrics import Metric
+from rankwise.metrics import Evaluator, Metric
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import Decomposition, PairPlan, RowPlan, has_closed_form, is_exact_name
+from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.decompositions import (
     KernelSpace,
     PairDecomposition,
@@ -25,9 +27,10 @@ from rankwise.selection.grids import GrowingGrid, best_positions
 from rankwise.selection.leave_pair_out import pair_out_errors
 from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import EvalSet, difference_scorer, oriented
+from rankwise.selection.splits import is_exact_name
 from rankwise.selection.systems import require_training_pairs
 
-__all__ = ["PairClosedForm", "RowClosedForm", "Scored", "choose_among", "exact_for_columns"]
+__all__ = ["Scored", "choose_among", "choose_in_closed_form", "exact_for_columns"]
 
 _FEW_COLUMNS = 2000  # up to so many, diagonalising X'LX is instant beside reading X
 _SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are scored in portions
@@ -57,18 +60,39 @@ def choose_among(scored: Scored, alphas: Floats, *, small_is_cheap: bool = True)
     return Selection(models, chosen, grid, errors)
 
 
-def exact_for_columns(cv: object, method: str, data: TrainingData, n_alphas: int) -> Decomposition | None:
+def choose_in_closed_form(
+    space: Space,
+    data: TrainingData | PairData,
+    held_out: RowPlan | PairPlan | EvalSet,
+    metric: Metric,
+    averaging: str,
+    alphas: Floats,
+    groups: PairPlan | None = None,
+) -> Selection:
+    """Choose alpha from one decomposition; listed pairs are decomposed by `groups` where an eval set scores."""
+    if isinstance(data, TrainingData):
+        assert not isinstance(held_out, PairPlan)
+        return choose_among(_RowClosedForm(space, data, held_out, metric, averaging), alphas)
+    plan = held_out if isinstance(held_out, PairPlan) else groups
+    assert plan is not None
+    eval_set = held_out if isinstance(held_out, EvalSet) else None
+    return choose_among(_PairClosedForm(space, data, plan, metric, averaging, eval_set), alphas)
+
+
+def exact_for_columns(
+    cv: object, method: str, data: TrainingData | PairData, n_alphas: int
+) -> Decomposition | None:
     """Return the decomposition that is to answer for the columns of X, if one is asked for, or cheap with "auto"."""
     by = Decomposition(min(data.design.shape), n_alphas, refits=False)
     if is_exact_name(cv):
         return by
     design = data.design
     is_cheap = min(design.shape) <= _FEW_COLUMNS and fits(exact_bytes(design.shape))
-    is_auto = isinstance(cv, str) and method == "tikhonov"
+    is_auto = isinstance(cv, str) and method == "tikhonov" and isinstance(data, TrainingData)
     return by if is_auto and is_cheap and design.has_rows else None
 
 
-class RowClosedForm:
+class _RowClosedForm:
     """Labelled rows: one decomposition for outputs that can share a graph, else one per output.
 
     Parameters
@@ -124,33 +148,50 @@ class RowClosedForm:
         return errors
 
     def _on_folds(self, plan: RowPlan, one: RowDecomposition, outputs: list[int], alphas: Floats) -> Floats:
-        data, rows, metric = self._data, plan.scored, self._metric
-        queries = data.queries.subset(rows)
-        if self._kind != "queries":
-            queries = plan.scoring_queries(data.queries, rows, pooled=self._is_pooled)
-        own = None if data.row_weight is None or not metric.takes_weights else data.row_weight[rows]
-        model_of = data.queries.codes if self._kind == "queries" else plan.fold
-        read = _first_of_equals(model_of, data.row_codes, rows)
-        portion = max(1, _SCORES // (alphas.size * data.queries.n_rows))
+        portion = max(1, _SCORES // (alphas.size * plan.fold.size))
         values = np.empty((alphas.size, len(outputs)))
         for first in range(0, len(outputs), portion):
             some = slice(first, first + portion)
             scores = self._scores(plan, one, alphas, some, outputs[some])
             for at, output in enumerate(outputs[some]):
-                try:
-                    evaluator = metric.prepare(
-                        data.columns[output][rows],
-                        queries,
-                        sample_weight=own,
-                        n_threads=data.design.n_threads,
-                    )
-                except NoPairsError as error:
-                    raise NoPairsError(
-                        "No held-out part has two rows with different labels, so they cannot judge a ranking.",
-                        "use fewer folds.",
-                    ) from error
-                values[:, first + at] = evaluator.many(scores[:, read, at].T)
-        return oriented(values, greater_is_better=metric.greater_is_better)
+                values[:, first + at] = self._evaluators[output].many(scores[:, self._read, at].T)
+        return oriented(values, greater_is_better=self._metric.greater_is_better)
+
+    @cached_property
+    def _evaluators(self) -> list[Evaluator]:
+        """The metric on the held-out rows of each output."""
+        data, plan, metric = self._data, self._held_out, self._metric
+        assert isinstance(plan, RowPlan)
+        rows, queries = plan.scored, data.queries
+        if self._kind != "queries":
+            queries = plan.scoring_queries(queries, rows, pooled=self._is_pooled)
+        elif rows.size < queries.n_rows:
+            queries = queries.subset(rows)
+        own = None if data.row_weight is None or not metric.takes_weights else data.row_weight[rows]
+        threads = data.design.n_threads
+        try:
+            return [
+                metric.prepare(column[rows], queries, sample_weight=own, n_threads=threads)
+                for column in data.columns
+            ]
+        except NoPairsError as error:
+            raise NoPairsError(
+                "No held-out part has two rows with different labels, so they cannot score a ranking.",
+                "use fewer folds.",
+            ) from error
+
+    @cached_property
+    def _read(self) -> Rows:
+        """For each scored row, the first of those that equal it and are scored by the same model.
+
+        They tie; but the closed forms subtract a residual from each row's own label, and leave its rounding.
+        """
+        data, plan = self._data, self._held_out
+        assert isinstance(plan, RowPlan)
+        model_of, code = data.queries.codes if self._kind == "queries" else plan.fold, data.row_codes
+        key = (model_of * (code.max(initial=0) + 1) + code)[plan.scored]
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        return plan.scored[first[inverse.reshape(-1)]]
 
     def _scores(
         self, plan: RowPlan, one: RowDecomposition, alphas: Floats, some: slice, outputs: Sequence[int]
@@ -197,7 +238,7 @@ class RowClosedForm:
         return scores
 
 
-class PairClosedForm:
+class _PairClosedForm:
     """Listed pairs: groups of them are held out in turn, or rows of their own score.
 
     Parameters
@@ -247,14 +288,3 @@ class PairClosedForm:
         differs = data.row_codes[data.preferences.winner] != data.row_codes[data.preferences.loser]
         held_out = np.where((self._weight > 0) & differs, one.differences(predicted), 0.0)
         return self._scorer.errors(held_out)[:, None]
-
-
-def _first_of_equals(unit: Rows, code: Rows, rows: Rows) -> Rows:
-    """Return, for each of some rows, the first of those that equal it and are scored by the same model.
-
-    They tie; but the closed forms subtract a residual from each row's own label, and leave its rounding.
-    """
-    _, first, inverse = np.unique(
-        unit[rows] * (code.max(initial=0) + 1) + code[rows], return_index=True, return_inverse=True
-    )
-    return rows[first[inverse.reshape(-1)]]

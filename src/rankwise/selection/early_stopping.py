@@ -18,7 +18,8 @@ from rankwise.objectives import ScaledObjective
 from rankwise.pairs.graph import PairGraph
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.progress import ProgressLine
-from rankwise.selection.cv import PairPlan, RowPlan
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.equations import LinearCoordinates, scaled_objective
 from rankwise.selection.krylov_fit import warn_interrupted
 from rankwise.selection.result import Choice, Selection

@@ -23,7 +23,7 @@ from rankwise.pairs.labels import LabelGraph
 from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
-from rankwise.selection.cv import LeftOutPairs
+from rankwise.selection.cv_pairs import LeftOutPairs
 from rankwise.solvers.choose import require_diagonal
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.surface import SurfaceRun

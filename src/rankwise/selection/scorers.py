@@ -151,7 +151,7 @@ def row_scorer(
         )
     except NoPairsError as error:
         raise NoPairsError(
-            f"{what} has no two rows of a query with different labels, so it cannot judge a ranking.",
+            f"{what} has no two rows of a query with different labels, so it cannot score a ranking.",
             "give it more rows, or use fewer folds.",
         ) from error
     return MetricScorer(evaluator, metric.greater_is_better)
@@ -168,7 +168,7 @@ def difference_scorer(
         )
     if not (weight > 0).any():
         raise NoPairsError(
-            f"{what} has no pair with a winner and a positive weight, so it cannot judge a ranking.",
+            f"{what} has no pair with a winner and a positive weight, so it cannot score a ranking.",
             "give it more pairs, or use fewer folds.",
         )
     total = np.full(weight.size, weight.sum())
@@ -225,8 +225,8 @@ def pair_eval_set(eval_set: object, data: PairData, metric: Metric, check: RowCh
     weight = unmasked("weight of eval_set", eval_set[2]) if len(eval_set) == 3 else None
     if np.size(pairs) == 0 or (weight is not None and np.size(weight) and not np.any(weight)):
         raise NoPairsError(
-            "eval_set has no pair that weighs anything, so it cannot judge a ranking.",
-            "pass at least one pair (winner, loser), or leave eval_set out to judge by a share of the pairs.",
+            "eval_set has no pair that weighs anything, so it cannot score a ranking.",
+            "pass at least one pair (winner, loser), or leave eval_set out to score by a share of the pairs.",
         )
     listed: Preferences = check_pairs(pairs, rows.shape[0], weight=weight)
     own = np.ones(len(listed)) if listed.weight is None else listed.weight

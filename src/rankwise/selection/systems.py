@@ -14,7 +14,8 @@ from rankwise.metrics import Metric
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import PairPlan, RowPlan
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.equations import Coordinates, Equations, Product
 from rankwise.selection.scorers import EvalSet, Scorer, difference_scorer, row_scorer
 
@@ -53,13 +54,13 @@ class HeldOutSystem:
     ----------
     equations : Equations
     readout : optional
-        Nobody scores without one, and only residuals are looked at.
+        Without one nothing is scored, and only residuals are looked at.
     """
 
     def __init__(self, equations: Equations, readout: _Readout | None = None) -> None:
         self._equations = equations
         self.rhs = equations.rhs
-        self._readout: _Readout = _Nobody(self.rhs.shape[1]) if readout is None else readout
+        self._readout: _Readout = _Unscored(self.rhs.shape[1]) if readout is None else readout
         self.row_columns = self._readout.row_columns
         self.n_outputs = len(self.row_columns)
         self.n_products = 0
@@ -76,7 +77,7 @@ class HeldOutSystem:
         return self._readout.errors(output, scores)
 
 
-class _Nobody:
+class _Unscored:
     def __init__(self, n_outputs: int) -> None:
         self.row_columns = [np.empty(0, dtype=np.int64)] * n_outputs
 

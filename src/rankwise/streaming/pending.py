@@ -1,9 +1,9 @@
-"""Rows of a stream that are still at hand: learned from for the time being, until enough of them make a block.
+"""Rows of a stream that are not yet a block: learned from for the time being, until enough of them make a block.
 
 A block of some thousand rows teaches more than the same rows in small portions, of which each is fitted beside no more
 than a diagonal of what came before (`rankwise.solvers.stochastic`). So rows that come in small calls are kept, and
 learned from as one block when there are enough. Until then the model is *provisional*: what is settled, plus the rows
-at hand as one block up to when their number last grew by a quarter, plus the calls since. So the rows at hand are
+that wait as one block up to when their number last grew by a quarter, plus the calls since. So the rows that wait are
 learned from at most some seven times, however small the calls.
 """
 

@@ -27,7 +27,7 @@ def rows(seed, n_queries, levels=2, outputs=1, n_rows=60):
     return X, y[:, 0] if outputs == 1 else y, qid
 
 
-def deals(X, y, qid, weight=None):
+def assigned_to(X, y, qid, weight=None):
     assigner = FoldAssigner(as_design(X), y, check_qid(qid, len(y)), weight)
     return np.column_stack([assigner.folds(3, 0), assigner.share(0.3, 1), assigner.sample(20, 2)])
 
@@ -37,17 +37,17 @@ def deals(X, y, qid, weight=None):
 def test_what_a_model_does_not_see_changes_no_fold(seed, n_queries, outputs):
     X, y, qid = rows(seed, n_queries, outputs=outputs)
     rng = np.random.default_rng(seed)
-    dealt = deals(X, y, qid)
+    assigned = assigned_to(X, y, qid)
     order, columns = rng.permutation(60), rng.permutation(4)
     named = None if qid is None else np.array([f"query {(5 * q) % 7}" for q in qid])
     np.testing.assert_array_equal(
-        deals(X[order], y[order], named if qid is None else named[order]), dealt[order]
+        assigned_to(X[order], y[order], named if qid is None else named[order]), assigned[order]
     )
-    np.testing.assert_array_equal(deals(X[:, columns] + [1e5, -3, 0, 7], 3 * y - 8, named), dealt)
-    np.testing.assert_array_equal(deals(X * [1e-6, 1e6, 3, 1], y, qid), dealt)
-    np.testing.assert_array_equal(deals(sp.csc_matrix(X).tocsr(), y, qid), dealt)
+    np.testing.assert_array_equal(assigned_to(X[:, columns] + [1e5, -3, 0, 7], 3 * y - 8, named), assigned)
+    np.testing.assert_array_equal(assigned_to(X * [1e-6, 1e6, 3, 1], y, qid), assigned)
+    np.testing.assert_array_equal(assigned_to(sp.csc_matrix(X).tocsr(), y, qid), assigned)
     if outputs == 2:
-        np.testing.assert_array_equal(deals(X, y[:, ::-1], qid), dealt)
+        np.testing.assert_array_equal(assigned_to(X, y[:, ::-1], qid), assigned)
 
 
 @settings(max_examples=12, deadline=None)
@@ -59,35 +59,35 @@ def test_rows_that_weigh_nothing_are_not_there(seed, n_queries):
     if qid is not None:
         weight[qid == 3] = 0.0  # a whole query
     kept = weight > 0
-    dealt = deals(X, y, qid, weight)
-    alone = deals(X[kept], y[kept], None if qid is None else qid[kept], weight[kept])
-    np.testing.assert_array_equal(dealt[kept], alone)
-    assert not dealt[~kept, 1:].any()
-    assert (dealt[~kept if qid is None else qid == 3, 0] == -1).all()
+    assigned = assigned_to(X, y, qid, weight)
+    alone = assigned_to(X[kept], y[kept], None if qid is None else qid[kept], weight[kept])
+    np.testing.assert_array_equal(assigned[kept], alone)
+    assert not assigned[~kept, 1:].any()
+    assert (assigned[~kept if qid is None else qid == 3, 0] == -1).all()
     if qid is not None:
         # A row of weight 2 is two rows, which share a query and so a fold.
         twice = np.repeat(np.arange(60), weight.astype(int))
-        np.testing.assert_array_equal(deals(X[twice], y[twice], qid[twice])[:, :2], dealt[twice, :2])
+        np.testing.assert_array_equal(assigned_to(X[twice], y[twice], qid[twice])[:, :2], assigned[twice, :2])
 
 
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 1000))
-def test_pairs_are_dealt_by_what_they_compare(seed):
+def test_pairs_are_assigned_by_what_they_compare(seed):
     rng = np.random.default_rng(seed)
     X = rows(seed, 1)[0]
     pairs = rng.permuted(np.tile(np.arange(60), (80, 1)), axis=1)[:, :2]
     weight = rng.integers(0, 3, size=80).astype(float)
     unit = np.unique(np.sort(pairs, axis=1) @ [60, 1], return_inverse=True)[1].reshape(-1)
 
-    def dealt(X, pairs, unit, weight):
+    def assigned(X, pairs, unit, weight):
         return assign_pairs(as_design(X), pairs[:, 0], pairs[:, 1], unit, 4, 0, weight)
 
-    fold = dealt(X, pairs, unit, weight)
+    fold = assigned(X, pairs, unit, weight)
     present = weight > 0
     renumbered = np.unique(unit[present], return_inverse=True)[1].reshape(-1)
-    np.testing.assert_array_equal(dealt(X, pairs[present], renumbered, weight[present]), fold[present])
+    np.testing.assert_array_equal(assigned(X, pairs[present], renumbered, weight[present]), fold[present])
     order, place = rng.permutation(80), rng.permutation(60)
-    moved = dealt(X[np.argsort(place)][:, ::-1] * 5 + 9, place[pairs][order], unit[order], weight[order])
+    moved = assigned(X[np.argsort(place)][:, ::-1] * 5 + 9, place[pairs][order], unit[order], weight[order])
     np.testing.assert_array_equal(moved[weight[order] > 0], fold[order][weight[order] > 0])
 
 
@@ -95,9 +95,9 @@ def test_transformations_of_some_rows_can_share_their_folds():
     X, y, qid = rows(0, 30)
     scaled = QueryScaler("minmax").fit_transform(X, qid=qid)
     with tell_apart_by(as_design(X)):
-        again = deals(scaled, y, qid)
-    np.testing.assert_array_equal(again, deals(X, y, qid))
-    assert (again != deals(scaled, y, qid)).any()
+        again = assigned_to(scaled, y, qid)
+    np.testing.assert_array_equal(again, assigned_to(X, y, qid))
+    assert (again != assigned_to(scaled, y, qid)).any()
 
 
 CHOOSING = [
