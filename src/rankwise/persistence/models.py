@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -58,6 +59,11 @@ def _class_of(name: str) -> Any:
     return getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
 
 
+@cache
+def _parameter_names(kind: Any) -> frozenset[str]:
+    return frozenset(signature(kind).parameters)
+
+
 def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     """Return the JSON of one estimator or scaler; `prefix` starts the names of its arrays."""
     kind = type(step)
@@ -104,7 +110,7 @@ def read_step(written: object, reader: Reader) -> Any:
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         raise wrong(f"{kind.__name__} has no parameters or attributes")
     for name in parameters:
-        if name not in signature(kind).parameters:
+        if name not in _parameter_names(kind):
             raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
     if (unfit := unfit_parameter(parameters)) is not None:
         raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
@@ -169,7 +175,7 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    if "kernel" not in step.get_params(deep=False):
+    if "kernel" not in _parameter_names(type(step)):
         _check_coefficients(getattr(step, "coef_", None), n_features)
         return
     kernel, basis = getattr(step, "kernel_", None), getattr(step, "basis_", None)
