@@ -175,7 +175,7 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    if "kernel" not in _parameter_names(type(step)):
+    if "kernel" not in step.get_params(deep=False):
         _check_coefficients(getattr(step, "coef_", None), n_features)
         return
     kernel, basis = getattr(step, "kernel_", None), getattr(step, "basis_", None)
