@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 
 __all__ = [
+    "AdditiveRanker",
+    "AdditiveRankerCV",
     "KernelRankRLS",
     "KernelRankRLSCV",
     "KernelRankSVM",
@@ -28,6 +30,8 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "AdditiveRanker": "rankwise.estimators.additive",
+    "AdditiveRankerCV": "rankwise.estimators.additive_cv",
     "KernelRankRLS": "rankwise.estimators.kernel_rls",
     "KernelRankRLSCV": "rankwise.estimators.kernel_rls_cv",
     "KernelRankSVM": "rankwise.estimators.kernel_svm",
