@@ -19,7 +19,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
-from rankwise.arrays import Floats, Matrix
+from rankwise.arrays import DType, Floats, Matrix
 from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.cached import cached_property
 from rankwise.design import Design, GramProduct, gram
@@ -240,7 +240,7 @@ class KernelDesign:
         self.n_threads = n_threads
         columns = basis.shape[0] if projection is None else projection.shape[1]
         self.shape: tuple[int, int] = (X.shape[0], columns)
-        self.dtype: np.dtype[Any] = np.dtype(np.float64)
+        self.dtype: DType = np.dtype(np.float64)
         self.nnz = X.shape[0] * columns
         self.reads = 0
 

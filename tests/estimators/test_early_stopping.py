@@ -10,6 +10,7 @@ from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import concordance, get_metric, preference_error
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
@@ -225,7 +226,10 @@ def test_an_interruption_keeps_the_best_so_far_and_says_so(monkeypatch, method, 
             model.fit(X, y)
         assert not hasattr(model, "coef_")
         return
-    with pytest.warns(ConvergenceWarning, match=r"Interrupted after \d+ iterations; the best.*Hint"):
+    with (
+        keep_on_interrupt(),
+        pytest.warns(ConvergenceWarning, match=r"Interrupted after \d+ iterations; .*Hint"),
+    ):
         model.fit(X, y)
     assert len(model.history_) == 3
     assert model.coef_.any()

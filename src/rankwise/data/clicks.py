@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import ArrayLike, Floats, Ints
+from rankwise.arrays import Floats, Ints
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
@@ -23,12 +23,12 @@ __all__ = ["pairs_from_clicks"]
 
 
 def pairs_from_clicks(
-    session: ArrayLike,
-    position: ArrayLike,
-    clicked: ArrayLike,
+    session: Any,
+    position: Any,
+    clicked: Any,
     *,
     against: Literal["above", "above_and_next", "all"] = "above",
-    propensity: ArrayLike | None = None,
+    propensity: npt.ArrayLike | None = None,
     max_weight: float | None = None,
 ) -> tuple[Ints, Floats]:
     """Turn a log of shown results into preferences: what was clicked beats what was passed by.
@@ -99,22 +99,22 @@ def pairs_from_clicks(
     return pairs, entry_weight[pairs[:, 0]]
 
 
-def _check_column(name: str, values: ArrayLike) -> Floats:
+def _check_column(name: str, values: object) -> Floats:
     values = unmasked(name, values)
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be numbers ({error}).", "pass one number an entry.") from error
+        raise InvalidInputError(f"{name} must be numbers ({error}).", "pass one number per entry.") from error
     if column.ndim != 1 or not np.isfinite(column).all():
         raise InvalidInputError(
-            f"{name} must hold one finite number an entry, got an array of shape {column.shape}"
+            f"{name} must hold one finite number per entry, got an array of shape {column.shape}"
             f"{'' if np.isfinite(column).all() else ' with NaN or infinity'}.",
             "drop entries of the log that are not complete.",
         )
     return column
 
 
-def _check_clicks(clicked: ArrayLike, n_entries: int) -> npt.NDArray[np.bool_]:
+def _check_clicks(clicked: npt.ArrayLike, n_entries: int) -> npt.NDArray[np.bool_]:
     clicks = _check_column("clicked", clicked)
     if clicks.size != n_entries:
         raise InvalidInputError(

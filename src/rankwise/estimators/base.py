@@ -364,6 +364,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         return X
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
+        return hasattr(self, "coef_") or hasattr(self, "dual_coef_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True

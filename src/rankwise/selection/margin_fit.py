@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Bools, Floats
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
+from rankwise.interrupts import tell_interrupted
 from rankwise.losses import LOSSES, SmoothLoss
 from rankwise.metrics import Metric
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
@@ -226,16 +227,18 @@ class MarginFit:
             remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
             if self.solver == "smoothing" and solution.status is Status.STAGNATED:
                 remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
-            if solution.status is Status.INTERRUPTED:
-                remedy = "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
             gain = solution.gain
             share = f", {solution.certificate / gain:.1e} of what can be gained" if gain > 0 else ""
-            warnings.warn(
+            what = (
                 f"solver={self.solver!r} stopped after {solution.n_iter} iterations at a duality gap of "
-                f"{solution.certificate:.1e}{share} (tol={self.tol}): {solution.status.value}. Hint: {remedy}.",
-                ConvergenceWarning,
-                stacklevel=caller_level(),
+                f"{solution.certificate:.1e}{share} (tol={self.tol}): {solution.status.value}"
             )
+            if solution.status is Status.INTERRUPTED:
+                tell_interrupted(
+                    what, "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
+                )
+            else:
+                warnings.warn(f"{what}. Hint: {remedy}.", ConvergenceWarning, stacklevel=caller_level())
 
     def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
         if not LOSSES[self.loss].is_smooth:
