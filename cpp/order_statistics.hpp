@@ -143,27 +143,27 @@ void sweep(const SortedQuery& query, double margin, Side side, Tally& tally, Val
     tally.reset(query.n_levels);
     if (side == Side::won) {
         int64_t first = n;  // the window is [first, n)
-        in_pieces(0, n, sweep_rows_at_once, [&](int64_t from, int64_t to) {
-            for (int64_t p = n - 1 - from; p >= n - to; --p) {
+        for (int64_t p = n - 1; p >= 0; check_interrupted()) {
+            for (const int64_t stop = std::max<int64_t>(p - sweep_rows_at_once, -1); p > stop; --p) {
                 while (first > 0 && f[p] - f[first - 1] < margin) {
                     --first;
                     tally.add(query.rank[first], value(first));
                 }
                 emit(p, tally.below(query.rank[p]));
             }
-        });
+        }
     } else {
         const int32_t top = query.n_levels - 1;  // ranks are reflected: higher becomes lower
         int64_t end = 0;                         // the window is [0, end)
-        in_pieces(0, n, sweep_rows_at_once, [&](int64_t from, int64_t to) {
-            for (int64_t p = from; p < to; ++p) {
+        for (int64_t p = 0; p < n; check_interrupted()) {
+            for (const int64_t stop = std::min(p + sweep_rows_at_once, n); p < stop; ++p) {
                 while (end < n && f[end] - f[p] < margin) {
                     tally.add(top - query.rank[end], value(end));
                     ++end;
                 }
                 emit(p, tally.below(top - query.rank[p]));
             }
-        });
+        }
     }
 }
 
