@@ -50,6 +50,9 @@ class Matrix(Protocol):
     def __matmul__(self, other: Any, /) -> Any:
         """Multiply."""
 
+    def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> Any:
+        """Return the same in another type."""
+
 
 class _HasShape(Protocol):
     """A sparse matrix, a data frame, a LinearOperator, a matrix on disk."""

@@ -9,11 +9,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
 import numpy.typing as npt
@@ -44,6 +40,8 @@ _AGREED = "share of the listed preferences that the scores agree with; tied scor
 _MUCH = 10_000_000
 _PAIR_COSTS = 10  # non-zeros that take as long as a pair that is listed
 _KERNEL_BASIS = 500
+_LEAST_SQUARES = ("rls", "kernel")
+_OF_LABELS = ("ties", "cost")  # what least squares make of labels
 _JUDGING = 20_000  # held-out rows that are scored at most, the same for every candidate
 
 _SCALINGS = {
@@ -60,6 +58,7 @@ _METHODS = {
     "svm-squared": "RankSVM, squared hinge",
     "logistic": "pairwise logistic regression",
     "kernel": "kernel RankRLS, RBF",
+    "curves": "curves and surfaces, squared hinge",
 }
 
 
@@ -127,7 +126,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
             names_file=True,
         )
     same_folds = tell_apart_by(as_design(train.X, options.threads))
-    with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
+    with ProgressLine("choosing") as progress, same_folds:
         tried: list[Candidate] = []
         # Scalings are compared by the method asked for, or by the quickest.
         first = "rls" if options.method == "auto" else options.method
@@ -141,9 +140,6 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
                 tried.append(_fit(scaling, method, train, valid, metric, options))
             except (NoPairsError, UndefinedMetricError) as error:
                 raise _cannot_judge(error, train, valid) from error
-            # Estimators keep what they have on Ctrl-C; here it means to stop.
-            if interrupted():
-                raise KeyboardInterrupt
 
         for scaling in scalings:
             attempt(scaling, first)
@@ -218,8 +214,22 @@ def _check_servable(options: argparse.Namespace) -> None:
         )
 
 
+def _check_methods(options: argparse.Namespace) -> None:
+    """Refuse options that the method would not look at."""
+    of_kernels = [name for name in ("gamma", "basis") if getattr(options, name) is not None]
+    of_labels = [name for name in _OF_LABELS if getattr(options, name) is not None]
+    if of_kernels and options.method != "kernel":
+        raise InvalidInputError(f"--{of_kernels[0]} is for kernels.", "add --method kernel, or leave it out.")
+    if of_labels and options.method not in {"auto", *_LEAST_SQUARES}:
+        raise InvalidInputError(
+            f"--{of_labels[0]} is for least squares, and --method {options.method} asks for the order alone.",
+            "use --method rls or kernel, or leave it out.",
+        )
+
+
 def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     _check_servable(options)
+    _check_methods(options)
     if options.scaling != "auto":
         if options.scaling.startswith("query") and train.qid is None:
             raise InvalidInputError(
@@ -230,6 +240,8 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     if isinstance(train.X, MappedMatrix):
         return ["none"]  # a store that does not fit in memory is read where it lies
     plain = ["none", "max-abs" if scipy.sparse.issparse(train.X) else "standard"]
+    if options.method == "curves":
+        plain = ["none"]  # knots go where the values are, whatever their unit
     if train.qid is None or scipy.sparse.issparse(train.X) or _size(train.X) > _MUCH:
         return plain
     return _servable([*plain, "query-minmax", "query-standard"], options.serve)
@@ -238,7 +250,13 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
 def _margins(train: Rows, options: argparse.Namespace) -> list[str]:
     """Return the methods that are tried with the best scaling."""
     n_pairs = 0 if train.pairs is None else len(train.pairs)
-    if options.method != "auto" or options.alpha or max(_size(train.X), _PAIR_COSTS * n_pairs) > _MUCH:
+    says_of_labels = any(getattr(options, name) is not None for name in _OF_LABELS)
+    if (
+        options.method != "auto"
+        or options.alpha
+        or says_of_labels
+        or max(_size(train.X), _PAIR_COSTS * n_pairs) > _MUCH
+    ):
         return []
     # The logistic loss is a model of who wins, and says nothing of by how much.
     has_magnitudes = train.magnitude is not None and bool((train.magnitude != 1).any())
@@ -272,6 +290,7 @@ def _fit(
 
 
 def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Rows) -> Any:
+    from rankwise.estimators.additive_cv import AdditiveRankerCV  # noqa: PLC0415 - as below
     from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV  # noqa: PLC0415 - a second of imports
     from rankwise.estimators.rank_rls_cv import RankRLSCV  # noqa: PLC0415
     from rankwise.estimators.rank_svm_cv import RankSVMCV  # noqa: PLC0415
@@ -279,13 +298,24 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     shared: dict[str, Any] = {"scoring": metric, "random_state": options.seed, "n_threads": options.threads}
     if options.alpha:
         shared["alphas"] = options.alpha
+    if options.folds is not None:
+        shared["cv"] = options.folds
+    if options.query_weight is not None:
+        shared["query_weight"] = options.query_weight
+    if method in _LEAST_SQUARES:
+        shared |= {name: getattr(options, name) for name in _OF_LABELS if getattr(options, name) is not None}
     if method == "rls":
         if options.alpha and len(options.alpha) == 1:
             shared["method"] = "tikhonov"  # an alpha that was given means the converged model
         return RankRLSCV(judge_rows=_JUDGING, **shared)
     if method == "kernel":
-        basis = _KERNEL_BASIS if train.X.shape[0] > _KERNEL_BASIS else None
+        size = options.basis or _KERNEL_BASIS
+        basis = size if train.X.shape[0] > size else None
+        if options.gamma:
+            shared["gamma"] = options.gamma
         return KernelRankRLSCV("rbf", basis=basis, **shared)
+    if method == "curves":
+        return AdditiveRankerCV(judge_rows=_JUDGING, **shared)
     loss = next(name for name, loss in LOSSES.items() if loss.method == method)
     return RankSVMCV(loss=loss, judge_rows=_JUDGING, **shared)
 
@@ -334,19 +364,3 @@ def _scale(scaler: Any, X: MatrixLike, qid: npt.ArrayLike | None, *, fit: bool) 
 
 def _scorer(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
     return metric(rows.labels, ranker.predict(X), rows.qid)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Any]:
-    """Tell whether Ctrl-C was pressed, even where it was caught meanwhile."""
-    pressed: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)

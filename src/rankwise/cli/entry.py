@@ -111,7 +111,7 @@ def _check_files(options: argparse.Namespace) -> None:
         if is_standard_output(getattr(options, option, None)):
             setattr(options, option, "-")
     named: list[str] = []
-    for option in ("model", "data", "valid", "against", "items"):
+    for option in ("model", "data", "valid", "against", "items", "run", "qrels", "sample"):
         value = getattr(options, option, None)
         named += [] if value is None else [value] if isinstance(value, str) else value
     if named.count("-") > 1:
@@ -131,6 +131,8 @@ def _check_files(options: argparse.Namespace) -> None:
 def _check_output(options: argparse.Namespace) -> None:
     if options.command == "fit" and options.output is None:
         raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
+    if options.command == "explain" and options.output is None:
+        return  # what is explained is what is printed
     if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
         if options.command == "fit":
             raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")

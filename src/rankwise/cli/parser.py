@@ -44,6 +44,8 @@ _ALIASES = {
     "rankrls": "rls",
     "least-squares": "rls",
     "rbf": "kernel",
+    "additive": "curves",
+    "gam": "curves",
     "minmax": "query-minmax",
     "rank": "query-rank",
     "csv": "table",
@@ -95,9 +97,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
         ),
     ),
     "predict": (
-        "score rows: one score per line",
+        "score rows: one score per line, or a table or TREC run with query, item, rank and score",
         (
             "  rankwise predict model.rw test.txt -o scores.txt\n"
+            "  rankwise predict model.rw test.txt -o ranked.run\n"
+            "  rankwise predict model.rw items.parquet --item-id sku -o ranked.tsv\n"
             "  zcat test.txt.gz | rankwise predict model.rw - > scores.txt"
         ),
     ),
@@ -106,12 +110,20 @@ COMMANDS: dict[str, tuple[str, str]] = {
         (
             "  rankwise evaluate model.rw test.txt\n"
             "  rankwise evaluate model.rw test.txt --against old.rw --metrics ndcg@10,map\n"
-            "  rankwise evaluate model.rw test.txt --per-query queries.csv --json"
+            "  rankwise evaluate model.rw test.txt --per-query queries.csv --json\n"
+            "  rankwise evaluate --qrels judged.txt --run ranked.run --run theirs.run"
         ),
     ),
     "report": (
         "write one HTML page about a model",
         "  rankwise report model.rw test.txt -o report.html",
+    ),
+    "explain": (
+        "say what each column contributes to the scores of rows, or of the difference of two",
+        (
+            "  rankwise explain model.rw test.txt --query 7\n"
+            "  rankwise explain model.rw items.parquet --query shoes --pair B0017 B0042 -o why.html"
+        ),
     ),
     "export": (
         "write a model for other programs",

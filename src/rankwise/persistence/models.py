@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -61,6 +62,11 @@ def _class_of(name: str) -> Any:
     return getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
 
 
+@cache
+def _parameter_names(kind: Any) -> frozenset[str]:
+    return frozenset(signature(kind).parameters)
+
+
 def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     """Return the JSON of one estimator or scaler; `prefix` starts the names of its arrays."""
     kind = type(step)
@@ -107,7 +113,7 @@ def read_step(written: object, reader: Reader) -> Any:
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         raise wrong(f"{kind.__name__} has no parameters or attributes")
     for name in parameters:
-        if name not in signature(kind).parameters:
+        if name not in _parameter_names(kind):
             raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
     if (unfit := unfit_parameter(parameters)) is not None:
         raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")

@@ -143,6 +143,16 @@ def amounts_of(sources: Sequence[TableSource], name: str, what: str, if_negative
     return np.concatenate(parts)
 
 
+def texts_of(sources: Sequence[TableSource], name: str) -> npt.NDArray[np.str_]:
+    """Return a column of all tables as texts; what is missing is empty."""
+    parts = []
+    for source in sources:
+        check_columns(source, [name], "a column of the first table")
+        for batch in source.batches([name], _ROWS):
+            parts += ["" if value is None else str(value) for value in batch.column(0).to_pylist()]
+    return np.array(parts, dtype=np.str_)
+
+
 def check_numeric(
     source: TableSource, name: str, column: Any, first_row: int, hint: str, *changes: Change
 ) -> None:
