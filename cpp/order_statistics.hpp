@@ -132,33 +132,37 @@ struct SortedQuery {
 
 enum class Side { won, lost };
 
+// Rows between two looks for an interruption: a counter for each row would take a tenth of a sweep over few levels.
+constexpr int64_t sweep_rows_at_once = 1 << 14;
+
 // For each sorted position p, emit(p, sum of value(other)) over the violated pairs that p wins, or loses.
 template <typename Tally, typename Value, typename Emit>
 void sweep(const SortedQuery& query, double margin, Side side, Tally& tally, Value&& value, Emit&& emit) {
     const double* f = query.score;
     const int64_t n = query.size;
     tally.reset(query.n_levels);
-    WorkCounter work;
     if (side == Side::won) {
         int64_t first = n;  // the window is [first, n)
-        for (int64_t p = n - 1; p >= 0; --p) {
-            while (first > 0 && f[p] - f[first - 1] < margin) {
-                --first;
-                tally.add(query.rank[first], value(first));
+        for (int64_t p = n - 1; p >= 0; check_interrupted()) {
+            for (const int64_t stop = std::max<int64_t>(p - sweep_rows_at_once, -1); p > stop; --p) {
+                while (first > 0 && f[p] - f[first - 1] < margin) {
+                    --first;
+                    tally.add(query.rank[first], value(first));
+                }
+                emit(p, tally.below(query.rank[p]));
             }
-            emit(p, tally.below(query.rank[p]));
-            work.add(4);
         }
     } else {
         const int32_t top = query.n_levels - 1;  // ranks are reflected: higher becomes lower
         int64_t end = 0;                         // the window is [0, end)
-        for (int64_t p = 0; p < n; ++p) {
-            while (end < n && f[end] - f[p] < margin) {
-                tally.add(top - query.rank[end], value(end));
-                ++end;
+        for (int64_t p = 0; p < n; check_interrupted()) {
+            for (const int64_t stop = std::min(p + sweep_rows_at_once, n); p < stop; ++p) {
+                while (end < n && f[end] - f[p] < margin) {
+                    tally.add(top - query.rank[end], value(end));
+                    ++end;
+                }
+                emit(p, tally.below(top - query.rank[p]));
             }
-            emit(p, tally.below(top - query.rank[p]));
-            work.add(4);
         }
     }
 }
