@@ -23,6 +23,12 @@ struct Knots {
     int64_t size(int64_t curve) const { return start[curve + 1] - start[curve]; }
 };
 
+// The value at a position between two knots, so rounded that a curve which never falls at its knots never falls between.
+inline double between(double left, double right, double position) {
+    const double value = left + position * (right - left);
+    return left <= right ? std::min(value, right) : std::max(value, right);
+}
+
 // The interval that begins with knot `cell`, and how far into it; what is missing has the number of knots as its cell.
 struct Place {
     int64_t cell;
@@ -131,7 +137,7 @@ void additive_predict(const Rows& X, int64_t rows, const TermValues& terms, cons
                 const double* v = V + (terms.offsets[term] + at.cell) * k;
                 double* f = F + (first + r) * k;
                 if (at.position > 0)
-                    for (int64_t c = 0; c < k; ++c) f[c] += (1.0 - at.position) * v[c] + at.position * v[k + c];
+                    for (int64_t c = 0; c < k; ++c) f[c] += between(v[c], v[k + c], at.position);
                 else
                     for (int64_t c = 0; c < k; ++c) f[c] += v[c];
             }

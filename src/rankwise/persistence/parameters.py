@@ -166,6 +166,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "standardize": (_flag,),
     "steps": (_named_steps(),),
     "strategy": (_text,),
+    "surface_knots": (_count,),
     "subsample": (_nothing, _count),
     "transform_input": (_nothing, _list_of(_text)),
     "transformer_list": (_named_steps(),),
