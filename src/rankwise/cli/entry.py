@@ -107,8 +107,6 @@ def _drop_output() -> None:
 def _check_files(options: argparse.Namespace) -> None:
     """Say at once, before anything is imported, that a file is not there, or is there already."""
     _check_output(options)
-    if getattr(options, "data", None) == []:  # what follows a lone -- is not counted
-        raise UsageError("No data are named.", "name a file.")
     check_streams(options)
     for option in ("output", "plot", "per_query"):
         if is_standard_output(getattr(options, option, None)):
