@@ -26,6 +26,13 @@ def test_damaged_files_and_command_lines(kind, n, campaign, tmp_path, monkeypatc
     os.chdir("/")
 
 
+def test_what_the_fuzzer_found(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    bad_input.make_files(tmp_path)
+    bad_input.run("arguments", 6634, tmp_path)  # no data behind --
+    os.chdir("/")
+
+
 NUMBERS = st.one_of(
     st.floats(),
     st.sampled_from([0.0, -0.0, 1.0, 1e-320, 1e308, -1e308, 1e154, np.inf, np.nan, 2.0**53]),
