@@ -179,7 +179,7 @@ void sweep(Counting counting, const SortedQuery& query, double margin, Side side
 // From this many rows on, two threads share a query (one side each) instead of taking one query each: waking a
 // thread costs 10 microseconds, a sweep of this size about a millisecond.
 constexpr int64_t shared_query_rows = 1 << 15;
-constexpr int64_t rows_worth_a_thread = 1 << 10;  // 30 microseconds of work, at 30 ns a row
+constexpr int64_t rows_worth_a_thread = 1 << 10;  // 30 microseconds of work, at 30 ns per row
 constexpr int64_t most_queries_at_once = 16;
 
 template <typename Work>
@@ -253,7 +253,7 @@ inline void sort_rows(const double* score, int64_t n, int32_t* order) {
 }
 
 // Fills sorted_score, sorted_rank and order; the caller has filled the latter for queries from `presorted_from` rows
-// on, because numpy's vectorised argsort takes 12 ns a row at 10,000 rows and 29 at a million, std::sort 52 and 81.
+// on, because numpy's vectorised argsort takes 12 ns per row at 10,000 rows and 29 at a million, std::sort 52 and 81.
 inline void sort_scores(const RankedQueries& queries, const double* score, int64_t presorted_from,
                         int32_t* order, double* sorted_score, int32_t* sorted_rank, int n_threads) {
     for_each_query(queries, n_threads, [&](int64_t q, int threads) {
@@ -275,7 +275,7 @@ inline void sort_scores(const RankedQueries& queries, const double* score, int64
 //
 // Rows stand in ascending order of rank, so the rows a row beats are those before its level. Two passes, one for each
 // side, keep every inner loop free of branches and of floating-point reductions, and -fno-trapping-math turns the
-// comparison into a select: the compiler then vectorises (Laplacian of queries of 70 rows: 226 -> 40 ns a row).
+// comparison into a select: the compiler then vectorises (Laplacian of queries of 70 rows: 226 -> 40 ns per row).
 // Captures are copies, so that no store can alias a loop's bounds.
 
 // loser(i, first) for each row that rows [first, n) beat; winner(i, end) for each that beats rows [0, end).

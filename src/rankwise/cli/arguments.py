@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
 __all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
 
 SCALINGS = ("auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank")
-METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel")
+METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel", "curves")
 PICTURES = (".png", ".svg", ".pdf")
 SHELLS = ("bash", "zsh", "fish")
 TARGETS = (
@@ -110,13 +109,13 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         "--valid",
         action="append",
         metavar="FILE",
-        help="rows that judge; without, folds of the training data",
+        help="rows to validate on; without, folds of the training data",
     )
     group.add_argument(
         "--metric",
         type=_metric,
         metavar="NAME",
-        help="what to judge by, such as ndcg@10, map or pairwise_error",
+        help="what to choose by, such as ndcg@10, map or pairwise_error",
     )
     group.add_argument(
         "--method",
@@ -468,7 +467,11 @@ class _Joined(argparse.Action):
     """A list that goes on where the option is repeated."""
 
     def __call__(
-        self, parser: argparse.ArgumentParser, options: argparse.Namespace, values: Any, option: Any = None
+        self,
+        parser: argparse.ArgumentParser,
+        options: argparse.Namespace,
+        values: object,
+        option: object = None,
     ) -> None:
         before = getattr(options, self.dest)
         setattr(options, self.dest, values if before is None else f"{before},{values}")

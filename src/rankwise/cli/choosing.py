@@ -1,25 +1,23 @@
-"""Choosing everything: a scaling, a method and its regularisation, judged by held-out queries.
+"""Choosing everything: a scaling, a method and its regularisation, by held-out queries.
 
 First the scalings are compared by RankRLS, which searches all its alphas and iterations in one run; then RankSVM tries
 the best scaling, with squared hinge and, if that helps, with hinge; on preferences also with the logistic loss. All are
-judged on the same folds and by the same held-out rows. Of equally good candidates the simpler one stays.
+compared on the same folds and held-out rows. Of equally good candidates the simpler one stays.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
+import numpy.typing as npt
 import scipy.sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from rankwise.arrays import Estimator, MatrixLike
 from rankwise.cli.inputs import Rows
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
@@ -44,7 +42,7 @@ _PAIR_COSTS = 10  # non-zeros that take as long as a pair that is listed
 _KERNEL_BASIS = 500
 _LEAST_SQUARES = ("rls", "kernel")
 _OF_LABELS = ("ties", "cost")  # what least squares make of labels
-_JUDGING = 20_000  # held-out rows that judge at most, the same for every candidate
+_JUDGING = 20_000  # held-out rows that are scored at most, the same for every candidate
 
 _SCALINGS = {
     "none": "columns as they are",
@@ -60,6 +58,7 @@ _METHODS = {
     "svm-squared": "RankSVM, squared hinge",
     "logistic": "pairwise logistic regression",
     "kernel": "kernel RankRLS, RBF",
+    "curves": "curves and surfaces, squared hinge",
 }
 
 
@@ -115,7 +114,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     Parameters
     ----------
     train, valid : Rows
-        Without `valid`, folds of the training data judge.
+        Without `valid`, models are compared on folds of the training data.
     options : Namespace
         What the group "choosing" of the arguments holds.
     """
@@ -127,7 +126,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
             names_file=True,
         )
     same_folds = tell_apart_by(as_design(train.X, options.threads))
-    with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
+    with ProgressLine("choosing") as progress, same_folds:
         tried: list[Candidate] = []
         # Scalings are compared by the method asked for, or by the quickest.
         first = "rls" if options.method == "auto" else options.method
@@ -141,9 +140,6 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
                 tried.append(_fit(scaling, method, train, valid, metric, options))
             except (NoPairsError, UndefinedMetricError) as error:
                 raise _cannot_judge(error, train, valid) from error
-            # Estimators keep what they have on Ctrl-C; here it means to stop.
-            if interrupted():
-                raise KeyboardInterrupt
 
         for scaling in scalings:
             attempt(scaling, first)
@@ -244,6 +240,8 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     if isinstance(train.X, MappedMatrix):
         return ["none"]  # a store that does not fit in memory is read where it lies
     plain = ["none", "max-abs" if scipy.sparse.issparse(train.X) else "standard"]
+    if options.method == "curves":
+        plain = ["none"]  # knots go where the values are, whatever their unit
     if train.qid is None or scipy.sparse.issparse(train.X) or _size(train.X) > _MUCH:
         return plain
     return _servable([*plain, "query-minmax", "query-standard"], options.serve)
@@ -265,7 +263,7 @@ def _margins(train: Rows, options: argparse.Namespace) -> list[str]:
     return ["svm-squared", "svm", *(["logistic"] if train.pairs is not None and not has_magnitudes else [])]
 
 
-def _scaler(name: str, X: Any) -> Any:
+def _scaler(name: str, X: MatrixLike) -> Any:
     if name == "standard":
         return StandardScaler(with_mean=not scipy.sparse.issparse(X))
     if name == "max-abs":
@@ -277,7 +275,8 @@ def _fit(
     scaling: str, method: str, train: Rows, valid: Rows | None, metric: Metric, options: argparse.Namespace
 ) -> Candidate:
     ranker = _ranker(method, metric, options, train)
-    X, judging = train.X, None if valid is None else valid.X
+    X: Any = train.X
+    judging: Any = None if valid is None else valid.X
     scaler = None if scaling == "none" else _scaler(scaling, X)
     if scaler is not None:
         X = _scale(scaler, X, train.qid, fit=True)
@@ -291,6 +290,7 @@ def _fit(
 
 
 def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Rows) -> Any:
+    from rankwise.estimators.additive_cv import AdditiveRankerCV  # noqa: PLC0415 - as below
     from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV  # noqa: PLC0415 - a second of imports
     from rankwise.estimators.rank_rls_cv import RankRLSCV  # noqa: PLC0415
     from rankwise.estimators.rank_svm_cv import RankSVMCV  # noqa: PLC0415
@@ -314,15 +314,17 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
         if options.gamma:
             shared["gamma"] = options.gamma
         return KernelRankRLSCV("rbf", basis=basis, **shared)
+    if method == "curves":
+        return AdditiveRankerCV(judge_rows=_JUDGING, **shared)
     loss = next(name for name, loss in LOSSES.items() if loss.method == method)
     return RankSVMCV(loss=loss, judge_rows=_JUDGING, **shared)
 
 
-def _takes_valid(ranker: Any) -> bool:
+def _takes_valid(ranker: Estimator) -> bool:
     return "eval_set" in inspect.signature(ranker.fit).parameters
 
 
-def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -> None:
+def _learn(ranker: Estimator, X: MatrixLike, train: Rows, judging: object, valid: Rows | None) -> None:
     if train.pairs is not None:
         if not hasattr(ranker, "fit_pairs"):
             raise InvalidInputError(
@@ -341,7 +343,7 @@ def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -
         ranker.fit(X, train.y, train.qid, sample_weight=train.weight, eval_set=_eval_set(judging, valid))
 
 
-def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
+def _eval_set(judging: object, valid: Rows | None) -> tuple[Any, ...] | None:
     if valid is None:
         return None
     if valid.pairs is None:
@@ -353,7 +355,7 @@ def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
     return parts if parts[2] is not None else parts[:2]
 
 
-def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
+def _scale(scaler: Any, X: MatrixLike, qid: npt.ArrayLike | None, *, fit: bool) -> Any:
     takes_qid = isinstance(scaler, QueryScaler)
     if fit:
         scaler.fit(X, qid=qid) if takes_qid else scaler.fit(X)
@@ -362,19 +364,3 @@ def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
 
 def _scorer(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
     return metric(rows.labels, ranker.predict(X), rows.qid)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Any]:
-    """Tell whether Ctrl-C was pressed, even where it was caught meanwhile."""
-    pressed: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.arrays import AnyArray
 from rankwise.cli.columns import (
     check_preference_columns,
     item_columns,
@@ -100,13 +101,13 @@ class Rows:
     source: str
     X: Any
     y: npt.NDArray[np.float64] | None
-    qid: npt.NDArray[Any] | None
+    qid: AnyArray | None
     names: list[str] | None
     first_column: int | None = None
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
     weight: npt.NDArray[np.float64] | None = None
-    item_ids: npt.NDArray[Any] | None = None
+    item_ids: AnyArray | None = None
     reading: dict[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
     has_comments: bool = False
@@ -180,7 +181,7 @@ def text_base(options: argparse.Namespace) -> ZeroBased:
 
 
 def read_rows(
-    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: Any = None
+    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: object = None
 ) -> Rows:
     """Read files of one kind, one after the other.
 
@@ -231,7 +232,7 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
         yield [str(kept) if path == "-" else path for path in paths]
 
 
-def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any = None) -> TextReader:
+def open_reader(paths: list[str], options: argparse.Namespace, first_column: object = None) -> TextReader:
     """Return a reader of text as the options say; see `read_rows`."""
     base = text_base(options)
     is_told = base == "auto" and first_column is not None
@@ -252,7 +253,7 @@ def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any
     return reader
 
 
-def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: object) -> Rows:
     reader = open_reader(paths, options, first_column)
     total = _text_bytes(paths)
     try:

@@ -21,7 +21,7 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
             raise argparse.ArgumentError(
@@ -44,6 +44,8 @@ _ALIASES = {
     "rankrls": "rls",
     "least-squares": "rls",
     "rbf": "kernel",
+    "additive": "curves",
+    "gam": "curves",
     "minmax": "query-minmax",
     "rank": "query-rank",
     "csv": "table",
@@ -104,7 +106,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         ),
     ),
     "evaluate": (
-        "judge a model by every metric, with intervals; compare models",
+        "evaluate a model by every metric, with intervals; compare models",
         (
             "  rankwise evaluate model.rw test.txt\n"
             "  rankwise evaluate model.rw test.txt --against old.rw --metrics ndcg@10,map\n"

@@ -15,6 +15,7 @@ __all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "parameters_of"]
 _HOMES = {
     "ColumnTransformer": "sklearn.compose",
     "FeatureUnion": "sklearn.pipeline",
+    "HatBasis": "rankwise.preprocessing",
     "KBinsDiscretizer": "sklearn.preprocessing",
     "MaxAbsScaler": "sklearn.preprocessing",
     "MinMaxScaler": "sklearn.preprocessing",

@@ -13,7 +13,6 @@ from dataclasses import fields, replace
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import (
@@ -24,7 +23,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import AnyArray, ArrayLike
 from rankwise.data.containers import compressed_misfit
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import KERNELS, Kernel
@@ -35,7 +34,7 @@ from rankwise.terms import Curve, Surface, Terms
 
 __all__ = ["Reader", "Writer", "is_splitter", "wrong"]
 
-Array = npt.NDArray[Any]
+Array = AnyArray
 
 _DEPTH = 32
 _SCALARS = {

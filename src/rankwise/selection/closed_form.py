@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
+from rankwise.cached import cached_property
 from rankwise.exceptions import NoPairsError
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.memory import fits

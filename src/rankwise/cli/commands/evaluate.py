@@ -52,7 +52,7 @@ _WITH_CONVENTION = ("ndcg", "map", "precision", "mean_ndcg")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judge one model, or several on the same rows."""
+    """Evaluate one model, or several on the same rows."""
     show_warnings()
     _check_metrics(options)
     if options.run or options.qrels:
@@ -323,6 +323,7 @@ def _write_per_query(metrics: list[Metric], rows: Rows, scores: Scores, target: 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     queries = rows.queries
+    assert rows.y is not None
     several = len(scores) > 1
     heads = [f"{name} {metric.name}" if several else metric.name for name in scores for metric in metrics]
     writer.writerow(["qid", "rows", *heads])

@@ -11,6 +11,7 @@ from typing import Any
 import scipy.sparse
 
 import rankwise
+from rankwise.arrays import Estimator
 from rankwise.cli.applicable import check_applicable
 from rankwise.cli.checks import check_trainable, check_valid
 from rankwise.cli.choosing import Choice, choose
@@ -107,7 +108,7 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
         return train, None
     own = recall(options, {"reading": train.reading})
     if train.pairs is None:
-        # Rows that judge count alike, and need no column of weights.
+        # Rows to validate on count alike, and need no column of weights.
         own.weight, own.given = None, own.given - {"weight"}
     valid = check_valid(read_rows(options.valid, own, first_column=train.counts_from), train)
     train, valid = _same_columns(train, valid)
@@ -154,7 +155,7 @@ def print_tried(choice: Choice) -> None:
     print_table(["", "tried", f"{choice.metric.name} ({better} is better)", "with"], lines, left=(0, 1, 3))
 
 
-def _regularisation(ranker: Any) -> str:
+def _regularisation(ranker: Estimator) -> str:
     steps = getattr(ranker, "best_iteration_", None)
     if steps is None:
         return f"alpha {ranker.alpha_:.4g}"

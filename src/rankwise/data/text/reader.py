@@ -108,7 +108,7 @@ class TextReader:
 
     def __init__(
         self,
-        paths: Any,
+        paths: object,
         *,
         n_features: int | None = None,
         zero_based: ZeroBased = "auto",

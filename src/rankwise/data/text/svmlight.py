@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from rankwise.arrays import AnyArray
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import Missing, TextReader, ZeroBased, no_rows, text_blocks
 from rankwise.data.text.sources import LONGEST_LINE
@@ -16,11 +17,11 @@ from rankwise.data.validation import check_count, check_flag
 
 __all__ = ["iter_svmlight", "load_svmlight"]
 
-Block = tuple[sp.csr_matrix, npt.NDArray[np.float64], npt.NDArray[Any] | None]
+Block = tuple[sp.csr_matrix, npt.NDArray[np.float64], AnyArray | None]
 
 
 def load_svmlight(
-    paths: Any,
+    paths: object,
     *,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
@@ -96,7 +97,7 @@ def load_svmlight(
 
 
 def iter_svmlight(
-    paths: Any,
+    paths: object,
     *,
     block_bytes: int = 1 << 26,
     n_features: int | None = None,
