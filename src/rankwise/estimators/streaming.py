@@ -45,9 +45,9 @@ class StreamingRanker(LinearRanker):
         until they make a block, up to some 128 MiB, and learned from for the time being. Rows should come in random
         order. `fit` starts anew, and so does the first call after it.
 
-        What a stream remembers is part of a copy or a pickle of the model, which then goes its own way. It is neither
-        part of `clone` nor of a file written by `save`, which holds the model alone: after `rankwise.load`, the first
-        call starts anew.
+        What a stream remembers is part of a copy or a pickle of the model, which then goes its own way, and exact
+        statistics are part of a file written by `save`, too. It is not part of `clone`. With more columns a file holds
+        the model alone: after `rankwise.load`, the first call starts anew.
 
         Parameters
         ----------
