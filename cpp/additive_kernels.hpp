@@ -3,10 +3,10 @@
 // In ns for each code on one thread, at nine cells and with the codes in the second cache or beyond it:
 //
 //                      plain   AVX2   AVX-512
-//     reading           0.75   0.35      0.25
-//     adding            0.77   0.58      0.40
+//     reading           0.76   0.39      0.22
+//     adding            1.06   0.60      0.46
 //
-// of which bringing the codes takes 0.15. Reading is two loads of a pair (AVX2), or two shuffles of a table that is kept
+// of which bringing the codes takes 0.14. Reading is two loads of a pair (AVX2), or two shuffles of a table that is kept
 // in registers (AVX-512). Adding to a cell waits for the last addition to it, and a store can do one cell at a time; with
 // AVX-512 a small table is added up without stores: the sums of u max(code, knot), whose second differences are the
 // sums of u times the hats. Which instructions there are is found out when the program runs.

@@ -1,25 +1,23 @@
-"""Choosing everything: a scaling, a method and its regularisation, judged by held-out queries.
+"""Choosing everything: a scaling, a method and its regularisation, by held-out queries.
 
 First the scalings are compared by RankRLS, which searches all its alphas and iterations in one run; then RankSVM tries
 the best scaling, with squared hinge and, if that helps, with hinge; on preferences also with the logistic loss. All are
-judged on the same folds and by the same held-out rows. Of equally good candidates the simpler one stays.
+compared on the same folds and held-out rows. Of equally good candidates the simpler one stays.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any
 
+import numpy.typing as npt
 import scipy.sparse
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from rankwise.arrays import Estimator, MatrixLike
 from rankwise.cli.inputs import Rows
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.summary import is_graded
@@ -42,7 +40,9 @@ _AGREED = "share of the listed preferences that the scores agree with; tied scor
 _MUCH = 10_000_000
 _PAIR_COSTS = 10  # non-zeros that take as long as a pair that is listed
 _KERNEL_BASIS = 500
-_JUDGING = 20_000  # held-out rows that judge at most, the same for every candidate
+_LEAST_SQUARES = ("rls", "kernel")
+_OF_LABELS = ("ties", "cost")  # what least squares make of labels
+_JUDGING = 20_000  # held-out rows that are scored at most, the same for every candidate
 
 _SCALINGS = {
     "none": "columns as they are",
@@ -114,7 +114,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     Parameters
     ----------
     train, valid : Rows
-        Without `valid`, folds of the training data judge.
+        Without `valid`, models are compared on folds of the training data.
     options : Namespace
         What the group "choosing" of the arguments holds.
     """
@@ -126,7 +126,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
             names_file=True,
         )
     same_folds = tell_apart_by(as_design(train.X, options.threads))
-    with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
+    with ProgressLine("choosing") as progress, same_folds:
         tried: list[Candidate] = []
         # Scalings are compared by the method asked for, or by the quickest.
         first = "rls" if options.method == "auto" else options.method
@@ -140,9 +140,6 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
                 tried.append(_fit(scaling, method, train, valid, metric, options))
             except (NoPairsError, UndefinedMetricError) as error:
                 raise _cannot_judge(error, train, valid) from error
-            # Estimators keep what they have on Ctrl-C; here it means to stop.
-            if interrupted():
-                raise KeyboardInterrupt
 
         for scaling in scalings:
             attempt(scaling, first)
@@ -217,8 +214,22 @@ def _check_servable(options: argparse.Namespace) -> None:
         )
 
 
+def _check_methods(options: argparse.Namespace) -> None:
+    """Refuse options that the method would not look at."""
+    of_kernels = [name for name in ("gamma", "basis") if getattr(options, name) is not None]
+    of_labels = [name for name in _OF_LABELS if getattr(options, name) is not None]
+    if of_kernels and options.method != "kernel":
+        raise InvalidInputError(f"--{of_kernels[0]} is for kernels.", "add --method kernel, or leave it out.")
+    if of_labels and options.method not in {"auto", *_LEAST_SQUARES}:
+        raise InvalidInputError(
+            f"--{of_labels[0]} is for least squares, and --method {options.method} asks for the order alone.",
+            "use --method rls or kernel, or leave it out.",
+        )
+
+
 def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
     _check_servable(options)
+    _check_methods(options)
     if options.scaling != "auto":
         if options.scaling.startswith("query") and train.qid is None:
             raise InvalidInputError(
@@ -239,14 +250,20 @@ def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
 def _margins(train: Rows, options: argparse.Namespace) -> list[str]:
     """Return the methods that are tried with the best scaling."""
     n_pairs = 0 if train.pairs is None else len(train.pairs)
-    if options.method != "auto" or options.alpha or max(_size(train.X), _PAIR_COSTS * n_pairs) > _MUCH:
+    says_of_labels = any(getattr(options, name) is not None for name in _OF_LABELS)
+    if (
+        options.method != "auto"
+        or options.alpha
+        or says_of_labels
+        or max(_size(train.X), _PAIR_COSTS * n_pairs) > _MUCH
+    ):
         return []
     # The logistic loss is a model of who wins, and says nothing of by how much.
     has_magnitudes = train.magnitude is not None and bool((train.magnitude != 1).any())
     return ["svm-squared", "svm", *(["logistic"] if train.pairs is not None and not has_magnitudes else [])]
 
 
-def _scaler(name: str, X: Any) -> Any:
+def _scaler(name: str, X: MatrixLike) -> Any:
     if name == "standard":
         return StandardScaler(with_mean=not scipy.sparse.issparse(X))
     if name == "max-abs":
@@ -258,7 +275,8 @@ def _fit(
     scaling: str, method: str, train: Rows, valid: Rows | None, metric: Metric, options: argparse.Namespace
 ) -> Candidate:
     ranker = _ranker(method, metric, options, train)
-    X, judging = train.X, None if valid is None else valid.X
+    X: Any = train.X
+    judging: Any = None if valid is None else valid.X
     scaler = None if scaling == "none" else _scaler(scaling, X)
     if scaler is not None:
         X = _scale(scaler, X, train.qid, fit=True)
@@ -280,12 +298,21 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     shared: dict[str, Any] = {"scoring": metric, "random_state": options.seed, "n_threads": options.threads}
     if options.alpha:
         shared["alphas"] = options.alpha
+    if options.folds is not None:
+        shared["cv"] = options.folds
+    if options.query_weight is not None:
+        shared["query_weight"] = options.query_weight
+    if method in _LEAST_SQUARES:
+        shared |= {name: getattr(options, name) for name in _OF_LABELS if getattr(options, name) is not None}
     if method == "rls":
         if options.alpha and len(options.alpha) == 1:
             shared["method"] = "tikhonov"  # an alpha that was given means the converged model
         return RankRLSCV(judge_rows=_JUDGING, **shared)
     if method == "kernel":
-        basis = _KERNEL_BASIS if train.X.shape[0] > _KERNEL_BASIS else None
+        size = options.basis or _KERNEL_BASIS
+        basis = size if train.X.shape[0] > size else None
+        if options.gamma:
+            shared["gamma"] = options.gamma
         return KernelRankRLSCV("rbf", basis=basis, **shared)
     if method == "curves":
         return AdditiveRankerCV(judge_rows=_JUDGING, **shared)
@@ -293,11 +320,11 @@ def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Row
     return RankSVMCV(loss=loss, judge_rows=_JUDGING, **shared)
 
 
-def _takes_valid(ranker: Any) -> bool:
+def _takes_valid(ranker: Estimator) -> bool:
     return "eval_set" in inspect.signature(ranker.fit).parameters
 
 
-def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -> None:
+def _learn(ranker: Estimator, X: MatrixLike, train: Rows, judging: object, valid: Rows | None) -> None:
     if train.pairs is not None:
         if not hasattr(ranker, "fit_pairs"):
             raise InvalidInputError(
@@ -316,7 +343,7 @@ def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -
         ranker.fit(X, train.y, train.qid, sample_weight=train.weight, eval_set=_eval_set(judging, valid))
 
 
-def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
+def _eval_set(judging: object, valid: Rows | None) -> tuple[Any, ...] | None:
     if valid is None:
         return None
     if valid.pairs is None:
@@ -328,7 +355,7 @@ def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
     return parts if parts[2] is not None else parts[:2]
 
 
-def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
+def _scale(scaler: Any, X: MatrixLike, qid: npt.ArrayLike | None, *, fit: bool) -> Any:
     takes_qid = isinstance(scaler, QueryScaler)
     if fit:
         scaler.fit(X, qid=qid) if takes_qid else scaler.fit(X)
@@ -337,19 +364,3 @@ def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
 
 def _scorer(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
     return metric(rows.labels, ranker.predict(X), rows.qid)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Any]:
-    """Tell whether Ctrl-C was pressed, even where it was caught meanwhile."""
-    pressed: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.arrays import AnyArray
 from rankwise.cli.columns import (
     check_preference_columns,
     item_columns,
@@ -28,10 +29,12 @@ from rankwise.data.queries import Queries
 from rankwise.data.store.format import HEADER
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.store.reading import open_store
+from rankwise.data.tables.arrow_columns import texts_of
 from rankwise.data.tables.arrow_files import TableSource, is_table, open_sources
 from rankwise.data.tables.numbered_columns import column_name, first_column_of
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.preferences import read_preferences
+from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
 from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
@@ -44,6 +47,7 @@ from rankwise.progress import ProgressLine
 __all__ = [
     "PACKED",
     "Rows",
+    "ids_of",
     "kept_input",
     "kind_of",
     "listed",
@@ -84,7 +88,8 @@ class Rows:
     weight : (pairs,) or (rows,) float64 or None
         Of preferences, or of the rows of a table.
     item_ids : (rows,) ids or None
-        Where there are preferences: what they call each row.
+        What the data call each row: in preferences, in a column of a table, in comments of text. None where nobody
+        asked, or nothing calls them anything.
     reading : dict or None
         For tables: which columns were what, for a model to keep.
     remarks : list of str
@@ -96,13 +101,13 @@ class Rows:
     source: str
     X: Any
     y: npt.NDArray[np.float64] | None
-    qid: npt.NDArray[Any] | None
+    qid: AnyArray | None
     names: list[str] | None
     first_column: int | None = None
     pairs: npt.NDArray[np.int64] | None = None
     magnitude: npt.NDArray[np.float64] | None = None
     weight: npt.NDArray[np.float64] | None = None
-    item_ids: npt.NDArray[Any] | None = None
+    item_ids: AnyArray | None = None
     reading: dict[str, Any] | None = None
     remarks: list[str] = field(default_factory=list)
     has_comments: bool = False
@@ -176,7 +181,7 @@ def text_base(options: argparse.Namespace) -> ZeroBased:
 
 
 def read_rows(
-    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: Any = None
+    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: object = None
 ) -> Rows:
     """Read files of one kind, one after the other.
 
@@ -227,7 +232,7 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
         yield [str(kept) if path == "-" else path for path in paths]
 
 
-def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any = None) -> TextReader:
+def open_reader(paths: list[str], options: argparse.Namespace, first_column: object = None) -> TextReader:
     """Return a reader of text as the options say; see `read_rows`."""
     base = text_base(options)
     is_told = base == "auto" and first_column is not None
@@ -244,10 +249,11 @@ def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any
     if is_told:
         reader.counting = "columns of the training data count"
     reader.looks_for_comments = options.command == "convert"
+    reader.keeps_comments = getattr(options, "wants_items", False)
     return reader
 
 
-def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: object) -> Rows:
     reader = open_reader(paths, options, first_column)
     total = _text_bytes(paths)
     try:
@@ -268,7 +274,16 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     block = reader.take()
     qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
     X = block.matrix(reader.n_columns)
-    return Rows(source, X, block.labels, qid, None, reader.base, has_comments=reader.has_comments)
+    items = ids_of(reader.comments) if reader.keeps_comments else None
+    return Rows(
+        source, X, block.labels, qid, None, reader.base, item_ids=items, has_comments=reader.has_comments
+    )
+
+
+def ids_of(comments: list[str]) -> npt.NDArray[Any] | None:
+    """Return the ids that comments of rows name; None where they name none."""
+    found = item_ids(comments)
+    return found if (found != "").any() else None
 
 
 def _text_bytes(paths: list[str]) -> int | None:
@@ -294,11 +309,12 @@ def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    sources = open_tables(paths, [options.qid])
+    sources = open_tables(paths, [options.qid, options.item_id])
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
     plan = TablePlan.of(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
     X, y, qid = plan.load()
+    has_items = getattr(options, "wants_items", False) and options.item_id in schema.names
     return Rows(
         source,
         X,
@@ -306,6 +322,7 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         qid,
         plan.names,
         weight=plan.weights(),
+        item_ids=texts_of(sources, options.item_id) if has_items else None,
         reading=remember(options, plan),
         remarks=remarks(schema, source, options, roles, plan.columns),
     )
