@@ -366,7 +366,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
-        return hasattr(self, "coef_") or hasattr(self, "dual_coef_")
+        return any(hasattr(self, name) for name in ("coef_", "dual_coef_", "values_"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
