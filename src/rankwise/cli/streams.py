@@ -29,7 +29,8 @@ def never_closed() -> None:
 
 def check_streams(options: argparse.Namespace) -> None:
     """Refuse, before any work is done, to read or write what is closed; remarks alone are not missed."""
-    if getattr(options, "data", None) == []:  # a lone -- leaves nothing to read
+    # A lone -- leaves nothing to read; only judgments of runs need no data.
+    if getattr(options, "data", None) == [] and getattr(options, "qrels", None) is None:
         raise UsageError("No data are named.", "name a file.")
     is_result = getattr(options, "json", False) or getattr(options, "output", None) in {None, "-"}
     if getattr(sys.stdout, "is_closed", False) and is_result:
