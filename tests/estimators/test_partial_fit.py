@@ -386,17 +386,16 @@ def test_changing_the_coefficients_does_not_change_what_the_stream_remembers():
     np.testing.assert_array_equal(streamed(model, problem, calls[2:]).coef_, whole.coef_)
 
 
-def test_a_saved_model_is_the_model_without_its_stream(tmp_path):
+def test_a_saved_model_goes_on_with_its_stream(tmp_path):
     problem = make_problem(17, queries=6)
     calls = calls_of(problem)
     model = streamed(RankRLS(), problem, calls[:2])
     model.save(tmp_path / "model.rankwise")
     loaded = rankwise.load(tmp_path / "model.rankwise")
     np.testing.assert_array_equal(loaded.coef_, model.coef_)
-    streamed(loaded, problem, calls[1:2])  # of a stream that it does not know
-    np.testing.assert_array_equal(loaded.coef_, streamed(RankRLS(), problem, calls[1:2]).coef_)
-    streamed(model, problem, calls[2:])
-    np.testing.assert_array_equal(model.coef_, streamed(RankRLS(), problem, calls).coef_)
+    for each in (model, loaded):
+        streamed(each, problem, calls[2:])
+        np.testing.assert_array_equal(each.coef_, streamed(RankRLS(), problem, calls).coef_)
 
 
 def test_fit_and_clone_start_anew():
