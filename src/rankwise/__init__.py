@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # as checkers know it; the module typing takes as long to
 if TYPE_CHECKING:
     from typing import Any
 
+    from rankwise.automatic.ranker import AutoRanker
     from rankwise.estimators.kernel_rls import KernelRankRLS
     from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
     from rankwise.estimators.kernel_svm import KernelRankSVM
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from rankwise.persistence import load, save
 
 __all__ = [
+    "AutoRanker",
     "KernelRankRLS",
     "KernelRankRLSCV",
     "KernelRankSVM",
@@ -36,6 +38,7 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "AutoRanker": "rankwise.automatic.ranker",
     "KernelRankRLS": "rankwise.estimators.kernel_rls",
     "KernelRankRLSCV": "rankwise.estimators.kernel_rls_cv",
     "KernelRankSVM": "rankwise.estimators.kernel_svm",

@@ -85,7 +85,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "cannot be compared.",
                 "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
             )
-        scores = self.predict(X)
+        scores = self._scores(X, qid)
         queries = check_qid(qid, scores.shape[0])
         if scores.ndim == 1:
             return _ranks(scores, queries)
@@ -115,7 +115,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "sklearn.set_config(enable_metadata_routing=True), or use "
                 "rankwise.model_selection.cross_validate_ranker.",
             )
-        scores = self.predict(X)
+        scores = self._scores(X, qid)
         labels = np.asarray(unmasked("y", y))
         columns = scores.reshape(scores.shape[0], -1)
         if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
@@ -128,6 +128,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             for label, score in zip(labels.reshape(columns.shape).T, columns.T, strict=True)
         ]
         return float(np.mean(per_output))
+
+    def _scores(self, X: Any, qid: Any) -> Floats:
+        """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
+        return self.predict(X)
 
     def save(self, file: Any, *, notes: Mapping[str, Any] | None = None) -> None:
         """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.

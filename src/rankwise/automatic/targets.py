@@ -1,0 +1,14 @@
+"""Where a fitted candidate can run outside Python."""
+
+from __future__ import annotations
+
+from rankwise.automatic.candidates import METHODS, Candidate
+
+__all__ = ["exportable_to"]
+
+
+def exportable_to(candidate: Candidate) -> tuple[str, ...]:
+    """Name the formats that `rankwise export` writes of such a model."""
+    if METHODS[candidate.method].form == "linear" and not candidate.needs_queries:
+        return ("json",)
+    return ()
