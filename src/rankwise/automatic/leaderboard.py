@@ -60,7 +60,9 @@ class Entry:
         """Name what was chosen inside the candidate."""
         if self.alpha is None:
             return ""
-        steps = "" if self.iterations is None else f", {self.iterations} iteration{'s' * (self.iterations != 1)}"
+        steps = (
+            "" if self.iterations is None else f", {self.iterations} iteration{'s' * (self.iterations != 1)}"
+        )
         return f"alpha {self.alpha:.4g}{steps}"
 
 

@@ -59,6 +59,9 @@ class Problem(Protocol):
     def words(self) -> str:
         """Say what scored."""
 
+    def sample(self, at_most: int, seed: int) -> Problem:
+        """Return about so many rows, with the folds that they have; or the problem itself where that saves nothing."""
+
 
 @dataclass
 class LabelledRows:
@@ -108,9 +111,7 @@ class LabelledRows:
             return estimator.fit(X, self.y, self.qid, sample_weight=self.weight)
         labels, queries, _ = self.scored
         ids = () if self.qid is None else (queries.codes,)
-        return estimator.fit(
-            X, self.y, self.qid, sample_weight=self.weight, eval_set=(scored, labels, *ids)
-        )
+        return estimator.fit(X, self.y, self.qid, sample_weight=self.weight, eval_set=(scored, labels, *ids))
 
     def held_out(self, estimator: Any, model: Any, X: Any, scored: Any) -> Floats:
         """Return a score for each row that is held out, by the model that did not see it."""

@@ -126,7 +126,7 @@ class AutoRanker(Ranker):
     cv_: str
     stopped_: str
     skipped_: list[str]
-    _trials: Sequence[Trial] = ()
+    _search: Search | None = None
 
     def __init__(
         self,
@@ -319,7 +319,9 @@ class AutoRanker(Ranker):
                 f"expect     {board.metric} {self.nested_score_:.4f}{error} of the whole procedure, on outer folds"
             )
         else:
-            lines.append("           its figure was selected on the same rows; nested=True gives an honest one")
+            lines.append(
+                "           its figure was selected on the same rows; nested=True gives an honest one"
+            )
         lines += [f"left out   {words}" for words in self.skipped_]
         if self.stopped_:
             lines.append(f"stopped by {self.stopped_}, before everything was tried")
@@ -339,7 +341,7 @@ class AutoRanker(Ranker):
             self.n_threads,
         )
         chosen = search.run()
-        self._trials = search.trials
+        self._search = search
         self.metric_, self.cv_ = problem.metric, search.judged_by
         self.stopped_, self.skipped_ = search.stopped, search.skipped
         self.best_estimator_ = chosen.model
@@ -389,7 +391,7 @@ class AutoRanker(Ranker):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_trials"}
+        return {name: value for name, value in state.items() if name != "_search"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -427,7 +429,7 @@ def _leaderboard(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Figu
                 sign * difference,
                 error,
                 float(np.squeeze(ranker.alpha_)),
-                None if not hasattr(ranker, "best_iteration_") else int(ranker.best_iteration_) or None,
+                int(ranker.best_iteration_) if getattr(ranker, "method_", "") == "hybrid" else None,
                 trial.seconds,
                 trial.judged,
                 exportable_to(trial.candidate),

@@ -40,7 +40,9 @@ def labelled_rows(
     """Assign rows to folds, and those of one ranking to blocks inside them."""
     ids = queries.codes if len(queries) > 1 else None
     if (y == y[0]).all():
-        raise NoPairsError("All labels are equal, so no row is better than another.", "pass other labels as y.")
+        raise NoPairsError(
+            "All labels are equal, so no row is better than another.", "pass other labels as y."
+        )
     if eval_set is not None:
         X_scored, labels, scored = eval_set
         columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None))
@@ -93,14 +95,12 @@ def listed_pairs(
         return ListedPairs(columns, found, unit, metric, None, "", scored)
     columns = ScaledColumns(X, None, None)
     splitter = as_splitter(cv)
-    if hasattr(splitter, "split"):
+    if not isinstance(splitter, str) and hasattr(splitter, "split"):
         edges = np.column_stack([found.winner, found.loser])
         splits = list(read_splits(splitter.split(edges, None, groups), len(edges), splitter, "pairs"))
         return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
     n_folds = _count(cv, int(np.unique(unit).size), what)
-    fold = assign_pairs(
-        design, found.winner, found.loser, unit, n_folds, seed, found.weight, found.magnitude
-    )
+    fold = assign_pairs(design, found.winner, found.loser, unit, n_folds, seed, found.weight, found.magnitude)
     return ListedPairs(columns, found, unit, metric, splits_of(fold), f"{n_folds} folds of {what}")
 
 
@@ -119,4 +119,3 @@ def _count(cv: Any, n_units: int, unit: str) -> int:
             Change("eval_set"),
         )
     return n_folds
-

@@ -119,17 +119,18 @@ class Search:
                 )
             else:
                 self.judged_by = whole.words()
-            chosen = self.choose(self._judged())
+            chosen = self.choose(self.rule)
             if chosen.judged == "sample":
                 chosen = run.refit(chosen, whole)
         for warning in chosen.warned:
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return chosen
 
-    def choose(self, trials: Sequence[Trial]) -> Trial:
+    def choose(self, rule: str) -> Trial:
         """Return the best, or the simplest that is not worse by more than a standard error of the difference."""
+        trials = [trial for trial in self.trials if trial.judged == "all"] or self.trials
         best = self.best(trials)
-        if self.rule == "best":
+        if rule == "best":
             return best
         close = [trial for trial in trials if self.is_close(trial, best, 1.0)]
         return min(
@@ -148,15 +149,13 @@ class Search:
     def is_close(self, trial: Trial, best: Trial, errors: float) -> bool:
         """Tell whether a trial is worse than the best by at most so many standard errors of the difference."""
         difference, error = paired_difference(trial.figure, best.figure)
-        return trial is best or abs(difference) <= errors * error  # never of a standard error that is not known
+        return (
+            trial is best or abs(difference) <= errors * error
+        )  # never of a standard error that is not known
 
     def loss(self, trial: Trial) -> float:
         """Return the value, turned so that less is better."""
         return -trial.figure.value if self.problem.metric.greater_is_better else trial.figure.value
-
-    def _judged(self) -> list[Trial]:
-        final = [trial for trial in self.trials if trial.judged == "all"]
-        return final or self.trials
 
     def _sample(self, n_entries: int) -> Any:
         whole = self.problem
@@ -185,17 +184,18 @@ class _Run:
 
         def best(*methods: str) -> Candidate:
             of_these = [trial for trial in tried if not methods or trial.candidate.method in methods]
+            if not of_these:
+                raise InvalidInputError(
+                    f"No candidate can run in {search.target!r}.",
+                    "allow more methods and scalings, or leave the target out.",
+                )
             return search.best(of_these).candidate
 
         for candidates in stages(Facts.of(problem), search.methods, search.scalings, best):
             allowed = [one for one in candidates if self._is_allowed(one)]
             if not self.try_all(allowed, problem, judged):
                 return
-        if not tried:
-            raise InvalidInputError(
-                f"No candidate can run in {search.target!r}, or learn from these data.",
-                "allow more methods and scalings, or leave the target out.",
-            )
+        best()
 
     def _is_allowed(self, candidate: Candidate) -> bool:
         known = any(trial.candidate == candidate for trial in self.search.trials)

@@ -13,8 +13,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
+from rankwise.automatic.ranker import AutoRanker
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import ModelFileError
+from rankwise.persistence.automatic import read_automatic, write_automatic
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
 from rankwise.persistence.models import RANKERS, read_step, training_summary, write_step
 from rankwise.persistence.values import Reader, Writer, wrong
@@ -35,8 +37,8 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
     Parameters
     ----------
     model : estimator or sklearn.pipeline.Pipeline
-        A ranker of rankwise, alone or after steps of StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler,
-        Normalizer and `rankwise.preprocessing.QueryScaler`.
+        An `AutoRanker`, or a ranker of rankwise, alone or after steps of StandardScaler, MinMaxScaler, MaxAbsScaler,
+        RobustScaler, Normalizer and `rankwise.preprocessing.QueryScaler`.
     file : path or binary stream
     notes : mapping, optional
         Anything JSON can say, kept in the header beside the model, such as where the data came from.
@@ -52,6 +54,10 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
+    chooser = model if isinstance(model, AutoRanker) else None
+    if chooser is not None:
+        check_is_fitted(chooser)
+        model = chooser.best_estimator_
     steps = model.steps if type(model) is Pipeline else [("", model)]
     if not isinstance(steps[-1][1], Ranker):
         raise ModelFileError(
@@ -73,6 +79,8 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
     if type(model) is Pipeline:
         options = {key: value for key, value in model.get_params(deep=False).items() if key != "steps"}
         header["pipeline"] = writer.write(options, "pipeline")
+    if chooser is not None:
+        header["automatic"] = write_automatic(chooser, writer)
     container = Container(header, writer.arrays)
     destination: Any = nullcontext(file) if hasattr(file, "write") else replacing(file)
     with destination as stream:
@@ -92,6 +100,7 @@ def load(file: File) -> Any:
     Returns
     -------
     estimator or sklearn.pipeline.Pipeline
+        What was saved.
 
     Raises
     ------
@@ -115,11 +124,11 @@ def _load(file: File) -> Any:
     if type(steps[-1][1]).__name__ not in RANKERS:
         raise wrong("its last step is no ranker")
     options = container.header.get("pipeline")
-    if options is None:
-        if len(steps) > 1:
-            raise wrong("it holds several steps and no pipeline")
-        return steps[0][1]
-    return _read_pipeline(steps, reader.read(options))
+    if options is None and len(steps) > 1:
+        raise wrong("it holds several steps and no pipeline")
+    model = steps[0][1] if options is None else _read_pipeline(steps, reader.read(options))
+    chooser = container.header.get("automatic")
+    return model if chooser is None else read_automatic(chooser, model, reader)
 
 
 def read_header(file: File) -> dict[str, Any]:

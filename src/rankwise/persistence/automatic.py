@@ -1,0 +1,82 @@
+"""A ranker that chose everything by itself, as plain values beside the model that it chose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankwise.automatic.leaderboard import Leaderboard
+from rankwise.automatic.ranker import AutoRanker
+from rankwise.metrics import Metric
+from rankwise.persistence.values import Reader, Writer, wrong
+
+__all__ = ["read_automatic", "write_automatic"]
+
+_ATTRIBUTES = {
+    "best_score_": float,
+    "calibration_": list,
+    "cv_": str,
+    "fitted_with_qid_": bool,
+    "log_loss_": float,
+    "metric_": Metric,
+    "n_features_in_": int,
+    "n_queries_": int,
+    "nested_error_": float,
+    "nested_score_": float,
+    "skipped_": list,
+    "stopped_": str,
+}
+
+
+def write_automatic(model: AutoRanker, writer: Writer) -> dict[str, Any]:
+    """Return the JSON of everything but the chosen model, which is written as any other; rivals are not kept."""
+    parameters = {**model.get_params(deep=False), "rivals": ()}
+    attributes = {name: getattr(model, name) for name in _ATTRIBUTES if hasattr(model, name)}
+    board = model.leaderboard_
+    return {
+        "parameters": writer.write(parameters, "automatic/parameters"),
+        "attributes": writer.write(attributes, "automatic"),
+        "leaderboard": writer.write(
+            {
+                "rows": board.as_dicts(),
+                "metric": board.metric,
+                "greater_is_better": board.greater_is_better,
+                "judged_by": board.judged_by,
+            },
+            "leaderboard",
+        ),
+    }
+
+
+def read_automatic(written: Any, chosen: Any, reader: Reader) -> AutoRanker:
+    """Make the ranker that some JSON describes, around the model that it chose."""
+    if not isinstance(written, dict):
+        raise wrong("what chose the model is no mapping")
+    parameters = reader.read(written.get("parameters"))
+    attributes = reader.read(written.get("attributes"))
+    board = reader.read(written.get("leaderboard"))
+    if not all(isinstance(part, dict) for part in (parameters, attributes, board)):
+        raise wrong("what chose the model has no parameters, attributes or leaderboard")
+    if not set(parameters) <= set(AutoRanker().get_params(deep=False)):
+        raise wrong("AutoRanker does not have all of its parameters")
+    model = AutoRanker(**parameters)
+    for name, value in attributes.items():
+        if name not in _ATTRIBUTES or not isinstance(value, _ATTRIBUTES[name]):
+            raise wrong(f"{name!r:.80} is no attribute of AutoRanker")
+        setattr(model, name, value)
+    rows = board.pop("rows", None)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise wrong("its leaderboard has no rows")
+    try:
+        model.leaderboard_ = Leaderboard.from_dicts(rows, **board)
+        model.leaderboard_.lines()
+    except (TypeError, ValueError) as error:
+        raise wrong(f"its leaderboard is none ({error})") from error
+    if sum(entry.is_chosen is True for entry in model.leaderboard_) != 1:
+        raise wrong("its leaderboard does not say what was chosen")
+    first = chosen.steps[0][1] if hasattr(chosen, "steps") else chosen
+    if getattr(model, "n_features_in_", None) != getattr(first, "n_features_in_", None):
+        raise wrong("the chosen model takes other columns")
+    if hasattr(first, "feature_names_in_"):
+        model.feature_names_in_ = first.feature_names_in_
+    model.best_estimator_ = chosen
+    return model
