@@ -3,8 +3,8 @@
 Protocol, fixed before any result was looked at:
 
 - Sets: OHSUMED (QueryLevelNorm and Feature-min), the ranking example of a boosting library, parse ranking, Boston
-  housing, the small part of RCV1, and the tables of PMLB with at least 200 rows. Of each table 2,000 rows at most, drawn
-  at random; each is used twice: as one ranking, and cut at random into queries of 20 rows.
+  housing, the small part of RCV1, and the tables of PMLB with at least 200 rows. Of each table at most 2,000 rows,
+  drawn at random; each is used twice: as one ranking, and cut at random into queries of 20 rows.
 - Sorted by name, every second set was developed on (``--half develop``), the others are reported (``--half report``).
 - Five outer folds of whole queries, or of rows. The metric is what `AutoRanker` would choose: NDCG@10 for grades inside
   queries, otherwise the pairwise error (losses are printed: 1 - NDCG).
@@ -29,14 +29,14 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import data_sets
 import numpy as np
 import scipy.sparse as sp
-from harness import write_json
 from lightgbm import LGBMRanker, LGBMRegressor
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+import data_sets
+from harness import write_json
 from rankwise import AutoRanker, RankRLSCV, RankSVMCV
 from rankwise.data.summary import is_graded
 from rankwise.metrics import get_metric
@@ -62,8 +62,8 @@ def tables():
     """The tables of PMLB, at most `ROWS` rows of each: name, X, y."""
     for path in sorted((data_sets.root() / "pmlb-regression-ordinal").glob("*.tsv.gz")):
         with gzip.open(path, "rt") as file:
-            header = file.readline().split()
-            values = np.loadtxt(file)
+            header = file.readline().rstrip("\n").split("\t")
+            values = np.loadtxt(file, delimiter="\t")
         at = header.index("target")
         X, y = np.delete(values, at, axis=1), values[:, at]
         if len(y) >= 200:
@@ -219,11 +219,11 @@ def run(one, options):
         took = {"auto": time.process_time() - start}
         ids = None if units is None else units[test]
         scores = {}
-        for trial in auto._search.trials:
+        for trial in auto.search_.trials:
             scores[trial.candidate] = np.asarray(predict_scores(trial.model, one.X[test], ids))
             candidates.setdefault(trial.candidate, []).append(judge(scores[trial.candidate])[0])
-        found = {rule: scores[auto._search.choose(rule).candidate] for rule in ("best", "one-standard-error")}
-        chosen.append(auto._search.choose("best").candidate.describe())
+        found = {rule: scores[auto.search_.choose(rule).candidate] for rule in ("best", "one-standard-error")}
+        chosen.append(auto.search_.choose("best").candidate.describe())
         start = time.process_time()
         rls = RankRLSCV(scoring=metric, n_threads=1).fit(one.X[train], one.y[train], qid)
         found["RankRLSCV()"] = rls.predict(one.X[test])

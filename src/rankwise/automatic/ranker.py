@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats
@@ -20,12 +21,14 @@ from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
 from rankwise.automatic.targets import exportable_to
 from rankwise.data.summary import is_graded
-from rankwise.data.validation import check_choice, check_count, check_number, check_seed
+from rankwise.data.validation import check_choice, check_count, check_number, check_numbers, check_seed
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import Metric, get_metric, preference_error
 from rankwise.model_selection import predict_scores
+from rankwise.preprocessing.table_columns import is_table_like, needs_encoding
+from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.selection.cv import check_cv
 from rankwise.selection.nested import check_nested
 from rankwise.selection.reading import check_alphas, read_eval_set
@@ -70,6 +73,9 @@ class AutoRanker(Ranker):
     rivals : sequence of estimators, default=()
         Rankers of other packages, such as ``lightgbm.LGBMRanker()``, judged on the same folds and listed beside the
         candidates; never chosen.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What turns the columns of a data frame or an Arrow table into numbers. "auto" is a
+        `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
     basis : int, default=200
         Rows of the reduced set of kernels.
     random_state : int, default=0
@@ -81,6 +87,8 @@ class AutoRanker(Ranker):
     ----------
     best_estimator_ : estimator or Pipeline
         What was chosen: a ranker of rankwise, maybe after scalers.
+    encoder_ : TableEncoder or None
+        What turned the columns of X into those that `best_estimator_` takes, where it was needed.
     leaderboard_ : Leaderboard
         Every candidate with its value ± standard error, how much worse than the best it is, its time, and what it can
         be exported to; printed, it is a table.
@@ -93,6 +101,8 @@ class AutoRanker(Ranker):
         What judged, in words.
     stopped_ : str
         What ended the search before everything was tried: "Ctrl-C", the time limit, or nothing.
+    search_ : Search
+        The search itself, with the fitted model of every candidate; copies and files of the model lack it.
     skipped_ : list of str
         Candidates that did not fit in memory.
     fitted_with_qid_ : bool
@@ -120,13 +130,14 @@ class AutoRanker(Ranker):
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
     best_estimator_: Any
+    encoder_: TableEncoder | None
     leaderboard_: Leaderboard
     metric_: Metric
     best_score_: float
     cv_: str
     stopped_: str
     skipped_: list[str]
-    _search: Search | None = None
+    search_: Search
 
     def __init__(
         self,
@@ -141,6 +152,7 @@ class AutoRanker(Ranker):
         time_limit: float | None = None,
         nested: Any = False,
         rivals: Sequence[Any] = (),
+        encoder: Any = "auto",
         basis: int = _BASIS,
         random_state: int = 0,
         n_threads: int | None = None,
@@ -155,6 +167,7 @@ class AutoRanker(Ranker):
         self.time_limit = time_limit
         self.nested = nested
         self.rivals = rivals
+        self.encoder = encoder
         self.basis = basis
         self.random_state = random_state
         self.n_threads = n_threads
@@ -184,7 +197,8 @@ class AutoRanker(Ranker):
         """
         refuse_unknown("fit", unknown)
         self._check_parameters()
-        X, y, queries, weight = self._check_fit_input(X, y, qid, sample_weight)
+        X, y, queries, weight = self._check_fit_input(self._encode(X, qid), y, qid, sample_weight)
+        self._name_columns()
         if y.ndim > 1:
             if y.shape[1] > 1:
                 raise InvalidInputError(
@@ -235,7 +249,8 @@ class AutoRanker(Ranker):
         self._check_parameters()
         if self.nested:
             raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
-        X = self._check_matrix(X, reset=True)
+        X = self._check_matrix(self._encode(X, None), reset=True)
+        self._name_columns()
         self._refuse_operator(X)
         metric = get_metric("pairwise_error" if self.scoring == "auto" else self.scoring)
         if metric.base_name not in {"pairwise_error", "concordance"}:
@@ -254,7 +269,7 @@ class AutoRanker(Ranker):
             self.random_state,
             groups,
             eval_set,
-            lambda X: self._check_matrix(X, reset=False),
+            self._encoded,
         )
         self._forget("nested_score_", "nested_error_")
         self._choose(problem)
@@ -272,7 +287,7 @@ class AutoRanker(Ranker):
         """
         refuse_unknown("predict", unknown)
         check_is_fitted(self)
-        X = self._check_matrix(X, reset=False)
+        X = self._encoded(X)
         if self.needs_queries_ and qid is None:
             raise MissingQueriesError(
                 "The chosen model scales columns inside queries, and predict was called without query ids.",
@@ -341,13 +356,32 @@ class AutoRanker(Ranker):
             self.n_threads,
         )
         chosen = search.run()
-        self._search = search
+        self.search_ = search
         self.metric_, self.cv_ = problem.metric, search.judged_by
         self.stopped_, self.skipped_ = search.stopped, search.skipped
         self.best_estimator_ = chosen.model
         self.best_score_ = chosen.figure.value
         rivals = [] if not self.rivals else rival_entries(self.rivals, problem)
         self.leaderboard_ = _leaderboard(search, chosen, rivals)
+
+    def _encode(self, X: Any, qid: Any) -> Any:
+        """Turn a table into numbers, where that is asked for or needed."""
+        encoder = self.encoder
+        if isinstance(encoder, str):
+            check_choice("encoder", encoder, ("auto",))
+            encoder = TableEncoder() if is_table_like(X) and needs_encoding(X) else None
+        self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
+        return X if self.encoder_ is None else self.encoder_.transform(X)
+
+    def _name_columns(self) -> None:
+        """Say of which columns X was, before it was encoded."""
+        if self.encoder_ is not None:
+            self.n_features_in_ = self.encoder_.n_features_in_
+            self.feature_names_in_ = self.encoder_.feature_names_in_
+
+    def _encoded(self, X: Any) -> Any:
+        """Check rows to be scored, and encode them as those of the fit were."""
+        return self._check_matrix(X, reset=False) if self.encoder_ is None else self.encoder_.transform(X)
 
     def _metric(self, y: Floats, qid: Any) -> Metric:
         if self.scoring != "auto":
@@ -360,7 +394,7 @@ class AutoRanker(Ranker):
             return None
         return read_eval_set(
             eval_set,
-            lambda X, y: self._check_matrix(X, y, reset=False),
+            lambda X, y: (self._encoded(X), check_numbers("y of eval_set", y)),
             with_qid=self.fitted_with_qid_,
             n_outputs=1,
         )
@@ -391,7 +425,7 @@ class AutoRanker(Ranker):
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_search"}
+        return {name: value for name, value in state.items() if name != "search_"}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

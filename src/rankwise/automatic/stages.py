@@ -120,7 +120,9 @@ def stages(
                 yield [Candidate(name, best(*linear).scaling)]
     for name in [name for name in possible if name not in linear]:
         chosen = best() if linear else None
-        options = chosen.options if chosen is not None and chosen.method == "rls" else ()
+        # A reduced set has closed forms for whole queries; for the rows of one ranking with these options it has none.
+        takes_options = facts.has_queries and chosen is not None and chosen.method == "rls"
+        options = chosen.options if takes_options and chosen is not None else ()
         tried = list(dict.fromkeys([ways[min(1, len(ways) - 1)], *([chosen.scaling] if chosen else ways)]))
         yield [Candidate(name, way, options) for way in tried]
 

@@ -8,7 +8,10 @@ from typing import Any
 
 __all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
 
-SCALINGS = ("auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank")
+SCALINGS = (
+    "auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank", "standard+query-standard",
+    "standard+query-rank",
+)  # fmt: skip
 METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel")
 PICTURES = (".png", ".svg", ".pdf")
 SHELLS = ("bash", "zsh", "fish")
@@ -112,6 +115,21 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--alpha", type=_alpha, action="append", metavar="A", help="regularisation; repeat it for a grid"
     )
+    group.add_argument(
+        "--rule",
+        choices=("best", "one-standard-error"),
+        default="best",
+        help="the best figure, or the simplest model that is not worse by more than its standard error",
+    )
+    group.add_argument(
+        "--time",
+        type=_seconds,
+        metavar="60s",
+        help="how long to try: begin nothing after so many seconds (60s, 5m, 1h), and keep the best so far",
+    )
+    group.add_argument(
+        "--nested", action="store_true", help="also say what to expect of new data: outer folds that take no part in the choice; takes five times as long"
+    )  # fmt: skip
     group.add_argument("--seed", type=_seed, default=0, metavar="N", help="seeds folds (0)")
 
 
@@ -278,6 +296,18 @@ def _alpha(text: str) -> float:
     value = _number(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
+    return value
+
+
+def _seconds(text: str) -> float:
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    factor = units.get(text[-1:].lower())
+    try:
+        value = float(text[:-1]) * factor if factor else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no time, such as 60s, 5m or 1h")
     return value
 
 

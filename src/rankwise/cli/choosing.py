@@ -1,101 +1,43 @@
-"""Choosing everything: a scaling, a method and its regularisation, judged by held-out queries.
-
-First the scalings are compared by RankRLS, which searches all its alphas and iterations in one run; then RankSVM tries
-the best scaling, with squared hinge and, if that helps, with hinge; on preferences also with the logistic loss. All are
-judged on the same folds and by the same held-out rows. Of equally good candidates the simpler one stays.
-"""
+"""Options of ``rankwise fit`` and ``rankwise select`` as parameters of the ranker that chooses everything."""
 
 from __future__ import annotations
 
 import argparse
-import inspect
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from types import FrameType
-from typing import Any
-
-import scipy.sparse
-from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from typing import TYPE_CHECKING, Any
 
 from rankwise.cli.inputs import Rows
-from rankwise.data.store.mapped import MappedMatrix
-from rankwise.data.summary import is_graded
-from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric, get_metric
-from rankwise.preprocessing import QueryScaler
-from rankwise.problems.folds import tell_apart_by
-from rankwise.progress import ProgressLine
 
-__all__ = ["CONTRADICTED", "Candidate", "Choice", "choose"]
+if TYPE_CHECKING:
+    from rankwise.automatic.leaderboard import Entry
+    from rankwise.automatic.ranker import AutoRanker
+
+__all__ = ["CONTRADICTED", "Choice", "choose"]
 
 # What the pairwise error and the concordance are of preferences, which have neither labels nor queries.
 CONTRADICTED = "share of the listed preferences that the scores contradict; tied scores count one half"
 _AGREED = "share of the listed preferences that the scores agree with; tied scores count one half"
-
-# Non-zeros up to which more is tried than least squares on two scalings; a few seconds of work.
-_MUCH = 10_000_000
-_PAIR_COSTS = 10  # non-zeros that take as long as a pair that is listed
-_KERNEL_BASIS = 500
-_JUDGING = 20_000  # held-out rows that judge at most, the same for every candidate
-
-_SCALINGS = {
-    "none": "columns as they are",
-    "standard": "standardised columns",
-    "max-abs": "columns divided by their largest value",
-    "query-minmax": "columns from 0 to 1 inside each query",
-    "query-standard": "columns standardised inside each query",
-    "query-rank": "columns ranked inside each query",
-}
-_METHODS = {
-    "rls": "RankRLS",
-    "svm": "RankSVM, hinge",
-    "svm-squared": "RankSVM, squared hinge",
-    "logistic": "pairwise logistic regression",
-    "kernel": "kernel RankRLS, RBF",
-}
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One way to prepare columns and to learn, with what it achieved.
-
-    Attributes
-    ----------
-    scaling, method : str
-    model : Pipeline or ranker
-        Fitted.
-    value : float
-        Of the metric, on what was held out.
-    """
-
-    scaling: str
-    method: str
-    model: Any
-    value: float
-
-    @property
-    def ranker(self) -> Any:
-        """The estimator at the end."""
-        return self.model.steps[-1][1] if isinstance(self.model, Pipeline) else self.model
-
-    def describe(self) -> str:
-        """Name it in words."""
-        return f"{_METHODS[self.method]}, {_SCALINGS[self.scaling]}"
 
 
 @dataclass(frozen=True)
 class Choice:
     """What was tried, and what was chosen."""
 
-    tried: list[Candidate]
-    best: Candidate
-    metric: Metric
+    ranker: AutoRanker
     judged_by: str
     of_preferences: bool
+
+    @property
+    def metric(self) -> Metric:
+        """What judged."""
+        return self.ranker.metric_
+
+    @property
+    def best(self) -> Entry:
+        """What was chosen."""
+        return self.ranker.leaderboard_.chosen
 
     @property
     def convention(self) -> str:
@@ -106,7 +48,7 @@ class Choice:
 
 
 def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choice:
-    """Try what the options allow, and choose the best.
+    """Try what the options allow, and choose.
 
     Parameters
     ----------
@@ -115,64 +57,60 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     options : Namespace
         What the group "choosing" of the arguments holds.
     """
-    metric = _metric(train, options.metric)
-    if valid is None and not options.alpha and train.qid is not None and len(train.queries) < 2:
-        raise NoPairsError(
-            f"{train.source} has one query, and folds of whole queries take two.",
-            "add --valid FILE with rows that judge, or train on more.",
-        )
-    same_folds = tell_apart_by(as_design(train.X, options.threads))
-    with _interruptible() as interrupted, ProgressLine("choosing") as progress, same_folds:
-        tried: list[Candidate] = []
-        first = _METHODS_OF_SCALING[options.method]
-        scalings, margins = _scalings(train, options), _margins(train, options)
-        total = len(scalings) + len(margins)
+    from rankwise.automatic.ranker import AutoRanker  # noqa: PLC0415 - a second of imports
 
-        def attempt(scaling: str, method: str) -> None:
-            words = f"{_METHODS[method]}, {_SCALINGS[scaling]}"
-            progress.update(f"{len(tried) + 1} of {total}, {words}", len(tried) / total)
-            try:
-                tried.append(_fit(scaling, method, train, valid, metric, options))
-            except (NoPairsError, UndefinedMetricError) as error:
-                raise _cannot_judge(error, train, valid) from error
-            # Estimators keep what they have on Ctrl-C; here it means to stop.
-            if interrupted():
-                raise KeyboardInterrupt
-
-        for scaling in scalings:
-            attempt(scaling, first)
-        scaling = _best(tried, metric).scaling
-        for method in margins:
-            # The plain hinge costs several times as much; it is worth trying where margins help at all.
-            if method != "svm" or _best(tried, metric).method == "svm-squared":
-                attempt(scaling, method)
-    best = _best(tried, metric)
-    judged_by = f"{valid.source}" if valid is not None else str(getattr(best.ranker, "cv_", "held-out rows"))
-    return Choice(tried, best, metric, judged_by, train.pairs is not None)
+    _check(train, valid, options)
+    # One alpha has different meanings in different methods.
+    methods = options.method if options.method != "auto" or not options.alpha else "rls"
+    ranker = AutoRanker(
+        options.metric or "auto",
+        rule=options.rule,
+        methods=methods,
+        scalings=options.scaling,
+        alphas=options.alpha,
+        time_limit=options.time,
+        nested=options.nested,
+        random_state=options.seed,
+        n_threads=options.threads,
+    )
+    try:
+        if train.pairs is not None:
+            ranker.fit_pairs(train.X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(valid))
+        else:
+            ranker.fit(train.X, train.y, train.qid, sample_weight=train.weight, eval_set=_eval_set(valid))
+    except (NoPairsError, UndefinedMetricError) as error:
+        raise _cannot_judge(error, train, valid) from error
+    judged_by = ranker.cv_ if valid is None else valid.source
+    return Choice(ranker, judged_by, train.pairs is not None)
 
 
-# The method that compares scalings: the one asked for, or the quickest.
-_METHODS_OF_SCALING = {
-    "auto": "rls",
-    "rls": "rls",
-    "svm": "svm",
-    "svm-squared": "svm-squared",
-    "logistic": "logistic",
-    "kernel": "kernel",
-}
-
-
-def _metric(train: Rows, name: str | None) -> Metric:
-    if train.y is None:
-        metric = get_metric(name or "pairwise_error")
+def _check(train: Rows, valid: Rows | None, options: argparse.Namespace) -> None:
+    if train.y is None and options.metric is not None:
+        metric = get_metric(options.metric)
         if metric.base_name not in {"pairwise_error", "concordance"}:
             raise InvalidInputError(
                 f"{metric.name} needs rows with labels, and preferences have none.",
                 "use --metric pairwise_error.",
             )
-        return metric
-    graded = train.qid is not None and is_graded(train.y)
-    return get_metric(name or ("ndcg@10" if graded else "pairwise_error"))
+    if options.scaling != "auto" and "query" in options.scaling and train.qid is None:
+        raise InvalidInputError(
+            f"--scaling {options.scaling} needs query ids, and {train.source} has none.",
+            "use --scaling standard.",
+        )
+    if options.method == "logistic" and train.pairs is None:
+        raise InvalidInputError(
+            f"--method logistic learns from preferences, and {train.source} has labels.",
+            "use --method svm-squared, or name the items of a list of preferences with --items.",
+        )
+    if options.nested and (valid is not None or train.pairs is not None):
+        raise InvalidInputError(
+            "--nested makes outer folds of labelled rows.", "leave it out, or leave --valid and --items out."
+        )
+    if valid is None and not options.alpha and train.qid is not None and len(train.queries) < 2:
+        raise NoPairsError(
+            f"{train.source} has one query, and folds of whole queries take two.",
+            "add --valid FILE with rows that judge, or train on more.",
+        )
 
 
 def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> NoPairsError:
@@ -188,142 +126,13 @@ def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> 
     )
 
 
-def _best(tried: list[Candidate], metric: Metric) -> Candidate:
-    sign = 1.0 if metric.greater_is_better else -1.0
-    return max(tried, key=lambda candidate: sign * candidate.value)  # of equals the first, which is simpler
-
-
-def _size(X: Any) -> int:
-    return int(X.nnz) if scipy.sparse.issparse(X) else int(X.size)
-
-
-def _scalings(train: Rows, options: argparse.Namespace) -> list[str]:
-    if options.scaling != "auto":
-        if options.scaling.startswith("query") and train.qid is None:
-            raise InvalidInputError(
-                f"--scaling {options.scaling} needs query ids, and {train.source} has none.",
-                "use --scaling standard.",
-            )
-        return [options.scaling]
-    if isinstance(train.X, MappedMatrix):
-        return ["none"]  # a store that does not fit in memory is read where it lies
-    plain = ["none", "max-abs" if scipy.sparse.issparse(train.X) else "standard"]
-    if train.qid is None or scipy.sparse.issparse(train.X) or _size(train.X) > _MUCH:
-        return plain
-    return [*plain, "query-minmax", "query-standard"]
-
-
-def _margins(train: Rows, options: argparse.Namespace) -> list[str]:
-    """Return the methods that are tried with the best scaling."""
-    n_pairs = 0 if train.pairs is None else len(train.pairs)
-    if options.method != "auto" or options.alpha or max(_size(train.X), _PAIR_COSTS * n_pairs) > _MUCH:
-        return []
-    # The logistic loss is a model of who wins, and says nothing of by how much.
-    has_magnitudes = train.magnitude is not None and bool((train.magnitude != 1).any())
-    return ["svm-squared", "svm", *(["logistic"] if train.pairs is not None and not has_magnitudes else [])]
-
-
-def _scaler(name: str, X: Any) -> Any:
-    if name == "standard":
-        return StandardScaler(with_mean=not scipy.sparse.issparse(X))
-    if name == "max-abs":
-        return MaxAbsScaler()
-    return QueryScaler(name.removeprefix("query-"))
-
-
-def _fit(
-    scaling: str, method: str, train: Rows, valid: Rows | None, metric: Metric, options: argparse.Namespace
-) -> Candidate:
-    ranker = _ranker(method, metric, options, train)
-    X, judging = train.X, None if valid is None else valid.X
-    scaler = None if scaling == "none" else _scaler(scaling, X)
-    if scaler is not None:
-        X = _scale(scaler, X, train.qid, fit=True)
-        judging = None if valid is None else _scale(scaler, judging, valid.qid, fit=False)
-    _learn(ranker, X, train, judging, valid)
-    model = ranker if scaler is None else Pipeline([("scaler", scaler), ("ranker", ranker)])
-    value = getattr(ranker, "best_score_", None)
-    if value is None or (valid is not None and not _takes_valid(ranker)):
-        value = _scorer(ranker, X if valid is None else judging, train if valid is None else valid, metric)
-    return Candidate(scaling, method, model, float(value))
-
-
-def _ranker(method: str, metric: Metric, options: argparse.Namespace, train: Rows) -> Any:
-    from rankwise import KernelRankRLSCV, RankRLSCV, RankSVMCV  # noqa: PLC0415 - a second of imports
-
-    shared: dict[str, Any] = {"scoring": metric, "random_state": options.seed, "n_threads": options.threads}
-    if options.alpha:
-        shared["alphas"] = options.alpha
-    if method == "rls":
-        if options.alpha and len(options.alpha) == 1:
-            shared["method"] = "tikhonov"  # an alpha that was given means the converged model
-        return RankRLSCV(judge_rows=_JUDGING, **shared)
-    if method == "kernel":
-        basis = _KERNEL_BASIS if train.X.shape[0] > _KERNEL_BASIS else None
-        return KernelRankRLSCV("rbf", basis=basis, **shared)
-    return RankSVMCV(loss=_LOSSES[method], judge_rows=_JUDGING, **shared)
-
-
-_LOSSES = {"svm": "hinge", "svm-squared": "squared_hinge", "logistic": "logistic"}
-
-
-def _takes_valid(ranker: Any) -> bool:
-    return "eval_set" in inspect.signature(ranker.fit).parameters
-
-
-def _learn(ranker: Any, X: Any, train: Rows, judging: Any, valid: Rows | None) -> None:
-    if train.pairs is not None:
-        if not hasattr(ranker, "fit_pairs"):
-            raise InvalidInputError(
-                f"{type(ranker).__name__} does not learn from preferences.",
-                "use --method rls, or leave --method out.",
-            )
-        ranker.fit_pairs(X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(judging, valid))
-    elif getattr(ranker, "loss", None) == "logistic":
-        raise InvalidInputError(
-            f"--method logistic learns from preferences, and {train.source} has labels.",
-            "use --method svm-squared, or name the items of a list of preferences with --items.",
-        )
-    elif valid is None or not _takes_valid(ranker):
-        ranker.fit(X, train.y, qid=train.qid, sample_weight=train.weight)
-    else:
-        ranker.fit(X, train.y, train.qid, sample_weight=train.weight, eval_set=_eval_set(judging, valid))
-
-
-def _eval_set(judging: Any, valid: Rows | None) -> tuple[Any, ...] | None:
+def _eval_set(valid: Rows | None) -> tuple[Any, ...] | None:
     if valid is None:
         return None
     if valid.pairs is None:
-        parts: tuple[Any, ...] = (judging, valid.y, valid.qid)
+        parts: tuple[Any, ...] = (valid.X, valid.y, valid.qid)
     else:
         # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
         decided = slice(None) if valid.magnitude is None else valid.magnitude > 0
-        parts = (judging, valid.pairs[decided], None if valid.weight is None else valid.weight[decided])
+        parts = (valid.X, valid.pairs[decided], None if valid.weight is None else valid.weight[decided])
     return parts if parts[2] is not None else parts[:2]
-
-
-def _scale(scaler: Any, X: Any, qid: Any, *, fit: bool) -> Any:
-    takes_qid = isinstance(scaler, QueryScaler)
-    if fit:
-        scaler.fit(X, qid=qid) if takes_qid else scaler.fit(X)
-    return scaler.transform(X, qid=qid) if takes_qid else scaler.transform(X)
-
-
-def _scorer(ranker: Any, X: Any, rows: Rows, metric: Metric) -> float:
-    return metric(rows.y, ranker.predict(X), rows.qid)
-
-
-@contextmanager
-def _interruptible() -> Iterator[Any]:
-    """Tell whether Ctrl-C was pressed, even where it was caught meanwhile."""
-    pressed: list[int] = []
-
-    def note(number: int, frame: FrameType | None) -> None:
-        pressed.append(number)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield lambda: bool(pressed)
-    finally:
-        signal.signal(signal.SIGINT, before)

@@ -65,13 +65,18 @@ def read_model(path: str) -> SavedModel:
     if path == "-":
         content = sys.stdin.buffer.read()
         header = read_header(io.BytesIO(content))
-        return SavedModel("standard input", load(io.BytesIO(content)), header["notes"], header)
+        return SavedModel("standard input", _chosen(load(io.BytesIO(content))), header["notes"], header)
     if Path(path).is_dir():
         raise InvalidInputError(
             f"{path} is a folder, not a model file.", "name the file that `rankwise fit -o` wrote."
         )
     header = read_header(path)
-    return SavedModel(path, load(path), header["notes"], header)
+    return SavedModel(path, _chosen(load(path)), header["notes"], header)
+
+
+def _chosen(model: Any) -> Any:
+    """Return the model that a ranker chose, where it is one that chooses."""
+    return getattr(model, "best_estimator_", model)
 
 
 def fit_columns(rows: Rows, saved: SavedModel) -> Rows:

@@ -7,7 +7,9 @@ from typing import Any
 from rankwise.automatic.leaderboard import Leaderboard
 from rankwise.automatic.ranker import AutoRanker
 from rankwise.metrics import Metric
+from rankwise.persistence.models import read_step, write_step
 from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.preprocessing import TableEncoder
 
 __all__ = ["read_automatic", "write_automatic"]
 
@@ -29,10 +31,11 @@ _ATTRIBUTES = {
 
 def write_automatic(model: AutoRanker, writer: Writer) -> dict[str, Any]:
     """Return the JSON of everything but the chosen model, which is written as any other; rivals are not kept."""
-    parameters = {**model.get_params(deep=False), "rivals": ()}
+    parameters = {**model.get_params(deep=False), "rivals": (), "encoder": "auto"}
     attributes = {name: getattr(model, name) for name in _ATTRIBUTES if hasattr(model, name)}
     board = model.leaderboard_
     return {
+        "encoder": None if model.encoder_ is None else write_step(model.encoder_, "encoder/", writer),
         "parameters": writer.write(parameters, "automatic/parameters"),
         "attributes": writer.write(attributes, "automatic"),
         "leaderboard": writer.write(
@@ -45,6 +48,19 @@ def write_automatic(model: AutoRanker, writer: Writer) -> dict[str, Any]:
             "leaderboard",
         ),
     }
+
+
+def read_encoder(written: Any, reader: Reader) -> TableEncoder:
+    """Make the encoder that some JSON describes, if what it says about its columns can be used."""
+    encoder = read_step(written, reader)
+    if not isinstance(encoder, TableEncoder):
+        raise wrong("its encoder is none")
+    try:
+        encoder.describe()
+        encoder.get_feature_names_out()
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise wrong(f"its encoder is none ({error})") from error
+    return encoder
 
 
 def read_automatic(written: Any, chosen: Any, reader: Reader) -> AutoRanker:
@@ -73,7 +89,15 @@ def read_automatic(written: Any, chosen: Any, reader: Reader) -> AutoRanker:
         raise wrong(f"its leaderboard is none ({error})") from error
     if sum(entry.is_chosen is True for entry in model.leaderboard_) != 1:
         raise wrong("its leaderboard does not say what was chosen")
+    model.encoder_ = None
+    if written.get("encoder") is not None:
+        model.encoder_ = read_encoder(written["encoder"], reader)
     first = chosen.steps[0][1] if hasattr(chosen, "steps") else chosen
+    if model.encoder_ is not None:
+        n_columns = len(model.encoder_.get_feature_names_out())
+        if n_columns != getattr(first, "n_features_in_", None):
+            raise wrong("the chosen model takes other columns than its encoder gives")
+        first = model.encoder_
     if getattr(model, "n_features_in_", None) != getattr(first, "n_features_in_", None):
         raise wrong("the chosen model takes other columns")
     if hasattr(first, "feature_names_in_"):

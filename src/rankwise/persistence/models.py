@@ -23,7 +23,7 @@ from rankwise.estimators.rank_svm_cv import RankSVMCV
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
 from rankwise.persistence.values import Reader, Writer, wrong
-from rankwise.preprocessing import QueryScaler
+from rankwise.preprocessing import QueryScaler, TableEncoder
 
 __all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
 
@@ -33,7 +33,15 @@ RANKERS: Mapping[str, type] = {
 }
 SCALERS: Mapping[str, type] = {
     kind.__name__: kind
-    for kind in (MaxAbsScaler, MinMaxScaler, Normalizer, QueryScaler, RobustScaler, StandardScaler)
+    for kind in (
+        MaxAbsScaler,
+        MinMaxScaler,
+        Normalizer,
+        QueryScaler,
+        RobustScaler,
+        StandardScaler,
+        TableEncoder,
+    )
 }
 _CLASSES = {**RANKERS, **SCALERS}
 

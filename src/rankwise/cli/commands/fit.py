@@ -50,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
         **choice_json(choice),
     }
     with output_stream(options.output) as stream:
-        save(choice.best.model, stream, notes=notes)
+        save(choice.ranker, stream, notes=notes)
     seconds = time.perf_counter() - start
     if options.output == "-":
         return 0
@@ -122,42 +122,47 @@ def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
 
 def print_tried(choice: Choice) -> None:
     """Print what was tried, and mark the choice."""
-    lines = [
-        ["*" if one is choice.best else "", one.describe(), figure(one.value), _regularisation(one.ranker)]
-        for one in choice.tried
-    ]
-    better = "higher" if choice.metric.greater_is_better else "lower"
-    print_table(["", "tried", f"{choice.metric.name} ({better} is better)", "with"], lines, left=(0, 1, 3))
-
-
-def _regularisation(ranker: Any) -> str:
-    steps = getattr(ranker, "best_iteration_", None)
-    if steps is None:
-        return f"alpha {ranker.alpha_:.4g}"
-    return f"alpha {ranker.alpha_:.4g}, {steps} iteration{'' if steps == 1 else 's'}"
+    board = choice.ranker.leaderboard_
+    print_table(board.header(), board.lines(), left=(0, 1, 4, 6))
 
 
 def chosen_facts(choice: Choice) -> dict[str, str]:
-    """Name the choice for a reader."""
-    best = choice.best
-    return {"chose": f"{best.describe()}, {_regularisation(best.ranker)}"}
+    """Name the choice for a reader, and say what its figure is worth."""
+    best, ranker = choice.best, choice.ranker
+    facts = {"chose": f"{best.description}, {best.regularisation}"}
+    if hasattr(ranker, "nested_score_"):
+        facts["expect"] = (
+            f"{choice.metric.name} {figure(ranker.nested_score_)} ± {figure(ranker.nested_error_)} on new data: outer "
+            "folds that took no part in the choice"
+        )
+    elif len(ranker.leaderboard_) > 1:
+        facts["expect"] = (
+            "a little less than its figure, which was selected on the same rows (--nested says what)"
+        )
+    if ranker.stopped_:
+        facts["stopped"] = f"by {ranker.stopped_}, before everything was tried; the best so far is kept"
+    for number, words in enumerate(ranker.skipped_):
+        facts[f"left out{' ' * number}"] = words
+    return facts
 
 
 def choice_json(choice: Choice) -> dict[str, Any]:
     """Name the choice for a machine."""
+    ranker = choice.ranker
+    nested = (
+        {"nested": {"value": ranker.nested_score_, "standard_error": ranker.nested_error_}}
+        if hasattr(ranker, "nested_score_")
+        else {}
+    )
     return {
         "metric": choice.metric.name,
         "convention": choice.convention,
         "judged_by": choice.judged_by,
+        "rule": ranker.rule,
+        "stopped": ranker.stopped_,
+        **nested,
         "tried": [
-            {
-                "method": one.method,
-                "scaling": one.scaling,
-                "alpha": float(one.ranker.alpha_),
-                "iterations": getattr(one.ranker, "best_iteration_", None),
-                "value": one.value,
-                "chosen": one is choice.best,
-            }
-            for one in choice.tried
+            {**{key: value for key, value in row.items() if key != "is_chosen"}, "chosen": row["is_chosen"]}
+            for row in ranker.leaderboard_.as_dicts()
         ],
     }

@@ -1,4 +1,4 @@
-"""Feature preparation that ranking needs: columns brought to one scale inside each query."""
+"""Columns brought to one scale inside each query."""
 
 from __future__ import annotations
 
