@@ -1,6 +1,6 @@
 """Tables as people have them, from every container, and again at prediction."""
 
-import datetime
+import datetime as dt
 import io
 
 import numpy as np
@@ -19,7 +19,7 @@ from rankwise.preprocessing import TableEncoder
 
 def make(n=60, seed=0):
     rng = np.random.default_rng(seed)
-    day = datetime.date(2024, 1, 1)
+    day = dt.date(2024, 1, 1)
     price = rng.normal(size=n).tolist()
     price[3] = None
     return {
@@ -28,7 +28,7 @@ def make(n=60, seed=0):
         "stock": [bool(at % 2) for at in range(n)],
         "country": [None if at == 5 else ["FI", "SE", "NO", "FI"][at % 4] for at in range(n)],
         "brand": ["rare" if at == 7 else f"brand {at % 3}" for at in range(n)],
-        "since": [day + datetime.timedelta(days=at) for at in range(n)],
+        "since": [day + dt.timedelta(days=at) for at in range(n)],
         "vector": [[float(at), 1.0 - at] for at in range(n)],
         "same": ["x"] * n,
         "season": ["summer" if at // 10 % 2 else "winter" for at in range(n)],
@@ -61,11 +61,11 @@ def test_every_container_gives_the_same_numbers(container):
     assert column["country=(missing)"].sum() == 1
     assert column["brand=(other)"].sum() == 1
     np.testing.assert_array_equal(np.diff(column["since"]), 1)
-    assert column["since"][0] == (datetime.date(2024, 1, 1) - datetime.date(1970, 1, 1)).days
+    assert column["since"][0] == (dt.date(2024, 1, 1) - dt.date(1970, 1, 1)).days
     np.testing.assert_array_equal(column["vector[1]"], 1.0 - np.arange(60))
     assert len([name for name in names if name.startswith("title~")]) == 5
     said = dict(line.split(": ", 1) for line in encoder.describe())
-    assert "id, or words" in said["id"]
+    assert "an id, or words to read" in said["id"]
     assert "one value everywhere" in said["same"]
     assert "one value inside every query" in said["season"]
     assert "1 missing: filled with" in said["price"]

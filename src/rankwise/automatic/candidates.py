@@ -33,6 +33,7 @@ SCALINGS: Mapping[str, str] = {
     "none": "columns as they are",
     "standard": "standardised columns",
     "max-abs": "columns divided by their largest value",
+    "rank": "columns by rank among all rows",
     "query-minmax": "columns from 0 to 1 inside each query",
     "query-standard": "columns standardised inside each query",
     "query-rank": "columns ranked inside each query",
@@ -119,7 +120,8 @@ class Candidate:
     scaling : str
         A key of `SCALINGS`.
     options : tuple of (str, value)
-        Parameters of the method's estimators, such as ``(("ties", "exclude"),)``.
+        Parameters of the method's estimators, such as ``(("ties", "exclude"),)``; and ``("labels", "ranks")``, where
+        models are fitted to the ranks of labels.
     """
 
     method: str
@@ -130,6 +132,16 @@ class Candidate:
     def complexity(self) -> tuple[int, int]:
         """What is simpler is smaller: first by the form of the model, then by what has to be done to its columns."""
         return METHODS[self.method].complexity, list(SCALINGS).index(self.scaling)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the method's estimators."""
+        return {name: value for name, value in self.options if name != "labels"}
+
+    @property
+    def ranks_labels(self) -> bool:
+        """Whether models are fitted to the ranks of labels."""
+        return ("labels", "ranks") in self.options
 
     @property
     def needs_queries(self) -> bool:
@@ -143,7 +155,7 @@ class Candidate:
 
 
 _OPTION_WORDS = {
-    ("ties", "include"): "ties to be kept",
+    ("labels", "ranks"): "labels by rank",
     ("ties", "exclude"): "ties left out",
     ("cost", "unit"): "every pair 1 apart",
     ("query_weight", "size"): "queries weigh by their rows",

@@ -22,6 +22,7 @@ from rankwise.data.queries import Queries
 from rankwise.design import as_design
 from rankwise.metrics import Metric
 from rankwise.metrics.metric import Evaluator
+from rankwise.preprocessing.rank_scaler import mid_ranks
 from rankwise.problems.folds import FoldAssigner
 
 __all__ = ["LabelledRows", "ListedPairs", "Problem", "size_of"]
@@ -44,13 +45,14 @@ class Problem(Protocol):
     def n_rows(self) -> int:
         """Rows to fit."""
 
-    def fit(self, estimator: Any, X: Any, scored: Any = None) -> Any:
+    def fit(self, estimator: Any, X: Any, scored: Any = None, *, by_rank: bool = False) -> Any:
         """Fit all rows; `scored` are the rows of an evaluation set, scaled like X."""
 
-    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any) -> Floats:
+    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any, *, by_rank: bool = False) -> Floats:
         """Return the scores of what is held out: of rows, or of pairs the differences.
 
-        `estimator` is fitted without each fold in turn; `model`, fitted on all rows, scores an evaluation set.
+        `estimator` is fitted without each fold in turn; `model`, fitted on all rows, scores an evaluation set. With
+        `by_rank`, models are fitted to the ranks of labels.
         """
 
     def figure(self, held_out: Floats) -> Figure:
@@ -105,15 +107,16 @@ class LabelledRows:
         """Query ids, None for one ranking."""
         return self.queries.codes if len(self.queries) > 1 else None
 
-    def fit(self, estimator: Any, X: Any, scored: Any = None) -> Any:
+    def fit(self, estimator: Any, X: Any, scored: Any = None, *, by_rank: bool = False) -> Any:
         """Fit all rows."""
+        y = _ranked(self.y, self.weight) if by_rank else self.y
         if self.scored is None or scored is None:
-            return estimator.fit(X, self.y, self.qid, sample_weight=self.weight)
+            return estimator.fit(X, y, self.qid, sample_weight=self.weight)
         labels, queries, _ = self.scored
         ids = () if self.qid is None else (queries.codes,)
-        return estimator.fit(X, self.y, self.qid, sample_weight=self.weight, eval_set=(scored, labels, *ids))
+        return estimator.fit(X, y, self.qid, sample_weight=self.weight, eval_set=(scored, labels, *ids))
 
-    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any) -> Floats:
+    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any, *, by_rank: bool = False) -> Floats:
         """Return a score for each row that is held out, by the model that did not see it."""
         if self.scored is not None:
             return np.asarray(model.predict(scored))
@@ -129,10 +132,12 @@ class LabelledRows:
                     rows = np.flatnonzero(others)
                     weight = None if self.weight is None else self.weight[rows]
                     ids = None if self.qid is None else self.qid[rows]
-                    fitted.fit(X[rows], self.y[rows], ids, sample_weight=weight)
+                    y = _ranked(self.y[rows], weight) if by_rank else self.y[rows]
+                    fitted.fit(X[rows], y, ids, sample_weight=weight)
                 else:
                     weight = others.astype(np.float64) if self.weight is None else self.weight * others
-                    fitted.fit(X, self.y, self.qid, sample_weight=weight)
+                    y = _ranked(self.y, weight) if by_rank else self.y
+                    fitted.fit(X, y, self.qid, sample_weight=weight)
             scores[test] = fitted.predict(X[test]) if is_copied else fitted.predict(X)[test]
         return scores
 
@@ -203,6 +208,12 @@ class LabelledRows:
         )
 
 
+def _ranked(y: Floats, weight: Floats | None) -> Floats:
+    """Replace labels by their ranks among all labels, from 0 to 1: the same order, without long tails."""
+    values, places = mid_ranks(y, weight)
+    return np.interp(y, values, places)
+
+
 def splits_of(fold: npt.NDArray[Any]) -> list[tuple[Ints, Ints]]:
     """Return folds as a list of (train, test)."""
     return [
@@ -247,14 +258,14 @@ class ListedPairs:
         """Rows to fit."""
         return int(self.columns.X.shape[0])
 
-    def fit(self, estimator: Any, X: Any, scored: Any = None) -> Any:
+    def fit(self, estimator: Any, X: Any, scored: Any = None, *, by_rank: bool = False) -> Any:
         """Fit all pairs."""
         if self.scored is None or scored is None:
             return self._fit(estimator, X, slice(None))
         weight = () if self.scored.weight is None else (self.scored.weight,)
         return self._fit(estimator, X, slice(None), eval_set=(scored, _edges(self.scored), *weight))
 
-    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any) -> Floats:
+    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any, *, by_rank: bool = False) -> Floats:
         """Return the difference of each pair's scores, by the model that did not see it."""
         if self.scored is not None:
             return _difference(model.predict(scored), self.scored, slice(None))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
-from rankwise.preprocessing import QueryScaler
+from rankwise.preprocessing import QueryScaler, RankScaler
 
 __all__ = ["ScaledColumns", "chain", "scalers_of"]
 
@@ -28,6 +28,8 @@ def scalers_of(scaling: str, X: Any) -> list[Any]:
         return []
     if scaling == "standard":
         return [StandardScaler(with_mean=not sp.issparse(X))]
+    if scaling == "rank":
+        return [RankScaler()]
     if scaling == "max-abs":
         return [MaxAbsScaler()]
     return [QueryScaler(scaling.removeprefix("query-"))]
@@ -73,7 +75,7 @@ class ScaledColumns:
                 X = scaler.fit(X, qid=self.qid).transform(X, qid=self.qid)
                 held = None if held is None else scaler.transform(held, qid=held_qid)
             else:
-                weighs = isinstance(scaler, StandardScaler) and self.weight is not None
+                weighs = isinstance(scaler, (RankScaler, StandardScaler)) and self.weight is not None
                 X = scaler.fit(X, **({"sample_weight": self.weight} if weighs else {})).transform(X)
                 held = None if held is None else scaler.transform(held)
         if sum(_bytes(made[1]) for made in self._made.values()) + _bytes(X) > _KEPT_BYTES:

@@ -182,20 +182,21 @@ class _Run:
         """Try what the stages say, until nothing is left or it is time to stop."""
         search, tried = self.search, self.search.trials
 
-        def best(*methods: str) -> Candidate:
+        def best(*methods: str) -> Candidate | None:
             of_these = [trial for trial in tried if not methods or trial.candidate.method in methods]
-            if not of_these:
-                raise InvalidInputError(
-                    f"No candidate can run in {search.target!r}.",
-                    "allow more methods and scalings, or leave the target out.",
-                )
-            return search.best(of_these).candidate
+            return search.best(of_these).candidate if of_these else None
 
         for candidates in stages(Facts.of(problem), search.methods, search.scalings, best):
             allowed = [one for one in candidates if self._is_allowed(one)]
             if not self.try_all(allowed, problem, judged):
                 return
-        best()
+        if not tried:
+            raise InvalidInputError(
+                f"No candidate can run in {search.target!r}."
+                if search.target is not None
+                else "None of the methods can learn from these data.",
+                "allow more methods and scalings, or leave the target out.",
+            )
 
     def _is_allowed(self, candidate: Candidate) -> bool:
         known = any(trial.candidate == candidate for trial in self.search.trials)
@@ -276,9 +277,11 @@ class _Run:
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             scalers, X, scored = problem.columns.get(candidate.scaling)
-            selector = method.selector(self._setting(problem, X), dict(candidate.options))
-            fitted = problem.fit(selector, X, scored)
-            figure = problem.figure(problem.held_out(method.fixed(fitted), fitted, X, scored))
+            selector = method.selector(self._setting(problem, X), candidate.parameters)
+            by_rank = candidate.ranks_labels
+            fitted = problem.fit(selector, X, scored, by_rank=by_rank)
+            held_out = problem.held_out(method.fixed(fitted), fitted, X, scored, by_rank=by_rank)
+            figure = problem.figure(held_out)
         seconds = time.monotonic() - start
         self.unit_seconds = max(self.unit_seconds, seconds / method.cost)
         return Trial(candidate, figure, scalers, fitted, seconds, list(warned), judged)
@@ -288,7 +291,8 @@ class _Run:
         self.progress.update(f"fitting {trial.candidate.describe()} to all rows")
         scalers, X, scored = whole.columns.get(trial.candidate.scaling)
         method = METHODS[trial.candidate.method]
-        fitted = whole.fit(method.selector(self._setting(whole, X), dict(trial.candidate.options)), X, scored)
+        selector = method.selector(self._setting(whole, X), trial.candidate.parameters)
+        fitted = whole.fit(selector, X, scored, by_rank=trial.candidate.ranks_labels)
         return Trial(trial.candidate, trial.figure, scalers, fitted, trial.seconds, judged="sample")
 
 

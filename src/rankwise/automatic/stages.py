@@ -16,8 +16,8 @@ from rankwise.data.store.mapped import MappedMatrix
 __all__ = ["Facts", "stages"]
 
 Options = tuple[tuple[str, Any], ...]
-# What was found so far: the best candidate of some methods, and whether one of them is worth following up.
-Best = Callable[..., Candidate]
+# The best candidate so far of some methods, or of all; None where none of them was tried.
+Best = Callable[..., Candidate | None]
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Facts:
         Whether some pairs tie, and whether differences between labels differ.
     has_sizes : bool
         Whether queries have different numbers of rows.
-    is_small : bool
-        Whether everything can be tried, and not only what is linear.
+    has_ranks : bool
+        Whether labels may be replaced by their ranks: the metric counts pairs.
     """
 
     kind: str
@@ -45,6 +45,7 @@ class Facts:
     has_ties: bool
     has_levels: bool
     has_sizes: bool
+    has_ranks: bool
 
     @classmethod
     def of(cls, problem: Problem) -> Facts:
@@ -70,6 +71,7 @@ class Facts:
                 has_ties=bool((steps == 0).any()),
                 has_levels=has_levels,
                 has_sizes=bool(sizes.min() != sizes.max()),
+                has_ranks=has_levels and problem.metric.takes_weights,  # those that count pairs do
                 **stored,
             )
         magnitude = getattr(problem, "pairs").magnitude  # noqa: B009
@@ -79,6 +81,7 @@ class Facts:
             has_ties=magnitude is not None and bool((magnitude == 0).any()),
             has_levels=magnitude is not None and np.unique(magnitude[magnitude > 0]).size > 1,
             has_sizes=False,
+            has_ranks=False,
             **stored,
         )
 
@@ -111,20 +114,38 @@ def stages(
         if first == "rls":
             for variants in _losses(facts):
                 start = best("rls")
-                yield [
-                    Candidate("rls", start.scaling, _joined(start.options, options)) for options in variants
-                ]
+                if start is not None:
+                    yield [
+                        Candidate("rls", start.scaling, _joined(start.options, options))
+                        for options in variants
+                    ]
         for name in others:
+            found = best(*linear)
             # The plain hinge costs most; it is worth trying where margins help at all.
-            if name != "svm" or methods is not None or best().method != "rls":
-                yield [Candidate(name, best(*linear).scaling)]
+            if found is not None and (name != "svm" or methods is not None or found.method != "rls"):
+                yield [Candidate(name, found.scaling)]
     for name in [name for name in possible if name not in linear]:
-        chosen = best() if linear else None
-        # A reduced set has closed forms for whole queries; for the rows of one ranking with these options it has none.
-        takes_options = facts.has_queries and chosen is not None and chosen.method == "rls"
-        options = chosen.options if takes_options and chosen is not None else ()
-        tried = list(dict.fromkeys([ways[min(1, len(ways) - 1)], *([chosen.scaling] if chosen else ways)]))
-        yield [Candidate(name, way, options) for way in tried]
+        yield from _curved(name, facts, ways, best(*linear) if linear else None, best)
+
+
+def _curved(
+    name: str, facts: Facts, ways: Sequence[str], start: Candidate | None, best: Best
+) -> Iterator[list[Candidate]]:
+    """Yield candidates of a method that is not linear: first what labels to fit, then on which columns."""
+    options = start.options if start is not None and start.method == "rls" else ()
+    if not facts.has_queries:
+        # A reduced set has closed forms for whole queries; for the rows of one ranking with other options it has none.
+        options = tuple(option for option in options if option[0] == "labels")
+    first = next((way for way in ("standard", "max-abs") if way in ways), ways[0])
+    plain = tuple(option for option in options if option[0] != "labels")
+    kinds = [plain, _joined(plain, (("labels", "ranks"),))] if facts.has_ranks else [options]
+    yield [Candidate(name, first, kind) for kind in kinds]
+    more = [way for way in ways if way == "rank"]
+    if start is not None:
+        more.append(start.scaling)
+    found = best(name)
+    if found is not None:
+        yield [Candidate(name, way, found.options) for way in dict.fromkeys(more)]
 
 
 def _joined(options: Options, more: Options) -> Options:
@@ -134,7 +155,7 @@ def _joined(options: Options, more: Options) -> Options:
 def _scalings(facts: Facts) -> list[str]:
     if facts.is_mapped:
         return ["none"]  # a store that does not fit in memory is read where it lies
-    plain = ["none", "max-abs" if facts.is_sparse else "standard"]
+    plain = ["none", "max-abs"] if facts.is_sparse else ["none", "standard", "rank"]
     if facts.is_sparse or not facts.has_queries:
         return plain
     return [*plain, *(name for name in SCALINGS if "query" in name)]
@@ -143,6 +164,8 @@ def _scalings(facts: Facts) -> list[str]:
 def _losses(facts: Facts) -> list[list[Options]]:
     """Return what else least squares can be asked for, each list from the best of the one before."""
     ties: Options = (("ties", "exclude"),) if facts.has_ties else ()
-    first = [options for options in (ties, (*ties, ("cost", "unit")) if facts.has_levels else ()) if options]
+    ranks: Options = (("labels", "ranks"),) if facts.has_ranks else ()
+    unit: Options = (*ties, ("cost", "unit")) if facts.has_levels else ()
+    first = [options for options in (ties, unit, ranks) if options]
     second: list[Options] = [(("query_weight", "equal"),)] if facts.has_sizes else []
     return [variants for variants in (first, second) if variants]

@@ -9,8 +9,8 @@ from typing import Any
 __all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
 
 SCALINGS = (
-    "auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank", "standard+query-standard",
-    "standard+query-rank",
+    "auto", "none", "standard", "max-abs", "rank", "query-minmax", "query-standard", "query-rank",
+    "standard+query-standard", "standard+query-rank",
 )  # fmt: skip
 METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel")
 PICTURES = (".png", ".svg", ".pdf")

@@ -23,7 +23,7 @@ from rankwise.estimators.rank_svm_cv import RankSVMCV
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
 from rankwise.persistence.values import Reader, Writer, wrong
-from rankwise.preprocessing import QueryScaler, TableEncoder
+from rankwise.preprocessing import QueryScaler, RankScaler, TableEncoder
 
 __all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
 
@@ -38,6 +38,7 @@ SCALERS: Mapping[str, type] = {
         MinMaxScaler,
         Normalizer,
         QueryScaler,
+        RankScaler,
         RobustScaler,
         StandardScaler,
         TableEncoder,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -134,7 +134,7 @@ def _column(name: str, values: npt.NDArray[Any]) -> Column:
         or type(known[0]).__name__ == "Decimal"
     ):
         return Column(name, "number", _numbers(values))
-    if isinstance(known[0], (datetime.date, np.datetime64)):
+    if isinstance(known[0], (dt.date, np.datetime64)):
         dates = np.array(
             [np.datetime64("NaT") if _is_null(value) else _moment(value) for value in values],
             dtype="datetime64[us]",
@@ -160,8 +160,8 @@ def _text(name: str, values: npt.NDArray[Any]) -> Column:
 
 
 def _moment(value: Any) -> Any:
-    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
-        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
     return np.datetime64(value, "us")
 
 

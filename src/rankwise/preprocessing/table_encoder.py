@@ -29,11 +29,11 @@ _WORDS = ("hash", "tf-idf")
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Turn the columns of a table into numbers, each by what it holds.
 
-    Numbers stay; where some are missing, they are filled with the median and a column tells which. Texts with few values
-    become a column for each, the rare ones together; a value that training did not have counts as rare. Truth values
-    become 0 and 1, dates days since 1970, lists a column for each place, and texts that are asked for as words become
-    hashed or tf-idf words. Columns that cannot matter are left out, and named: those with one value everywhere, those
-    with one value inside every query, and texts of which nearly every row has another.
+    Numbers stay; where some are missing, they are filled with the median and a column tells which. Texts with few
+    values become a column for each, the rare ones together; a value that training did not have counts as rare. Truth
+    values become 0 and 1, dates days since 1970, lists a column for each place, and texts that are asked for as words
+    become hashed or tf-idf words. Columns that cannot matter are left out, and named: those with one value everywhere,
+    those with one value inside every query, and texts of which nearly every row has another.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if queries is not None and len(queries) > 1 and _is_constant(codes, queries):
             if is_crossed:
                 return {**step, "only_crossed": True}
-            why = "it has one value inside every query, where it cannot tell rows apart; crossed with another column it can"
+            why = "it has one value inside every query, and tells no rows apart unless crossed with another column"
             return {"name": name, "kind": "left out", "why": why}
         return step
 
@@ -232,7 +232,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         n_known = sum(counts.values())
         frequent = [level for level, count in counts.most_common(self.max_levels) if count >= self.min_rows]
         if len(counts) > max(2, 0.5 * n_known) or (not frequent and len(counts) > 2):
-            why = f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words (words=[{name!r}])"
+            why = (
+                f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words to read"
+            )
             return {"name": name, "kind": "left out", "why": why}
         levels = sorted(frequent) or sorted(counts)
         step = {"name": name, "kind": "category", "levels": levels, "rare": len(counts) - len(levels)}
@@ -317,7 +319,7 @@ def _encode(step: dict[str, Any], column: Column) -> Any:
         fill = np.asarray(step["fill"])
         if values.shape[1] != fill.size:
             raise InvalidInputError(
-                f"The lists of column {step['name']!r} have {values.shape[1]} numbers, and had {fill.size} in training.",
+                f"The lists of column {step['name']!r} have {values.shape[1]} numbers, and {fill.size} in training.",
                 "pass lists of that length.",
             )
         return np.where(np.isnan(values), fill, values)
