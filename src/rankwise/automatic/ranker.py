@@ -373,6 +373,17 @@ class AutoRanker(Ranker):
         self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
         return X if self.encoder_ is None else self.encoder_.transform(X)
 
+    def keep_encoder(self, encoder: TableEncoder) -> None:
+        """Say that X was encoded before the fit, so that `predict` takes tables from now on.
+
+        Parameters
+        ----------
+        encoder : TableEncoder
+            Fitted; what it gives is what the fit got.
+        """
+        self.encoder_ = encoder
+        self._name_columns()
+
     def _name_columns(self) -> None:
         """Say of which columns X was, before it was encoded."""
         if self.encoder_ is not None:

@@ -26,6 +26,10 @@ USUAL_COLUMNS = {
     "loser": "loser",
     "magnitude": None,
     "weight": None,
+    "id": None,
+    "category": None,
+    "words": None,
+    "cross": None,
 }
 
 
@@ -62,8 +66,8 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         help="text: how many columns there are, where the last may not occur; by default as many as occur",
     )
     group.add_argument(
-        "--missing", choices=("error", "nan", "zero"), default="error",
-        help="what NULL and NaN mean: an error, missing (to inspect and convert), or 0",
+        "--missing", choices=("auto", "error", "nan", "zero"), default="auto",
+        help="what NULL and NaN mean: an error, missing (to inspect and convert), or 0; by default, in tables to learn from, they are filled in and marked in a column, and elsewhere an error",
     )  # fmt: skip
     group.add_argument(
         "--items",
@@ -84,6 +88,24 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         "if there)",
     )
     group.add_argument("--threads", type=_positive, metavar="N", help="threads to use; by default all")
+
+
+def _encoding(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("columns of tables that are not numbers")
+    group.add_argument(
+        "--id", metavar="A,B,...", help="columns that only name rows, and are not learned from"
+    )
+    group.add_argument(
+        "--category",
+        metavar="A,B,...",
+        help="columns of numbers that are names, such as postcodes; text is by itself",
+    )
+    group.add_argument("--words", metavar="A,B,...", help="columns of text to read word by word (hashed)")
+    group.add_argument(
+        "--cross",
+        metavar="A:B,...",
+        help="also the product of two columns: price:country is the price in each country",
+    )
 
 
 def _choosing(parser: argparse.ArgumentParser) -> None:
@@ -157,6 +179,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _choosing(parser)
     _reading(parser)
+    _encoding(parser)
 
 
 def _select(parser: argparse.ArgumentParser) -> None:
@@ -171,6 +194,7 @@ def _select(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _choosing(parser)
     _reading(parser)
+    _encoding(parser)
 
 
 def _predict(parser: argparse.ArgumentParser) -> None:
@@ -258,6 +282,7 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="FILE", nargs="+", help="a model file, or files of rows")
     _json(parser)
     _reading(parser)
+    _encoding(parser)
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:

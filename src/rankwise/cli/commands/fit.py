@@ -15,6 +15,7 @@ from rankwise.cli.applicable import check_applicable
 from rankwise.cli.checks import check_trainable, check_valid
 from rankwise.cli.choosing import Choice, choose
 from rankwise.cli.columns import recall
+from rankwise.cli.encoding import encoded, encoding_words
 from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import (
@@ -30,7 +31,7 @@ from rankwise.cli.printing import (
 from rankwise.exceptions import InvalidInputError
 from rankwise.persistence import save
 
-__all__ = ["choice_json", "chosen_facts", "read_train_and_valid", "run"]
+__all__ = ["choice_json", "chosen_facts", "print_encoding", "print_tried", "read_train_and_valid", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -39,6 +40,8 @@ def run(options: argparse.Namespace) -> int:
     start = time.perf_counter()
     train, valid = read_train_and_valid(options)
     choice = choose(train, valid, options)
+    if train.encoder is not None:
+        choice.ranker.keep_encoder(train.encoder)
     notes = {
         "command": options.line,
         "train": train.describe(),
@@ -46,6 +49,7 @@ def run(options: argparse.Namespace) -> int:
         "feature_names": train.names,
         "first_column": train.counts_from,
         "reading": train.reading,
+        "columns": encoding_words(train) or None,
         "is_dense": not scipy.sparse.issparse(train.X),
         **choice_json(choice),
     }
@@ -66,7 +70,9 @@ def run(options: argparse.Namespace) -> int:
             }
         )
         return 0
-    print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
+    print_facts({"train": train.describe()})
+    print_encoding(train)
+    print_facts({"judged by": f"{choice.judged_by}, {choice.metric.name}"})
     write(f"           {choice.convention}")
     write()
     print_tried(choice)
@@ -97,7 +103,8 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
     if train.pairs is None:
         # Rows that judge count alike, and need no column of weights.
         own.weight, own.given = None, own.given - {"weight"}
-    valid = check_valid(read_rows(options.valid, own, first_column=train.counts_from), train)
+    read = read_rows(options.valid, own, first_column=train.counts_from)
+    valid = check_valid(read if train.encoder is None else encoded(read, train.encoder), train)
     train, valid = _same_columns(train, valid)
     return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)
 
@@ -118,6 +125,12 @@ def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
         return train, valid
     width = max(train.X.shape[1], valid.X.shape[1])  # text does not write zeros: last columns may not occur
     return widen(train, width), widen(valid, width)
+
+
+def print_encoding(rows: Rows) -> None:
+    """Print what was done with each column of a table, where anything had to be."""
+    for number, line in enumerate(encoding_words(rows)):
+        print_facts({"columns" if number == 0 else "       ": line})
 
 
 def print_tried(choice: Choice) -> None:

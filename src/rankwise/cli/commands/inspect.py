@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.cli.applicable import check_applicable, check_data_only
+from rankwise.cli.encoding import encoding_words
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.data.summary import DataSummary, summarise
@@ -38,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
                 **_as_json(summary),
                 "first_column": rows.first_column,
                 "preferences": None if rows.pairs is None else len(rows.pairs),
+                "encoding": encoding_words(rows) or None,
             }
         )
         return 0
@@ -58,6 +60,10 @@ def run(options: argparse.Namespace) -> int:
         facts["rows a query"] = f"{low:,} to {high:,}, median {middle:g}"
         facts["ordered pairs"] = f"{summary.pairs:,}"
     print_facts(facts)
+    if rows.encoder is not None:
+        write("\nhow fit would read the columns")
+        for line in encoding_words(rows):
+            write(f"  {line}")
     if summary.labels:
         write("\nlabels")
         print_table(

@@ -36,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
         for key, name in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric"))
         if saved.notes.get(name)
     }
+    if saved.encoder is not None:
+        settings["columns"] = "; ".join(saved.encoder.describe())
     metrics = None if options.metrics is None else options.metrics.split(",")
     # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
     decided = slice(None) if rows.magnitude is None else rows.magnitude > 0

@@ -12,7 +12,13 @@ import numpy as np
 
 from rankwise.automatic.search import Trial
 from rankwise.cli.choosing import Choice, choose
-from rankwise.cli.commands.fit import choice_json, chosen_facts, print_tried, read_train_and_valid
+from rankwise.cli.commands.fit import (
+    choice_json,
+    chosen_facts,
+    print_encoding,
+    print_tried,
+    read_train_and_valid,
+)
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.charts import alpha_name
@@ -49,7 +55,9 @@ def run(options: argparse.Namespace) -> int:
             }
         print_json(data)
         return 0
-    print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
+    print_facts({"train": train.describe()})
+    print_encoding(train)
+    print_facts({"judged by": f"{choice.judged_by}, {choice.metric.name}"})
     write(f"           {choice.convention}\n")
     print_tried(choice)
     write()
