@@ -20,6 +20,7 @@ from rankwise.automatic import search as searching
 from rankwise.automatic.candidates import METHODS, Candidate
 from rankwise.automatic.figures import Figure, paired_difference, standard_error
 from rankwise.automatic.reading import listed_pairs
+from rankwise.displays import LeaderboardDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
@@ -295,6 +296,43 @@ def test_preferences(curved):
         scores = RankRLS(entry.alpha).fit_pairs(X, pairs[train]).predict(X)
         wrong[test] = scores[pairs[test, 0]] < scores[pairs[test, 1]]
     assert entry.value == pytest.approx(wrong.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+def test_probabilities_of_pairs_are_calibrated(calibration):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    worth = X @ [1.0, -1.0, 0.5]
+    a, b = rng.integers(300, size=(2, 4000))
+    a, b = a[a != b], b[a != b]
+    probability = 1 / (1 + np.exp(worth[b] - worth[a]))
+    wins = rng.random(a.size) < probability
+    pairs = np.column_stack([np.where(wins, a, b), np.where(wins, b, a)])
+    model = AutoRanker(methods=["rls"], scalings=["none"], calibration=calibration).fit_pairs(X, pairs)
+    found = model.predict_pairs_proba(X[a], X[b])
+    np.testing.assert_allclose(found + model.predict_pairs_proba(X[b], X[a]), 1, atol=1e-9)
+    assert np.abs(found - probability).mean() < 0.04
+    best = -np.mean(np.log(np.where(wins, probability, 1 - probability)))
+    assert best - 0.01 < model.log_loss_ < best + 0.01
+    np.testing.assert_array_equal(
+        model.predict_pairs(X, np.column_stack([a, b])), model.predict_pairs(X[a], X[b])
+    )
+    file = io.BytesIO()
+    model.save(file)
+    again = rankwise.load(io.BytesIO(file.getvalue()))
+    np.testing.assert_array_equal(again.predict_pairs_proba(X[a], X[b]), found)
+    with pytest.raises(InvalidInputError, match="there were none"):
+        AutoRanker(methods=["rls"]).fit(X, worth).predict_pairs_proba(X, X)
+
+
+def test_the_picture(graded):
+    pytest.importorskip("matplotlib").use("Agg")
+    X, y, qid = graded
+    model = AutoRanker(methods=["rls"]).fit(X, y, qid=qid)
+    display = LeaderboardDisplay.from_estimator(model)
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert labels == [entry.description for entry in model.leaderboard_]
+    assert "ndcg@10 (higher is better)" in display.ax_.get_xlabel()
 
 
 @pytest.mark.parametrize("scaling", ["none", "standard", "standard+query-rank"])

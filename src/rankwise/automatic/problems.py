@@ -178,10 +178,13 @@ class LabelledRows:
         rows, whole, _ = self._evaluators
         if self.scored is not None:
             return f"an evaluation set of {rows.size:,} rows"
-        counted = int(whole.counted.sum())
-        what = f"{rows.size:,} rows" if len(self.queries) == 1 else f"{counted:,} queries"
-        all_there = rows.size == self.n_rows if len(self.queries) == 1 else counted == len(self.queries)
-        return f"{self.cv_words}, {'all ' if all_there else ''}{what}"
+        if len(self.queries) == 1:
+            judging, there, what = rows.size, self.n_rows, "rows"
+        else:
+            judging, there, what = int(whole.counted.sum()), len(self.queries), "queries"
+        return (
+            f"{self.cv_words}, {f'all {there:,}' if judging == there else f'{judging:,} of {there:,}'} {what}"
+        )
 
     def sample(self, at_most: int, seed: int) -> LabelledRows:
         """Return about so many rows, whole queries of them, with the folds and blocks that they have."""
@@ -297,6 +300,11 @@ class ListedPairs:
                 is_tested[test] = True
             weight = weight * is_tested
         return pairs, weight, unit
+
+    @property
+    def tested_weight(self) -> Floats:
+        """How much each pair counts: nothing where it was never held out, or has no winner."""
+        return self._tested[1]
 
     def figure(self, held_out: Floats) -> Figure:
         """Return the share of the held-out pairs that the scores contradict, or agree with."""

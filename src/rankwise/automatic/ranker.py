@@ -6,20 +6,23 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Never, Self
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats
+from rankwise.automatic.calibration import Calibration, calibrate
 from rankwise.automatic.candidates import METHODS, SCALINGS
 from rankwise.automatic.figures import Figure, paired_difference
 from rankwise.automatic.leaderboard import Entry, Leaderboard
 from rankwise.automatic.nested import nested_figure
-from rankwise.automatic.problems import Problem
+from rankwise.automatic.problems import ListedPairs, Problem
 from rankwise.automatic.reading import labelled_rows, listed_pairs
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
 from rankwise.automatic.targets import exportable_to
+from rankwise.data.preferences import check_pairs
 from rankwise.data.summary import is_graded
 from rankwise.data.validation import check_choice, check_count, check_number, check_numbers, check_seed
 from rankwise.estimators.base import Ranker
@@ -73,6 +76,8 @@ class AutoRanker(Ranker):
     rivals : sequence of estimators, default=()
         Rankers of other packages, such as ``lightgbm.LGBMRanker()``, judged on the same folds and listed beside the
         candidates; never chosen.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        After `fit_pairs`: how differences of scores become the probabilities of `predict_pairs_proba`.
     encoder : "auto", TableEncoder or None, default="auto"
         What turns the columns of a data frame or an Arrow table into numbers. "auto" is a
         `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
@@ -99,6 +104,9 @@ class AutoRanker(Ranker):
     metric_ : Metric
     cv_ : str
         What judged, in words.
+    log_loss_ : float
+        After `fit_pairs` on folds: the log-loss of calibrated probabilities on held-out pairs, calibrated on the other
+        folds.
     stopped_ : str
         What ended the search before everything was tried: "Ctrl-C", the time limit, or nothing.
     search_ : Search
@@ -135,6 +143,8 @@ class AutoRanker(Ranker):
     metric_: Metric
     best_score_: float
     cv_: str
+    calibration_: list[list[float]]
+    log_loss_: float
     stopped_: str
     skipped_: list[str]
     search_: Search
@@ -152,6 +162,7 @@ class AutoRanker(Ranker):
         time_limit: float | None = None,
         nested: Any = False,
         rivals: Sequence[Any] = (),
+        calibration: str = "sigmoid",
         encoder: Any = "auto",
         basis: int = _BASIS,
         random_state: int = 0,
@@ -167,6 +178,7 @@ class AutoRanker(Ranker):
         self.time_limit = time_limit
         self.nested = nested
         self.rivals = rivals
+        self.calibration = calibration
         self.encoder = encoder
         self.basis = basis
         self.random_state = random_state
@@ -213,7 +225,7 @@ class AutoRanker(Ranker):
             X, y, queries, weight, metric, self.cv, self.random_state, self._read(eval_set)
         )
         self._choose(problem)
-        self._forget("nested_score_", "nested_error_")
+        self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
         if self.nested:
             if eval_set is not None:
                 raise InvalidInputError(
@@ -271,9 +283,24 @@ class AutoRanker(Ranker):
             eval_set,
             self._encoded,
         )
-        self._forget("nested_score_", "nested_error_")
+        self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
         self._choose(problem)
+        if problem.scored is None:
+            self._calibrate(problem)
         return self
+
+    def _calibrate(self, problem: ListedPairs) -> None:
+        """Learn probabilities from the held-out differences of what was chosen."""
+        chosen = next(
+            trial
+            for trial in self.search_.trials
+            if trial.candidate.describe() == self.leaderboard_.chosen.description
+        )
+        weight, fold = problem.tested_weight, np.full(len(problem.pairs), -1)
+        for number, (_, test) in enumerate(problem.cv):
+            fold[test] = number
+        found, self.log_loss_ = calibrate(chosen.held_out, weight, fold, self.calibration)
+        self.calibration_ = [found.knots, found.probabilities]
 
     def predict(self, X: Any, qid: Any = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.
@@ -316,6 +343,46 @@ class AutoRanker(Ranker):
         """
         return 1.0 - preference_error(self.predict(X), pairs, weight)
 
+    def predict_pairs(self, X: Any, other: Any) -> Floats:
+        """Return how much one row of each pair is preferred to the other: positive where the first is.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        other : array-like of int of shape (pairs, 2), or a matrix of the shape of X
+            What `fit_pairs` takes, row numbers of X; or the second rows, where row k of X is compared with row k of it.
+        """
+        scores = self.predict(X)
+        edges = np.asarray(None if is_table_like(other) or sp.issparse(other) else other)
+        is_listed = edges.ndim == 2 and edges.shape[1] == 2 and edges.dtype.kind in "iu"
+        # Whole numbers in two columns may also be rows of a model of two columns.
+        if is_listed and (self.n_features_in_ != 2 or edges.shape[0] != scores.shape[0]):
+            pairs = check_pairs(edges, scores.shape[0])
+            return np.asarray(scores[pairs.winner] - scores[pairs.loser])
+        others = self.predict(other)
+        if scores.shape != others.shape:
+            raise InvalidInputError(
+                f"There are {scores.shape[0]} first rows and {others.shape[0]} second ones.",
+                "row k of both is pair k; or pass an integer array of shape (pairs, 2) of row numbers of X.",
+            )
+        return np.asarray(scores - others)
+
+    def predict_pairs_proba(self, X: Any, other: Any) -> Floats:
+        """Return the probability that the first row of each pair is preferred, calibrated on held-out pairs.
+
+        Parameters
+        ----------
+        X, other
+            As in `predict_pairs`.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "calibration_"):
+            raise InvalidInputError(
+                "Probabilities are calibrated on held-out pairs, and there were none.",
+                "use fit_pairs, without an eval_set.",
+            )
+        return Calibration(*self.calibration_)(self.predict_pairs(X, other))
+
     def describe(self) -> str:
         """Say what was tried, what judged it and what was chosen, for a reader."""
         check_is_fitted(self)
@@ -336,6 +403,10 @@ class AutoRanker(Ranker):
         else:
             lines.append(
                 "           its figure was selected on the same rows; nested=True gives an honest one"
+            )
+        if hasattr(self, "log_loss_"):
+            lines.append(
+                f"           log-loss {self.log_loss_:.4f} of probabilities; knowing nothing is {np.log(2):.4f}"
             )
         lines += [f"left out   {words}" for words in self.skipped_]
         if self.stopped_:
@@ -421,6 +492,7 @@ class AutoRanker(Ranker):
         if self.scoring != "auto":
             get_metric(self.scoring)
         check_choice("rule", self.rule, RULES)
+        check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))
         check_cv(self.cv)
         check_nested(self.nested)
         for name, known in (("methods", METHODS), ("scalings", SCALINGS)):

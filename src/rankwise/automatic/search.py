@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import scipy.sparse as sp
 
+from rankwise.arrays import Floats
 from rankwise.automatic.candidates import METHODS, Candidate, Setting
 from rankwise.automatic.figures import Figure, paired_difference
 from rankwise.automatic.interruption import noticing_interrupts
@@ -46,6 +47,8 @@ class Trial:
     ranker : estimator
         The selector, fitted to all rows, or all of the sample.
     seconds : float
+    held_out : ndarray
+        The scores of held-out rows, or the differences of held-out pairs.
     warned : list
         What it warned of.
     judged : {"all", "sample"}
@@ -55,6 +58,7 @@ class Trial:
     figure: Figure
     scalers: list[Any]
     ranker: Any
+    held_out: Floats
     seconds: float
     warned: list[Any] = field(default_factory=list)
     judged: str = "all"
@@ -284,7 +288,7 @@ class _Run:
             figure = problem.figure(held_out)
         seconds = time.monotonic() - start
         self.unit_seconds = max(self.unit_seconds, seconds / method.cost)
-        return Trial(candidate, figure, scalers, fitted, seconds, list(warned), judged)
+        return Trial(candidate, figure, scalers, fitted, held_out, seconds, list(warned), judged)
 
     def refit(self, trial: Trial, whole: Problem) -> Trial:
         """Fit what was chosen on a sample to all rows."""
@@ -293,7 +297,7 @@ class _Run:
         method = METHODS[trial.candidate.method]
         selector = method.selector(self._setting(whole, X), trial.candidate.parameters)
         fitted = whole.fit(selector, X, scored, by_rank=trial.candidate.ranks_labels)
-        return Trial(trial.candidate, trial.figure, scalers, fitted, trial.seconds, judged="sample")
+        return replace(trial, scalers=scalers, ranker=fitted)
 
 
 def entries(X: Any) -> int:

@@ -1,11 +1,12 @@
-"""Pictures of the regularisation surface, in scikit-learn's Display style; they need matplotlib.
+"""Pictures of the regularisation surface and of leaderboards, in scikit-learn's Display style; they need matplotlib.
 
-`SurfaceDisplay` shows the validation error of every alpha after every iteration, `ConvergenceDisplay` its
-course for a few alphas (figures 1 and 2 of the large-scale RankRLS paper). matplotlib is imported when something
-is drawn, not before: ``pip install rankwise[report]``.
+`LeaderboardDisplay` shows what an `AutoRanker` tried, `SurfaceDisplay` the validation error of every alpha after every
+iteration, `ConvergenceDisplay` its course for a few alphas (figures 1 and 2 of the large-scale RankRLS paper). matplotlib
+is imported when something is drawn, not before: ``pip install rankwise[report]``.
 """
 
 from rankwise.displays.convergence import ConvergenceDisplay
+from rankwise.displays.leaderboard import LeaderboardDisplay
 from rankwise.displays.surface import SurfaceDisplay
 
-__all__ = ["ConvergenceDisplay", "SurfaceDisplay"]
+__all__ = ["ConvergenceDisplay", "LeaderboardDisplay", "SurfaceDisplay"]
