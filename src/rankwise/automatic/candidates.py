@@ -156,6 +156,7 @@ class Candidate:
 
 _OPTION_WORDS = {
     ("labels", "ranks"): "labels by rank",
+    ("basis", 500): "500 basis rows",
     ("ties", "exclude"): "ties left out",
     ("cost", "unit"): "every pair 1 apart",
     ("query_weight", "size"): "queries weigh by their rows",
@@ -202,7 +203,8 @@ def _fixed_margins(chosen: RankSVMCV) -> Any:
 
 def _kernel(setting: Setting, options: dict[str, Any]) -> Any:
     gammas = [float(factor / setting.n_columns) for factor in _GAMMAS]
-    basis = setting.basis if setting.n_rows > setting.basis else None
+    wanted = options.pop("basis", setting.basis)
+    basis = wanted if setting.n_rows > wanted else None
     return KernelRankRLSCV("rbf", gamma=gammas, basis=basis, **setting.shared, **options)
 
 

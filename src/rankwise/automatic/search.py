@@ -32,6 +32,7 @@ _FEWEST_ROWS = 4000
 _FINALISTS = 3
 # Entries times cost up to which a finalist is fitted to everything unless a time limit says otherwise.
 _FINAL_WORK = 5e8
+_EDGE = "The best alpha is the"  # how a method begins to warn of the end of its grid
 
 
 @dataclass
@@ -127,6 +128,9 @@ class Search:
             if chosen.judged == "sample":
                 chosen = run.refit(chosen, whole)
         for warning in chosen.warned:
+            # The methods' own grids have gone on as far as they go.
+            if self.alphas is None and str(warning.message).startswith(_EDGE):
+                continue
             warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         return chosen
 
@@ -190,7 +194,8 @@ class _Run:
             of_these = [trial for trial in tried if not methods or trial.candidate.method in methods]
             return search.best(of_these).candidate if of_these else None
 
-        for candidates in stages(Facts.of(problem), search.methods, search.scalings, best):
+        facts = Facts.of(problem, varies_loss=search.alphas is None or len(search.alphas) > 1)
+        for candidates in stages(facts, search.methods, search.scalings, best):
             allowed = [one for one in candidates if self._is_allowed(one)]
             if not self.try_all(allowed, problem, judged):
                 return
@@ -244,11 +249,12 @@ class _Run:
                     raise
                 search.skipped.append(f"{candidate.describe()}: {error.problem}")
                 continue
-            if not self.interrupted() or not search.trials:  # what was cut short is compared with nothing
-                search.trials.append(trial)
-            if self.interrupted():
+            if self.interrupted():  # what was cut short is compared with nothing
+                if not search.trials:
+                    raise KeyboardInterrupt
                 search.stopped = "Ctrl-C"
                 return False
+            search.trials.append(trial)
         return True
 
     def _has_time(self, candidate: Candidate) -> bool:

@@ -15,6 +15,10 @@ from rankwise.data.store.mapped import MappedMatrix
 
 __all__ = ["Facts", "stages"]
 
+# Up to so many rows the best kernel is also tried with a larger reduced set, which takes some seconds.
+_POLISHED_ROWS = 5000
+_POLISHED_BASIS = 500
+
 Options = tuple[tuple[str, Any], ...]
 # The best candidate so far of some methods, or of all; None where none of them was tried.
 Best = Callable[..., Candidate | None]
@@ -36,6 +40,10 @@ class Facts:
         Whether queries have different numbers of rows.
     has_ranks : bool
         Whether labels may be replaced by their ranks: the metric counts pairs.
+    varies_loss : bool
+    n_rows : int
+    has_magnitudes : bool
+        Whether listed pairs say by how much the winner won.
     """
 
     kind: str
@@ -46,12 +54,20 @@ class Facts:
     has_levels: bool
     has_sizes: bool
     has_ranks: bool
+    varies_loss: bool
+    n_rows: int
+    has_magnitudes: bool = False
 
     @classmethod
-    def of(cls, problem: Problem) -> Facts:
-        """Look at the data."""
+    def of(cls, problem: Problem, *, varies_loss: bool) -> Facts:
+        """Look at the data; one alpha of the caller's, where the loss does not vary, is of one loss."""
         X = problem.columns.X
-        stored = {"is_sparse": sp.issparse(X), "is_mapped": isinstance(X, MappedMatrix)}
+        stored = {
+            "is_sparse": sp.issparse(X),
+            "is_mapped": isinstance(X, MappedMatrix),
+            "varies_loss": varies_loss,
+            "n_rows": problem.n_rows,
+        }
         if isinstance(problem, LabelledRows):
             queries = problem.queries
             order = np.lexsort((problem.y, queries.codes))
@@ -82,6 +98,7 @@ class Facts:
             has_levels=magnitude is not None and np.unique(magnitude[magnitude > 0]).size > 1,
             has_sizes=False,
             has_ranks=False,
+            has_magnitudes=magnitude is not None and bool((magnitude != 1).any()),
             **stored,
         )
 
@@ -104,14 +121,14 @@ def stages(
         for name, method in METHODS.items()
         if facts.kind in method.takes and (methods is None or name in methods)
     ]
-    if facts.kind == "pairs" and facts.has_levels and methods is None:
+    if facts.has_magnitudes and methods is None:
         possible.remove("logistic")  # a model of who wins, which says nothing of by how much
     linear = [name for name in possible if METHODS[name].form == "linear"]
     ways = list(scalings) if scalings is not None else _scalings(facts)
     if linear:
         first, *others = linear
         yield [Candidate(first, way) for way in ways]
-        if first == "rls":
+        if first == "rls" and facts.varies_loss:
             for variants in _losses(facts):
                 start = best("rls")
                 if start is not None:
@@ -138,7 +155,8 @@ def _curved(
         options = tuple(option for option in options if option[0] == "labels")
     first = next((way for way in ("standard", "max-abs") if way in ways), ways[0])
     plain = tuple(option for option in options if option[0] != "labels")
-    kinds = [plain, _joined(plain, (("labels", "ranks"),))] if facts.has_ranks else [options]
+    ranked = _joined(plain, (("labels", "ranks"),))
+    kinds = [plain, ranked] if facts.has_ranks and facts.varies_loss else [options]
     yield [Candidate(name, first, kind) for kind in kinds]
     more = [way for way in ways if way == "rank"]
     if start is not None:
@@ -146,6 +164,9 @@ def _curved(
     found = best(name)
     if found is not None:
         yield [Candidate(name, way, found.options) for way in dict.fromkeys(more)]
+    found = best()
+    if found is not None and found.method == name == "kernel" and facts.n_rows <= _POLISHED_ROWS:
+        yield [Candidate(name, found.scaling, _joined(found.options, (("basis", _POLISHED_BASIS),)))]
 
 
 def _joined(options: Options, more: Options) -> Options:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.columns import Roles, listed
+from rankwise.cli.columns import Roles, listed, remarks
 from rankwise.cli.rows import Rows
 from rankwise.data.tables.arrow_columns import is_embedding, is_number, text_of_numbers
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
@@ -80,8 +80,13 @@ def read_to_encode(
         [pa.Table.from_batches(list(one.batches(names, _ROWS))) for one in sources if one.n_rows],
         promote_options="permissive",
     )
+    said = (
+        []
+        if options.keeps_table
+        else remarks(sources[0].schema, source, options, roles, sources[0].schema.names)
+    )
     reading = {"features": names, "embedding": None, "label": roles.label, "qid": roles.qid, "encoded": "yes"}
-    return Rows(source, X, y, qid, [], weight=plan.weights(), reading=reading, table=table)
+    return Rows(source, X, y, qid, [], weight=plan.weights(), reading=reading, remarks=said, table=table)
 
 
 def learned(rows: Rows, options: argparse.Namespace) -> Rows:

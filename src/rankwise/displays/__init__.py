@@ -1,8 +1,8 @@
 """Pictures of the regularisation surface and of leaderboards, in scikit-learn's Display style; they need matplotlib.
 
 `LeaderboardDisplay` shows what an `AutoRanker` tried, `SurfaceDisplay` the validation error of every alpha after every
-iteration, `ConvergenceDisplay` its course for a few alphas (figures 1 and 2 of the large-scale RankRLS paper). matplotlib
-is imported when something is drawn, not before: ``pip install rankwise[report]``.
+iteration, `ConvergenceDisplay` its course for a few alphas (figures 1 and 2 of the large-scale RankRLS paper).
+matplotlib is imported when something is drawn, not before: ``pip install rankwise[report]``.
 """
 
 from rankwise.displays.convergence import ConvergenceDisplay
