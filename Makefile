@@ -43,8 +43,9 @@ demo: $(VENV)/.runtime
 	$(BIN)/python examples/demo.py
 	$(BIN)/python -m rankwise demo
 
+# Two processes: most tests have one thread's work.
 test: lint
-	$(BIN)/python -m pytest -m "not long"
+	$(BIN)/python -m pytest -n 2 -m "not long"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -53,11 +54,11 @@ lint: $(VENV)/.installed
 	$(BIN)/lint-imports --no-cache
 
 test-long: $(VENV)/.installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 # The oldest supported numpy, SciPy and scikit-learn: the estimators' contract and everything that touches it.
 test-oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/python -m pytest -q -m "not long" tests/estimators tests/solvers tests/data tests/pairs
+	$(OLDEST)/bin/python -m pytest -q -n 2 -m "not long" tests/estimators tests/solvers tests/data tests/pairs
 
 # The kernels alone, without Python: out-of-bounds and undefined behaviour in one build, data races in the other.
 test-sanitize:

@@ -184,6 +184,21 @@ def boosted(one, train, metric):
     return lambda rows: model.predict(one.X[rows])
 
 
+def judged(one, test, scores, seed):
+    """The loss on test rows, and that of each query, or of blocks of one ranking."""
+    metric = one.metric
+    if one.qid is not None:
+        units = metric.prepare(one.y[test], one.qid[test]).per_query(scores)
+        per_unit = units.values[units.counted]
+        value = float(np.mean(per_unit))
+    else:
+        blocks = np.random.default_rng(seed).permutation(len(test)) // BLOCK
+        blocks = np.minimum(blocks, max(len(test) // BLOCK - 1, 0))
+        units = metric.prepare(one.y[test], blocks).per_query(scores)
+        value, per_unit = metric(one.y[test], scores), units.values[units.counted]
+    return (1 - value, 1 - per_unit) if metric.greater_is_better else (value, per_unit)
+
+
 def run(one, options):
     """Losses of every method, unit by unit over all outer folds, and of every candidate."""
     metric = one.metric
@@ -199,20 +214,7 @@ def run(one, options):
         qid = None if units is None else units[train]
 
         def judge(scores, test=test, number=number):
-            if units is not None:
-                evaluator = metric.prepare(one.y[test], units[test])
-                whole = evaluator.per_query(scores)
-                values = whole.values[whole.counted]
-                value, per_unit = None, values
-            else:
-                blocks = np.random.default_rng(number).permutation(len(test)) // BLOCK
-                blocks = np.minimum(blocks, max(len(test) // BLOCK - 1, 0))
-                parts = metric.prepare(one.y[test], blocks).per_query(scores)
-                value, per_unit = metric(one.y[test], scores), parts.values[parts.counted]
-            if metric.greater_is_better:
-                per_unit = 1 - per_unit
-                value = None if value is None else 1 - value
-            return (float(np.mean(per_unit)) if value is None else value), per_unit
+            return judged(one, test, scores, number)
 
         start = time.process_time()
         auto = AutoRanker(metric, basis=options.basis, n_threads=1).fit(one.X[train], one.y[train], qid)

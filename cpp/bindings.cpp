@@ -1,10 +1,10 @@
-// Bindings convert numpy arrays to pointers, release the GIL, and call the headers that compute. Nothing else.
+// The Python module; bindings.hpp has the rules for its parts.
 #include "bindings.hpp"
 
 NB_MODULE(_core, m) {
     // A store that is still open when Python ends is no fault, and nobody could act on a warning about it.
     nanobind::set_leak_warnings(false);
-    m.doc() = "The compiled kernels of rankwise. Arguments are trusted: they were validated above.";
+    m.doc() = "The compiled kernels of rankwise. Shapes and types are checked, numbers of rows and columns are trusted.";
     bind_held_out(m);
     bind_input(m);
     bind_metrics(m);

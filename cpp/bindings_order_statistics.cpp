@@ -1,87 +1,156 @@
-// The bindings of RankSVM's order statistics; see bindings.cpp for the rule.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// The bindings of RankSVM's order statistics.
 #include <nanobind/stl/optional.h>
 
-#include <cstdint>
-#include <optional>
+#include <algorithm>
 
 #include "bindings.hpp"
 #include "order_statistics.hpp"
 
-namespace nb = nanobind;
+using namespace bindings;
 
 namespace {
 
-template <typename T>
-using In = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Out = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
-using MaybeIn = std::optional<In<double>>;
+using rankwise::Counting;
+using Levels = Vector<const int32_t>;
+using OptionalReals = std::optional<Reals>;
+
+constexpr std::pair<const char*, Counting> counting_names[] = {
+    {"no_pairs", Counting::no_pairs},
+    {"brute", Counting::brute},
+    {"levels", Counting::levels},
+    {"fenwick", Counting::fenwick},
+};
 
 // The arrays of rankwise::RankedQueries, kept alive for as long as kernels may read them.
-struct Queries {
-    In<std::int64_t> start;
-    In<std::uint8_t> counting;
-    In<std::int32_t> n_levels, rank;
-    MaybeIn weight, scale;
+class Queries {
+public:
+    Queries(Ids start, Vector<const uint8_t> counting, Levels n_levels, Levels rank, OptionalReals weight,
+            OptionalReals scale)
+        : start_(start), counting_(counting), n_levels_(n_levels), rank_(rank), weight_(weight), scale_(scale) {
+        const int64_t queries = length(counting);
+        require_starts(start, queries, length(rank), "start must end with the rows");
+        require_length(n_levels, queries, "n_levels and counting disagree");
+        require_length(weight, length(rank), "weight and rank disagree");
+        require_length(scale, queries, "scale and counting disagree");
+        for (int64_t q = 0; q < queries; ++q) {
+            const auto method = static_cast<Counting>(counting.data()[q]);
+            require(method <= Counting::fenwick, "a way of counting that there is not");
+            require(method != Counting::levels || n_levels.data()[q] <= rankwise::max_levels, "too many levels to count so");
+        }
+    }
+
+    int64_t rows() const { return length(rank_); }
 
     rankwise::RankedQueries view() const {
-        return {static_cast<std::int64_t>(counting.size()), start.data(), counting.data(), n_levels.data(),
-                rank.data(), weight ? weight->data() : nullptr, scale ? scale->data() : nullptr};
+        rankwise::RankedQueries queries;
+        queries.n_queries = length(counting_);
+        queries.start = start_.data();
+        queries.counting = counting_.data();
+        queries.n_levels = n_levels_.data();
+        queries.rank = rank_.data();
+        queries.weight = pointer(weight_);
+        queries.scale = pointer(scale_);
+        return queries;
     }
+
+private:
+    Ids start_;
+    Vector<const uint8_t> counting_;
+    Levels n_levels_, rank_;
+    OptionalReals weight_, scale_;
 };
 
-struct Point {
-    In<double> score;
-    In<std::int32_t> order;
-    In<double> sorted_score;
-    In<std::int32_t> sorted_rank;
-
-    rankwise::SortedScores view() const {
-        return {score.data(), order.data(), sorted_score.data(), sorted_rank.data()};
+class Point {
+public:
+    Point(Reals score, Levels order, Reals sorted_score, Levels sorted_rank)
+        : score_(score), order_(order), sorted_score_(sorted_score), sorted_rank_(sorted_rank) {
+        require_length(order, length(score), "order and score disagree");
+        require_length(sorted_score, length(score), "sorted_score and score disagree");
+        require_length(sorted_rank, length(score), "sorted_rank and score disagree");
     }
+
+    rankwise::SortedScores view(const Queries& queries) const {
+        require_length(score_, queries.rows(), "the scores and the queries disagree");
+        rankwise::SortedScores scores;
+        scores.score = score_.data();
+        scores.order = order_.data();
+        scores.sorted_score = sorted_score_.data();
+        scores.sorted_rank = sorted_rank_.data();
+        return scores;
+    }
+
+private:
+    Reals score_;
+    Levels order_;
+    Reals sorted_score_;
+    Levels sorted_rank_;
 };
 
-void sort_scores(const Queries& queries, In<double> score, std::int64_t presorted_from, Out<std::int32_t> order,
-                 Out<double> sorted_score, Out<std::int32_t> sorted_rank, int n_threads) {
-    nb::gil_scoped_release unlocked;
-    rankwise::sort_scores(queries.view(), score.data(), presorted_from, order.data(), sorted_score.data(),
-                          sorted_rank.data(), n_threads);
+void sort_scores(const Queries& queries, Reals score, int64_t presorted_from, Vector<int32_t> order,
+                 Vector<double> sorted_score, Vector<int32_t> sorted_rank, int n_threads) {
+    require_length(score, queries.rows(), "score and the queries disagree");
+    require_length(order, queries.rows(), "order and the queries disagree");
+    require_length(sorted_score, queries.rows(), "sorted_score and the queries disagree");
+    require_length(sorted_rank, queries.rows(), "sorted_rank and the queries disagree");
+    without_gil([&] {
+        rankwise::sort_scores(queries.view(), score.data(), presorted_from, order.data(), sorted_score.data(),
+                              sorted_rank.data(), n_threads);
+    });
 }
 
-void violation_counts(const Queries& queries, const Point& point, double margin, Out<double> won, Out<double> lost,
+void violation_counts(const Queries& queries, const Point& point, double margin, Vector<double> won, Vector<double> lost,
                       int n_threads) {
-    nb::gil_scoped_release unlocked;
-    rankwise::violation_counts(queries.view(), point.view(), margin, won.data(), lost.data(), n_threads);
+    require_length(won, queries.rows(), "won and the queries disagree");
+    require_length(lost, queries.rows(), "lost and the queries disagree");
+    const auto scores = point.view(queries);
+    without_gil(
+        [&] { rankwise::violation_counts(queries.view(), scores, margin, won.data(), lost.data(), n_threads); });
 }
 
-void violation_laplacian(const Queries& queries, const Point& point, double margin, In<double> won, In<double> lost,
-                         In<double> v, Out<double> out, int n_threads) {
-    const auto n_columns = v.ndim() == 1 ? 1 : static_cast<std::int64_t>(v.shape(1));
-    nb::gil_scoped_release unlocked;
-    rankwise::violation_laplacian(queries.view(), point.view(), margin, won.data(), lost.data(), v.data(), n_columns,
-                                  out.data(), n_threads);
+void violation_laplacian(const Queries& queries, const Point& point, double margin, Reals won, Reals lost,
+                         Table<const double> V, Table<double> out, int n_threads) {
+    require_length(won, queries.rows(), "won and the queries disagree");
+    require_length(lost, queries.rows(), "lost and the queries disagree");
+    require_length(V, queries.rows(), "V and the queries disagree");
+    require_shape(out, length(V), length(V, 1), "out and V disagree");
+    const auto scores = point.view(queries);
+    without_gil([&] {
+        rankwise::violation_laplacian(queries.view(), scores, margin, won.data(), lost.data(), V.data(), length(V, 1),
+                                      out.data(), n_threads);
+    });
 }
 
-void smoothed_violations(const Queries& queries, const Point& point, double margin, double delta, Out<double> won,
-                         Out<double> lost, Out<double> excess, int n_threads) {
-    nb::gil_scoped_release unlocked;
-    rankwise::smoothed_violations(queries.view(), point.view(), margin, delta, won.data(), lost.data(),
-                                  excess.data(), n_threads);
+void smoothed_violations(const Queries& queries, const Point& point, double margin, double delta, Vector<double> won,
+                         Vector<double> lost, Vector<double> excess, int n_threads) {
+    require_length(won, queries.rows(), "won and the queries disagree");
+    require_length(lost, queries.rows(), "lost and the queries disagree");
+    require_length(excess, queries.rows(), "excess and the queries disagree");
+    const auto scores = point.view(queries);
+    without_gil([&] {
+        rankwise::smoothed_violations(queries.view(), scores, margin, delta, won.data(), lost.data(), excess.data(),
+                                      n_threads);
+    });
 }
 
 }  // namespace
 
 void bind_order_statistics(nb::module_& m) {
+    m.attr("MAX_LEVELS") = rankwise::max_levels;
+    m.def(
+        "counting_code", [](const char* name) { return static_cast<int>(by_name(counting_names, name)); }, "name"_a);
     nb::class_<Queries>(m, "RankedQueries")
-        .def(nb::init<In<std::int64_t>, In<std::uint8_t>, In<std::int32_t>, In<std::int32_t>, MaybeIn, MaybeIn>(),
-             nb::arg("start"), nb::arg("counting"), nb::arg("n_levels"), nb::arg("rank"), nb::arg("weight").none(),
-             nb::arg("scale").none());
+        .def(nb::init<Ids, Vector<const uint8_t>, Levels, Levels, OptionalReals, OptionalReals>(), nb::kw_only(),
+             "start"_a.noconvert(), "counting"_a.noconvert(), "n_levels"_a.noconvert(), "rank"_a.noconvert(),
+             "weight"_a.noconvert().none(), "scale"_a.noconvert().none());
     nb::class_<Point>(m, "SortedScores")
-        .def(nb::init<In<double>, In<std::int32_t>, In<double>, In<std::int32_t>>());
-    m.def("sort_scores", &sort_scores);
-    m.def("violation_counts", &violation_counts);
-    m.def("violation_laplacian", &violation_laplacian);
-    m.def("smoothed_violations", &smoothed_violations);
+        .def(nb::init<Reals, Levels, Reals, Levels>(), nb::kw_only(), "score"_a.noconvert(), "order"_a.noconvert(),
+             "sorted_score"_a.noconvert(), "sorted_rank"_a.noconvert());
+    m.def("sort_scores", &sort_scores, "queries"_a, "score"_a.noconvert(), "presorted_from"_a, "order"_a.noconvert(),
+          "sorted_score"_a.noconvert(), "sorted_rank"_a.noconvert(), "n_threads"_a);
+    m.def("violation_counts", &violation_counts, "queries"_a, "point"_a, "margin"_a, "won"_a.noconvert(),
+          "lost"_a.noconvert(), "n_threads"_a);
+    m.def("violation_laplacian", &violation_laplacian, "queries"_a, "point"_a, "margin"_a, "won"_a.noconvert(),
+          "lost"_a.noconvert(), "V"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+    m.def("smoothed_violations", &smoothed_violations, "queries"_a, "point"_a, "margin"_a, "delta"_a,
+          "won"_a.noconvert(), "lost"_a.noconvert(), "excess"_a.noconvert(), "n_threads"_a);
 }

@@ -1,44 +1,25 @@
-// The bindings of explicit preferences; see bindings.cpp for the rule.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// The bindings of explicit preferences.
 #include <nanobind/stl/optional.h>
-
-#include <cstdint>
-#include <optional>
-#include <stdexcept>
 
 #include "bindings.hpp"
 #include "preferences.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
+using namespace bindings;
 
 namespace {
-
-template <typename T>
-using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-template <typename T>
-using Table = nb::ndarray<T, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
-
-// Wrong shapes would read or write outside the arrays; everything else about the arguments is trusted.
-void require(bool holds, const char* what) {
-    if (!holds) throw std::invalid_argument(what);
-}
 
 template <typename Row>
 void bind_laplacian(nb::module_& m) {
     m.def(
         "preference_laplacian",
-        [](Vector<const std::int64_t> start, Vector<const Row> neighbour, std::optional<Vector<const double>> weight,
-           Table<const double> F, Table<double> out, int n_threads) {
-            const auto rows = static_cast<std::int64_t>(F.shape(0));
-            require(start.size() == F.shape(0) + 1, "start and F disagree");
-            require(static_cast<std::size_t>(start(F.shape(0))) == neighbour.size(), "start must end with the neighbours");
-            require(!weight || weight->size() == neighbour.size(), "weight and neighbour disagree");
-            require(out.shape(0) == F.shape(0) && out.shape(1) == F.shape(1), "out and F disagree");
-            const rankwise::Neighbours<Row> graph{rows, start.data(), neighbour.data(), weight ? weight->data() : nullptr};
-            nb::gil_scoped_release release;
-            rankwise::preference_laplacian(graph, F.data(), static_cast<std::int64_t>(F.shape(1)), out.data(), n_threads);
+        [](Ids start, Vector<const Row> neighbour, std::optional<Reals> weight, Table<const double> F, Table<double> out,
+           int n_threads) {
+            require_length(start, length(F) + 1, "start and F disagree");
+            require(start.data()[length(F)] == length(neighbour), "start must end with the neighbours");
+            require_length(weight, length(neighbour), "weight and neighbour disagree");
+            require_shape(out, length(F), length(F, 1), "out and F disagree");
+            const rankwise::Neighbours<Row> graph{length(F), start.data(), neighbour.data(), pointer(weight)};
+            without_gil([&] { rankwise::preference_laplacian(graph, F.data(), length(F, 1), out.data(), n_threads); });
         },
         "start"_a.noconvert(), "neighbour"_a.noconvert(), "weight"_a.noconvert().none(), "F"_a.noconvert(),
         "out"_a.noconvert(), "n_threads"_a);
@@ -47,6 +28,6 @@ void bind_laplacian(nb::module_& m) {
 }  // namespace
 
 void bind_preferences(nb::module_& m) {
-    bind_laplacian<std::int32_t>(m);
-    bind_laplacian<std::int64_t>(m);
+    bind_laplacian<int32_t>(m);
+    bind_laplacian<int64_t>(m);
 }

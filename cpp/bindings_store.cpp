@@ -1,34 +1,30 @@
-// The bindings of the store; see bindings.cpp for the rule.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
+// The bindings of the store.
 #include <nanobind/stl/shared_ptr.h>
 
-#include <cstdint>
 #include <memory>
-#include <stdexcept>
 
 #include "bindings.hpp"
+#include "bus_error.hpp"
 #include "checksum.hpp"
 #include "disk.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-
-namespace {
-
-template <typename T>
-using Vector = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-}  // namespace
+using namespace bindings;
 
 void bind_store(nb::module_& m) {
     m.def(
         "checksum",
-        [](Vector<std::uint8_t> content) {
-            nb::gil_scoped_release release;
-            return rankwise::checksum(content.data(), content.size());
+        [](Vector<const uint8_t> content) {
+            return without_gil([&] { return rankwise::checksum(content.data(), content.size()); });
         },
         "content"_a.noconvert());
+
+    m.def(
+        "watch_mapping",
+        [](Vector<const uint8_t> content, const char* name) {
+            return rankwise::MappedFiles::all().watch(content.data(), content.size(), name);
+        },
+        "content"_a.noconvert(), "name"_a);
+    m.def("forget_mapping", [](int slot) { rankwise::MappedFiles::all().forget(slot); }, "slot"_a);
 
     using rankwise::DirectFiles;
     using rankwise::Disk;
@@ -38,15 +34,26 @@ void bind_store(nb::module_& m) {
     nb::class_<Disk>(m, "Disk")
         .def(
             "__init__",
-            [](Disk* self, std::shared_ptr<DirectFiles> files, std::int64_t first, std::int64_t window) {
-                if (first < 0 || window < 1) throw std::invalid_argument("first or window");
+            [](Disk* self, std::shared_ptr<DirectFiles> files, int64_t first, int64_t window) {
+                require(first >= 0, "first is negative");
+                require(window >= 1, "window is empty");
                 new (self) Disk{std::move(files), first, window};
             },
             "files"_a.none(), "first"_a, "window"_a)
         .def(
-            "part", [](const Disk& self, std::int64_t first) { return Disk{self.files, self.first + first, self.window}; },
+            "part",
+            [](const Disk& self, int64_t first) {
+                require(first >= 0, "first is negative");
+                return Disk{self.files, self.first + first, self.window};
+            },
             "first"_a)
-        .def("with_window", [](const Disk& self, std::int64_t window) { return Disk{self.files, self.first, window}; }, "window"_a)
+        .def(
+            "with_window",
+            [](const Disk& self, int64_t window) {
+                require(window >= 1, "window is empty");
+                return Disk{self.files, self.first, window};
+            },
+            "window"_a)
         .def_ro("window", &Disk::window)
         .def_prop_ro("is_direct", [](const Disk& self) { return self.files != nullptr; });
 }

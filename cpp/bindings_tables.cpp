@@ -1,43 +1,40 @@
-// The bindings of tables; see bindings.cpp for the rule.
-#include <nanobind/nanobind.h>
-#include <nanobind/ndarray.h>
-#include <nanobind/stl/vector.h>
-
-#include <cstdint>
-#include <stdexcept>
+// The bindings of tables.
 #include <vector>
 
 #include "bindings.hpp"
 #include "table_rows.hpp"
 
-namespace nb = nanobind;
-using namespace nb::literals;
-using std::int64_t;
+using namespace bindings;
 
 namespace {
 
-using Column = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+// A list, for which nanobind's own conversion would copy arrays of another type.
+std::vector<Reals> columns_of(const nb::list& list, int64_t n_rows) {
+    std::vector<Reals> columns;
+    for (const nb::handle item : list) {
+        Reals column;
+        if (!nb::try_cast<Reals>(item, column, false)) throw nb::type_error("a column is no vector of float64");
+        require_length(column, n_rows, "columns and rows disagree");
+        columns.push_back(column);
+    }
+    return columns;
+}
 
 template <typename Value>
 void bind_table_rows(nb::module_& m) {
     m.def(
         "write_table_rows",
-        [](const std::vector<Column>& columns, nb::ndarray<Value, nb::ndim<2>, nb::c_contig, nb::device::cpu> out, int64_t first_column,
-           int n_threads) {
-            const auto n_rows = static_cast<int64_t>(out.shape(0)), n_columns = static_cast<int64_t>(columns.size());
-            const auto width = static_cast<int64_t>(out.shape(1));
-            if (first_column < 0 || first_column + n_columns > width) throw std::invalid_argument("more columns than the matrix has");
+        [](const nb::list& columns, Table<Value> out, int64_t first_column, int n_threads) {
+            const auto vectors = columns_of(columns, length(out));
+            const auto n_columns = static_cast<int64_t>(vectors.size());
+            require(0 <= first_column && first_column + n_columns <= length(out, 1), "more columns than the matrix has");
             std::vector<const double*> pointers;
-            for (const Column& column : columns) {
-                if (static_cast<int64_t>(column.shape(0)) != n_rows) throw std::invalid_argument("columns and rows disagree");
-                pointers.push_back(column.data());
-            }
-            std::vector<std::uint8_t> is_finite(columns.size());
-            {
-                nb::gil_scoped_release release;
-                rankwise::write_table_rows(pointers.data(), n_columns, n_rows, out.data() + first_column, width,
-                                           is_finite.data(), n_threads);
-            }
+            for (const Reals& column : vectors) pointers.push_back(column.data());
+            std::vector<uint8_t> is_finite(vectors.size());
+            without_gil([&] {
+                rankwise::write_table_rows(pointers.data(), n_columns, length(out), out.data() + first_column,
+                                           length(out, 1), is_finite.data(), n_threads);
+            });
             return nb::bytes(reinterpret_cast<const char*>(is_finite.data()), is_finite.size());
         },
         "columns"_a, "out"_a.noconvert(), "first_column"_a, "n_threads"_a);

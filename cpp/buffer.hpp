@@ -2,9 +2,10 @@
 // product of eight vectors.
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <new>
+
+#include "integers.hpp"
 
 #if defined(__linux__)
 #include <sys/mman.h>
@@ -32,7 +33,7 @@ inline void ask_for_huge_pages([[maybe_unused]] void* data, [[maybe_unused]] std
 }
 
 // The contents are not set.
-inline Buffer allocate(std::int64_t size) {
+inline Buffer allocate(int64_t size) {
     const std::size_t bytes = static_cast<std::size_t>(size) * sizeof(double);
     Buffer buffer(static_cast<double*>(::operator new(bytes, cache_line)));
     ask_for_huge_pages(buffer.get(), bytes);

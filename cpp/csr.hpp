@@ -6,7 +6,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <type_traits>
 #include <vector>
 
@@ -16,7 +15,6 @@
 
 namespace rankwise {
 
-using std::int64_t;
 
 template <typename Value, typename Column, typename Offset>
 struct Csr {
@@ -37,7 +35,7 @@ struct Csr {
 };
 
 // Columns may be renamed: column j of the caller is called rank[j] inside; null where the names are the caller's.
-using Rank = const std::int32_t*;
+using Rank = const int32_t*;
 
 constexpr int widest_panel = 8;
 
@@ -53,31 +51,18 @@ void for_each_panel(int64_t k, Work&& work) {
     }
 }
 
-// Rows [part(t), part(t + 1)) hold about the same number of non-zeros (a row counts as one more).
-template <typename Offset>
-std::vector<int64_t> split_rows(const Offset* start, int64_t rows, int n_threads) {
-    std::vector<int64_t> cuts(static_cast<std::size_t>(n_threads) + 1, rows);
-    cuts[0] = 0;
-    const int64_t total = rows == 0 ? 0 : static_cast<int64_t>(start[rows] - start[0]) + rows;
-    for (int t = 1; t < n_threads; ++t) {
-        const int64_t target = total / n_threads * t;
-        int64_t low = cuts[static_cast<std::size_t>(t) - 1], high = rows;
-        while (low < high) {
-            const int64_t middle = low + (high - low) / 2;
-            if (static_cast<int64_t>(start[middle] - start[0]) + middle < target) low = middle + 1;
-            else high = middle;
-        }
-        cuts[static_cast<std::size_t>(t)] = low;
-    }
-    return cuts;
-}
+// Rows, or entries, between two looks for an interruption.
+constexpr int64_t rows_at_once = 1 << 12;
+constexpr int64_t entries_at_once = 1 << 20;
 
 // Calls work(view, i) for the rows [first, last); see windows.hpp.
 template <typename Matrix, typename Work>
 inline void walk_rows(const Matrix& X, int64_t first, int64_t last, Work&& work) {
     const auto itself = [](int64_t i) { return RowRange{i, i + 1}; };
     walk_units(X, first, last, itself, [&](const Matrix& view, int64_t from, int64_t to) {
-        for (int64_t i = from; i < to; ++i) work(view, i);
+        in_pieces(from, to, rows_at_once, [&](int64_t a, int64_t b) {
+            for (int64_t i = a; i < b; ++i) work(view, i);
+        });
     });
 }
 
@@ -163,7 +148,7 @@ Buffer pack(const double* V, int64_t n, int64_t k, int64_t first, int64_t width,
     return packed;
 }
 
-// One packed gradient a thread, so that scattering needs no locks; the sum goes in the order of threads.
+// One packed gradient per thread, so that scattering needs no locks; the sum goes in the order of threads.
 class Accumulators {
 public:
     Accumulators(int n_threads, int64_t size) : size_(size), parts_(static_cast<std::size_t>(n_threads)) {}
@@ -187,8 +172,6 @@ private:
     std::vector<Buffer> parts_;
 };
 
-inline int64_t part_of(int64_t n, int t, int n_threads) { return n / n_threads * t + std::min<int64_t>(n % n_threads, t); }
-
 // G = the sum of accumulators, unpacked and with the caller's names of columns.
 template <int K>
 void unpack_sum(const Accumulators& g, double* G, int64_t n, int64_t k, int64_t first, int64_t width, Rank rank,
@@ -202,7 +185,7 @@ void unpack_sum(const Accumulators& g, double* G, int64_t n, int64_t k, int64_t 
 // F = X V: V is (columns, k), F is (rows, k), both row-major.
 template <typename Matrix>
 void dot(const Matrix& X, Rank rank, const double* V, int64_t k, double* F, int n_threads) {
-    const auto cuts = split_rows(X.start, X.rows, n_threads);
+    const auto cuts = split_lines(X.start, X.rows, n_threads);
     for_each_panel(k, [&](auto width_constant, int64_t first, int64_t width) {
         constexpr int K = decltype(width_constant)::value;
         Buffer packed;
@@ -221,7 +204,7 @@ void dot(const Matrix& X, Rank rank, const double* V, int64_t k, double* F, int 
 // G = X'U: U is (rows, k), G is (columns, k), both row-major.
 template <typename Matrix>
 void transposed_dot(const Matrix& X, Rank rank, const double* U, int64_t k, double* G, int n_threads) {
-    const auto cuts = split_rows(X.start, X.rows, n_threads);
+    const auto cuts = split_lines(X.start, X.rows, n_threads);
     for_each_panel(k, [&](auto width_constant, int64_t first, int64_t width) {
         constexpr int K = decltype(width_constant)::value;
         Accumulators g(n_threads, X.columns * K);
@@ -262,7 +245,7 @@ private:
 // out_j = sum over rows of weight_i x_ij^2.
 template <typename Matrix>
 void squared_norms(const Matrix& X, const double* weight, double* out, int n_threads) {
-    const auto cuts = split_rows(X.start, X.rows, n_threads);
+    const auto cuts = split_lines(X.start, X.rows, n_threads);
     Accumulators g(n_threads, X.columns);
     run_threads(n_threads, [&](int t) {
         double* mine = g.open(t);
@@ -279,7 +262,9 @@ void count_columns(const Column* ids, int64_t nnz, int64_t columns, int64_t* out
     run_threads(n_threads, [&](int t) {
         auto& mine = counts[static_cast<std::size_t>(t)];
         mine.assign(static_cast<std::size_t>(columns), 0);
-        for (int64_t e = part_of(nnz, t, n_threads); e < part_of(nnz, t + 1, n_threads); ++e) ++mine[ids[e]];
+        in_pieces(part_of(nnz, t, n_threads), part_of(nnz, t + 1, n_threads), entries_at_once, [&](int64_t from, int64_t to) {
+            for (int64_t e = from; e < to; ++e) ++mine[ids[e]];
+        });
     });
     for (int64_t j = 0; j < columns; ++j) {
         out[j] = 0;
@@ -291,8 +276,9 @@ void count_columns(const Column* ids, int64_t nnz, int64_t columns, int64_t* out
 template <typename Column, typename Narrow>
 void rename_columns(const Column* ids, int64_t nnz, Rank rank, Narrow* out, int n_threads) {
     run_threads(n_threads, [&](int t) {
-        for (int64_t e = part_of(nnz, t, n_threads); e < part_of(nnz, t + 1, n_threads); ++e)
-            out[e] = static_cast<Narrow>(rank[ids[e]]);
+        in_pieces(part_of(nnz, t, n_threads), part_of(nnz, t + 1, n_threads), entries_at_once, [&](int64_t from, int64_t to) {
+            for (int64_t e = from; e < to; ++e) out[e] = static_cast<Narrow>(rank[ids[e]]);
+        });
     });
 }
 

@@ -50,6 +50,7 @@ inline void centre_queries(const Blocks& blocks, int64_t first, int64_t last, do
     const int64_t origin = blocks.query_start[first], segment = blocks.query_segment[first];
     run_threads(n_threads, [&](int t) {
         std::vector<double> mean(static_cast<std::size_t>(n));
+        WorkCounter work;
         const int64_t end = first + part_of(last - first, t + 1, n_threads);
         for (int64_t q = first + part_of(last - first, t, n_threads); q < end; ++q) {
             const int64_t from = blocks.query_start[q], to = blocks.query_start[q + 1];
@@ -62,6 +63,7 @@ inline void centre_queries(const Blocks& blocks, int64_t first, int64_t last, do
                 for (double& entry : mean) entry /= total;
             }
             shift_rows(blocks, from, to, mean.data(), rows, n, S, segment);
+            work.add((to - from) * n);
         }
     });
 }
@@ -73,6 +75,7 @@ inline void couple_relative(const Blocks& blocks, int64_t first, int64_t last, c
     const int64_t segments = blocks.query_segment[last] - origin;
     std::fill(T, T + segments * n, 0.0);
     run_threads(n_threads, [&](int t) {
+        WorkCounter work;
         const int64_t begin = origin + part_of(segments, t, n_threads);
         const int64_t end = origin + part_of(segments, t + 1, n_threads);
         for (int64_t q = first; q < last; ++q) {
@@ -83,6 +86,7 @@ inline void couple_relative(const Blocks& blocks, int64_t first, int64_t last, c
                     const double difference = blocks.level_value[k] - blocks.level_value[l];
                     const double weight = blocks.scale[q] / (difference * difference);
                     for (int64_t j = 0; j < n; ++j) T[(k - origin) * n + j] += weight * S[(l - origin) * n + j];
+                    work.add(n);
                 }
         }
     });

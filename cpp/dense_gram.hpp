@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstdint>
 #include <vector>
 
 #include "dense.hpp"
@@ -53,9 +52,8 @@ public:
     GramStripe(const DenseMatrix<Value>& X, const Blocks& blocks, const Pull& pull, int64_t buffer_rows, Dsyrk dsyrk)
         : X_(X), blocks_(blocks), pull_(pull), n_(X.columns), piece_rows_(buffer_rows), dsyrk_(dsyrk) {}
 
-    // Adds up the pieces that begin among the grouped rows [begin, end), until `stop` says so; a buffer serves many stripes.
-    template <typename Stop>
-    void walk(int64_t begin, int64_t end, std::vector<double>& buffer, Stop&& stop) {
+    // Adds up the pieces that begin among the grouped rows [begin, end); a buffer serves many stripes.
+    void walk(int64_t begin, int64_t end, std::vector<double>& buffer) {
         const int64_t* start = blocks_.query_start;
         buffer_ = &buffer;
         start_sums();
@@ -68,7 +66,6 @@ public:
             if (from < begin) from += (begin - from + step - 1) / step * step;
             for (; from < std::min(start[q + 1], end); from += step) {
                 add_piece(q, from, std::min(from + step, start[q + 1]), is_cut);
-                if (stop()) return;
             }
         }
         multiply();
@@ -206,6 +203,7 @@ private:
         int n = static_cast<int>(n_), k = static_cast<int>(used_);
         double one = 1.0;
         // Rows that stand one after the other are the columns of a matrix in BLAS's order.
+        check_interrupted();
         dsyrk_(&upper, &plain, &n, &k, &one, buffer_->data(), &n, &one, squares.data(), &n);
         used_ = 0;
     }
@@ -225,10 +223,10 @@ private:
 }  // namespace detail
 
 // Writes X' L X to G (n, n) and X' r to rhs (n, outputs); r sums to zero in every query. Not for the relative coupling;
-// with "others", every query fits a buffer. `stop` is asked now and then, and nothing is written once it says yes.
-template <typename Value, typename Stop>
+// with "others", every query fits a buffer.
+template <typename Value>
 void dense_gram(const DenseMatrix<Value>& X, const Blocks& blocks, const Pull& pull, int64_t buffer_rows, int n_stripes,
-                Dsyrk dsyrk, double* G, double* rhs, int n_threads, Stop&& stop) {
+                Dsyrk dsyrk, double* G, double* rhs, int n_threads) {
     const int64_t n = X.columns;
     std::vector<detail::GramStripe<Value>> stripes;
     stripes.reserve(static_cast<std::size_t>(n_stripes));
@@ -238,9 +236,8 @@ void dense_gram(const DenseMatrix<Value>& X, const Blocks& blocks, const Pull& p
         std::vector<double> buffer;
         for (int s = next++; s < n_stripes; s = next++)
             stripes[static_cast<std::size_t>(s)].walk(part_of(blocks.rows, s, n_stripes),
-                                                      part_of(blocks.rows, s + 1, n_stripes), buffer, stop);
+                                                      part_of(blocks.rows, s + 1, n_stripes), buffer);
     });
-    if (stop()) return;
     auto& whole = stripes[0];
     for (std::size_t s = 1; s < stripes.size(); ++s) whole.add(stripes[s]);
     std::vector<double> buffer;

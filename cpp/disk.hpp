@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <new>
 #include <utility>
@@ -24,7 +23,7 @@
 namespace rankwise {
 
 // Direct reads begin and end at multiples of this, in the file as in memory.
-constexpr std::int64_t direct_block = 4096;
+constexpr int64_t direct_block = 4096;
 
 // Memory of whole huge pages, which goes back to the system at once.
 class Room {
@@ -89,19 +88,19 @@ private:
 
 struct Disk {
     std::shared_ptr<DirectFiles> files;  // null where the mapping is to be used
-    std::int64_t first;                  // the entry of the files that the matrix begins with
-    std::int64_t window;                 // entries that are read at a time
+    int64_t first;                  // the entry of the files that the matrix begins with
+    int64_t window;                 // entries that are read at a time
 };
 
 // Bytes [from, to) of a file, in a room of `capacity` bytes that direct reads can fill; null if they cannot be read so.
-inline const char* read_directly([[maybe_unused]] int file, [[maybe_unused]] std::int64_t from,
-                                 [[maybe_unused]] std::int64_t to, [[maybe_unused]] char* room,
-                                 [[maybe_unused]] std::int64_t capacity) {
+inline const char* read_directly([[maybe_unused]] int file, [[maybe_unused]] int64_t from,
+                                 [[maybe_unused]] int64_t to, [[maybe_unused]] char* room,
+                                 [[maybe_unused]] int64_t capacity) {
 #if defined(__unix__) || defined(__APPLE__)
-    const std::int64_t begin = from / direct_block * direct_block;
-    const std::int64_t wanted = to - begin, whole = (wanted + direct_block - 1) / direct_block * direct_block;
+    const int64_t begin = from / direct_block * direct_block;
+    const int64_t wanted = to - begin, whole = (wanted + direct_block - 1) / direct_block * direct_block;
     if (whole > capacity) return nullptr;
-    for (std::int64_t done = 0; done < wanted;) {
+    for (int64_t done = 0; done < wanted;) {
         const auto got = pread(file, room + done, static_cast<std::size_t>(whole - done), begin + done);
         if (got <= 0) return nullptr;
         if (done + got >= wanted) break;

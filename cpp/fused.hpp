@@ -23,15 +23,15 @@
 namespace rankwise {
 
 struct Plan {
-    int64_t chunks;
-    const int64_t* chunk_start;  // (chunks + 1,) grouped rows
-    const int64_t* chunk_query;  // (chunks,) the first query, or the query a piece belongs to
-    const int64_t* chunk_large;  // (chunks,) -1, or for a piece the first entry of its query among the large segments
-    const int64_t* chunk_work;   // (chunks + 1,) non-zeros before the chunk
-    int64_t large_queries;
-    const int64_t* large_query;  // (large_queries,)
-    const int64_t* large_start;  // (large_queries + 1,) their first entries among the large segments
-    const double* colsum;        // (large segments, columns), or with folds (large segments, columns, k)
+    int64_t chunks = 0;
+    const int64_t* chunk_start = nullptr;  // (chunks + 1,) grouped rows
+    const int64_t* chunk_query = nullptr;  // (chunks,) the first query, or the query a piece belongs to
+    const int64_t* chunk_large = nullptr;  // (chunks,) -1, or for a piece the first entry of its query among the large segments
+    const int64_t* chunk_work = nullptr;   // (chunks + 1,) non-zeros before the chunk
+    int64_t large_queries = 0;
+    const int64_t* large_query = nullptr;  // (large_queries,)
+    const int64_t* large_start = nullptr;  // (large_queries + 1,) their first entries among the large segments
+    const double* colsum = nullptr;        // (large segments, columns), or with folds (large segments, columns, k)
 };
 
 namespace detail {
@@ -81,6 +81,7 @@ public:
             else
                 apply_to_queries(chunk, f.data(), segment_sum, segment_shift);
             scatter(view, chunk, f.data(), g);
+            check_interrupted();
         }
     }
 
@@ -221,11 +222,13 @@ void weighted_sum(const Matrix& X, const Blocks& blocks, const Folds* folds, int
             const int64_t begin = from + part_of(to - from, t, n_threads), end = from + part_of(to - from, t + 1, n_threads);
             const auto rows_of = [&](int64_t p) { return RowRange{blocks.order[p], blocks.order[p] + 1}; };
             walk_units(X, begin, end, rows_of, [&](const Matrix& view, int64_t a, int64_t b) {
-                for (int64_t p = a; p < b; ++p) {
-                    if (folds) Panel<K, true>{blocks, folds, first, width}.weights(p, w);
-                    else Panel<K, false>{blocks, folds, first, width}.weights(p, w);
-                    row_scatter<K>(view, blocks.order[p], w, mine);
-                }
+                in_pieces(a, b, rows_at_once, [&](int64_t piece_begin, int64_t piece_end) {
+                    for (int64_t p = piece_begin; p < piece_end; ++p) {
+                        if (folds) Panel<K, true>{blocks, folds, first, width}.weights(p, w);
+                        else Panel<K, false>{blocks, folds, first, width}.weights(p, w);
+                        row_scatter<K>(view, blocks.order[p], w, mine);
+                    }
+                });
             });
         });
         unpack_sum<K>(g, out, X.columns, k, first, width, nullptr, n_threads);

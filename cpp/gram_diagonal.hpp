@@ -53,6 +53,7 @@ private:
                 seen_[j] |= in_segment;
                 segment_[j] += w * value[e];
             }
+            work_.add(X.row_length(row) + 1);
         }
     }
 
@@ -99,6 +100,7 @@ private:
     std::vector<unsigned char> seen_;
     std::vector<int64_t> touched_, touched_by_query_;
     std::vector<Entry> entries_;
+    WorkCounter work_;
 };
 
 }  // namespace detail
@@ -107,7 +109,7 @@ private:
 template <typename Matrix>
 void gram_diagonal(const Matrix& X, const Blocks& blocks, double* out, int n_threads) {
     Accumulators g(n_threads, X.columns);
-    const auto cuts = split_rows(blocks.query_start, blocks.queries, n_threads);
+    const auto cuts = split_lines(blocks.query_start, blocks.queries, n_threads);
     run_threads(n_threads, [&](int t) {
         detail::GramDiagonal<Matrix> diagonal(X.columns, blocks, g.open(t));
         const auto rows_of = [&](int64_t q) {

@@ -3,12 +3,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
+
+#include "integers.hpp"
 
 namespace rankwise {
 
@@ -29,14 +30,14 @@ public:
 
     T* data() { return data_; }
     const T* data() const { return data_; }
-    std::int64_t size() const { return size_; }
-    T& operator[](std::int64_t i) { return data_[i]; }
-    const T& operator[](std::int64_t i) const { return data_[i]; }
+    int64_t size() const { return size_; }
+    T& operator[](int64_t i) { return data_[i]; }
+    const T& operator[](int64_t i) const { return data_[i]; }
     T& back() { return data_[size_ - 1]; }
     const T& back() const { return data_[size_ - 1]; }
 
     // The contents of what is new are not set.
-    void resize(std::int64_t size) {
+    void resize(int64_t size) {
         if (size > capacity_) reallocate(std::max(size, capacity_ + capacity_ / 2));
         size_ = size;
     }
@@ -46,7 +47,7 @@ public:
         back() = value;
     }
 
-    void append(const T* values, std::int64_t n) {
+    void append(const T* values, int64_t n) {
         if (n == 0) return;
         resize(size_ + n);
         std::memcpy(data_ + size_ - n, values, static_cast<std::size_t>(n) * sizeof(T));
@@ -54,7 +55,7 @@ public:
 
     // The caller frees it; null is never returned.
     T* release() {
-        reallocate(std::max<std::int64_t>(size_, 1));
+        reallocate(std::max<int64_t>(size_, 1));
         size_ = capacity_ = 0;
         return std::exchange(data_, nullptr);
     }
@@ -66,7 +67,7 @@ private:
         std::swap(capacity_, other.capacity_);
     }
 
-    void reallocate(std::int64_t capacity) {
+    void reallocate(int64_t capacity) {
         void* moved = std::realloc(data_, static_cast<std::size_t>(capacity) * sizeof(T));
         if (!moved) throw std::bad_alloc();
         data_ = static_cast<T*>(moved);
@@ -74,7 +75,7 @@ private:
     }
 
     T* data_ = nullptr;
-    std::int64_t size_ = 0, capacity_ = 0;
+    int64_t size_ = 0, capacity_ = 0;
 };
 
 }  // namespace rankwise

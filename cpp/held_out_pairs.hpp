@@ -1,9 +1,8 @@
-// Pairs of rows judged by the models that saw neither of them: what src/rankwise/holdout derives, a pair at a time.
+// Pairs of rows scored by the models that saw neither of them: what src/rankwise/holdout derives, a pair at a time.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -30,17 +29,18 @@ struct PairCounts {
 // With U = {i, j}, e_U = T_UU^-1 (Tt)_U and the held-out difference is (y_i - y_j) - (e_i/u_i - e_j/u_j). The sign of
 // gap (gap det - numerator) tells right from wrong, since det > 0; what rounding cannot tell from zero is neither.
 template <bool Weighted>
-PairCounts count_ridge_pairs(const RidgeRows& rows, const double* across, std::int64_t first_row, std::int64_t n_rows,
-                             std::int64_t first_column, std::int64_t n_columns, double rounding) {
+PairCounts count_ridge_pairs(const RidgeRows& rows, const double* across, int64_t first_row, int64_t n_rows,
+                             int64_t first_column, int64_t n_columns, double rounding) {
     PairCounts total;
-    for (std::int64_t r = 0; r < n_rows; ++r) {
-        const std::int64_t i = first_row + r;
+    WorkCounter work;
+    for (int64_t r = 0; r < n_rows; ++r) {
+        const int64_t i = first_row + r;
         const double* t = across + r * n_columns;
         const double y_i = rows.label[i], d_i = rows.diagonal[i], e_i = rows.residual[i], u_i = rows.root_share[i];
         const double inverse_i = 1.0 / u_i, scaled_i = e_i * inverse_i;
         double wrong = 0.0, right = 0.0;
-        for (std::int64_t c = std::max<std::int64_t>(0, i + 1 - first_column); c < n_columns; ++c) {
-            const std::int64_t j = first_column + c;
+        for (int64_t c = std::max<int64_t>(0, i + 1 - first_column); c < n_columns; ++c) {
+            const int64_t j = first_column + c;
             const double gap = y_i - rows.label[j], d_j = rows.diagonal[j], e_j = rows.residual[j];
             const double product = d_i * d_j;
             double numerator, weight = 1.0;
@@ -58,6 +58,7 @@ PairCounts count_ridge_pairs(const RidgeRows& rows, const double* across, std::i
         }
         total.wrong += wrong;
         total.right += right;
+        work.add(n_columns);
     }
     return total;
 }
@@ -75,25 +76,25 @@ struct PairUpdate {
 namespace detail {
 
 // Solves a small system in place by elimination with partial pivoting; the matrix is row by row.
-template <std::int64_t n>
+template <int64_t n>
 void solve_small(double* matrix, double* rhs) {
-    for (std::int64_t k = 0; k < n; ++k) {
-        std::int64_t pivot = k;
-        for (std::int64_t r = k + 1; r < n; ++r)
+    for (int64_t k = 0; k < n; ++k) {
+        int64_t pivot = k;
+        for (int64_t r = k + 1; r < n; ++r)
             if (std::abs(matrix[r * n + k]) > std::abs(matrix[pivot * n + k])) pivot = r;
         if (pivot != k) {
-            for (std::int64_t c = k; c < n; ++c) std::swap(matrix[k * n + c], matrix[pivot * n + c]);
+            for (int64_t c = k; c < n; ++c) std::swap(matrix[k * n + c], matrix[pivot * n + c]);
             std::swap(rhs[k], rhs[pivot]);
         }
         const double inverse = 1.0 / matrix[k * n + k];
-        for (std::int64_t r = k + 1; r < n; ++r) {
+        for (int64_t r = k + 1; r < n; ++r) {
             const double factor = matrix[r * n + k] * inverse;
-            for (std::int64_t c = k + 1; c < n; ++c) matrix[r * n + c] -= factor * matrix[k * n + c];
+            for (int64_t c = k + 1; c < n; ++c) matrix[r * n + c] -= factor * matrix[k * n + c];
             rhs[r] -= factor * rhs[k];
         }
     }
-    for (std::int64_t k = n - 1; k >= 0; --k) {
-        for (std::int64_t c = k + 1; c < n; ++c) rhs[k] -= matrix[k * n + c] * rhs[c];
+    for (int64_t k = n - 1; k >= 0; --k) {
+        for (int64_t c = k + 1; c < n; ++c) rhs[k] -= matrix[k * n + c] * rhs[c];
         rhs[k] /= matrix[k * n + k];
     }
 }
@@ -102,23 +103,23 @@ void solve_small(double* matrix, double* rhs) {
 
 // Writes f(i), f(j) of the model without i and j. to_i, to_j: the entries of Bh at i and j; pulled: those of Bg.
 // For two vectors or four: a number that the compiler knows unrolls the loops.
-template <std::int64_t P>
+template <int64_t P>
 void held_out_scores(const PairUpdate& update, double B_ii, double B_ij, double B_jj, const double* to_i,
-                            const double* to_j, double pulled_i, double pulled_j, double* scores) {
-    constexpr std::int64_t n = P + 2;
+                     const double* to_j, double pulled_i, double pulled_j, double* scores) {
+    constexpr int64_t n = P + 2;
     double Q[n * n], system[n * n], rhs[n];
     Q[0] = B_ii;
     Q[1] = Q[n] = B_ij;
     Q[n + 1] = B_jj;
-    for (std::int64_t k = 0; k < P; ++k) {
+    for (int64_t k = 0; k < P; ++k) {
         Q[k + 2] = Q[(k + 2) * n] = to_i[k];
         Q[n + k + 2] = Q[(k + 2) * n + 1] = to_j[k];
-        for (std::int64_t l = 0; l < P; ++l) Q[(k + 2) * n + l + 2] = update.vector_products[k * P + l];
+        for (int64_t l = 0; l < P; ++l) Q[(k + 2) * n + l + 2] = update.vector_products[k * P + l];
     }
-    for (std::int64_t r = 0; r < n; ++r) {
-        for (std::int64_t c = 0; c < n; ++c) {
+    for (int64_t r = 0; r < n; ++r) {
+        for (int64_t c = 0; c < n; ++c) {
             double sum = r == c;
-            for (std::int64_t k = 0; k < n; ++k) sum += Q[r * n + k] * update.correction[k * n + c];
+            for (int64_t k = 0; k < n; ++k) sum += Q[r * n + k] * update.correction[k * n + c];
             system[r * n + c] = sum;
         }
         const double pulled = r == 0 ? pulled_i : r == 1 ? pulled_j : update.pulled_vectors[r - 2];
@@ -129,37 +130,47 @@ void held_out_scores(const PairUpdate& update, double B_ii, double B_ij, double 
     scores[1] = rhs[1];
 }
 
-// Fills scores (rows of a, rows of b, 2) for two levels. across: B between their rows; own_a, own_b: its diagonal;
-// to_a, to_b: rows of Bh; pulled_a, pulled_b: entries of Bg.
-template <std::int64_t P>
-void level_pair_scores(const PairUpdate& update, const double* across, std::int64_t n_a, std::int64_t n_b,
-                              const double* own_a, const double* own_b, const double* to_a, const double* to_b,
-                              const double* pulled_a, const double* pulled_b, double* scores, int n_threads) {
-    run_threads(n_threads, [&](int thread) {
-        for (std::int64_t i = n_a * thread / n_threads; i < n_a * (thread + 1) / n_threads; ++i)
-            for (std::int64_t j = 0; j < n_b; ++j)
-                held_out_scores<P>(update, own_a[i], across[i * n_b + j], own_b[j], to_a + i * P, to_b + j * P,
-                                   pulled_a[i], pulled_b[j], scores + (i * n_b + j) * 2);
+// The rows of one level.
+struct LevelRows {
+    int64_t size;
+    const double* own;     // (size,) the diagonal of B
+    const double* to;      // (size, p) rows of Bh
+    const double* pulled;  // (size,) entries of Bg
+};
+
+// Fills scores (rows of a, rows of b, 2) for two levels; across: B between their rows.
+template <int64_t P>
+void level_pair_scores(const PairUpdate& update, const double* across, const LevelRows& a, const LevelRows& b,
+                       double* scores, int n_threads) {
+    run_threads(n_threads, [&](int t) {
+        WorkCounter work;
+        for (int64_t i = part_of(a.size, t, n_threads); i < part_of(a.size, t + 1, n_threads); ++i) {
+            for (int64_t j = 0; j < b.size; ++j)
+                held_out_scores<P>(update, a.own[i], across[i * b.size + j], b.own[j], a.to + i * P, b.to + j * P,
+                                   a.pulled[i], b.pulled[j], scores + (i * b.size + j) * 2);
+            work.add(32 * b.size);
+        }
     });
 }
 
 // The same for several pairs of levels of a complete multipartite graph of n_rows rows; B and Bg hold the rows of the
 // first level, then those of the second, padded to one width. Here h are the indicators of the two levels, and
 // M = ((n_a - n_rows + 1, -1, -1, 0), (-1, n_b - n_rows + 1, 0, -1), (-1, 0, 0, 0), (0, -1, 0, 0)).
-inline void multipartite_pair_scores(std::int64_t n_groups, std::int64_t width, const double* B, const double* pulled,
-                                     const std::int64_t* sizes, const double* pulls, std::int64_t n_rows,
+inline void multipartite_pair_scores(int64_t n_groups, int64_t width, const double* B, const double* pulled,
+                                     const int64_t* sizes, const double* pulls, int64_t n_rows,
                                      double* scores) {
     std::vector<double> to_levels(static_cast<std::size_t>(2 * width));
     double* to = to_levels.data();
-    for (std::int64_t g = 0; g < n_groups; ++g) {
-        const std::int64_t n_a = sizes[2 * g], n_b = sizes[2 * g + 1];
+    WorkCounter work;
+    for (int64_t g = 0; g < n_groups; ++g) {
+        const int64_t n_a = sizes[2 * g], n_b = sizes[2 * g + 1];
         const double* matrix = B + g * width * width;
         const double* own_pulled = pulled + g * width;
         double products[4] = {0.0, 0.0, 0.0, 0.0}, sums[2] = {0.0, 0.0};
-        for (std::int64_t r = 0; r < n_a + n_b; ++r) {
+        for (int64_t r = 0; r < n_a + n_b; ++r) {
             to[2 * r] = to[2 * r + 1] = 0.0;
-            for (std::int64_t c = 0; c < n_a; ++c) to[2 * r] += matrix[r * width + c];
-            for (std::int64_t c = n_a; c < n_a + n_b; ++c) to[2 * r + 1] += matrix[r * width + c];
+            for (int64_t c = 0; c < n_a; ++c) to[2 * r] += matrix[r * width + c];
+            for (int64_t c = n_a; c < n_a + n_b; ++c) to[2 * r + 1] += matrix[r * width + c];
             products[2 * (r >= n_a)] += to[2 * r];
             products[2 * (r >= n_a) + 1] += to[2 * r + 1];
             sums[r >= n_a] += own_pulled[r];
@@ -167,10 +178,11 @@ inline void multipartite_pair_scores(std::int64_t n_groups, std::int64_t width, 
         const double m_a = static_cast<double>(n_a - n_rows + 1), m_b = static_cast<double>(n_b - n_rows + 1);
         const double M[16] = {m_a, -1, -1, 0, -1, m_b, 0, -1, -1, 0, 0, 0, 0, -1, 0, 0};
         const PairUpdate update{M, products, sums, pulls[2 * g], pulls[2 * g + 1]};
-        for (std::int64_t i = 0; i < n_a; ++i)
-            for (std::int64_t b = n_a; b < n_a + n_b; ++b, scores += 2)
+        for (int64_t i = 0; i < n_a; ++i)
+            for (int64_t b = n_a; b < n_a + n_b; ++b, scores += 2)
                 held_out_scores<2>(update, matrix[i * width + i], matrix[i * width + b], matrix[b * width + b],
                                    to + 2 * i, to + 2 * b, own_pulled[i], own_pulled[b], scores);
+        work.add(32 * n_a * n_b);
     }
 }
 

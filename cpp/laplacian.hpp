@@ -7,7 +7,6 @@
 // from column to column, and the scores that a fold does not see are its held-out predictions.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "csr.hpp"
@@ -17,27 +16,28 @@ namespace rankwise {
 
 enum class Coupling { all, others, relative };
 
+// Pairs inside queries; the arrays are those of src/rankwise/blocks.py.
 struct Blocks {
-    int64_t rows;
-    int64_t queries;
-    int64_t segments;
-    const int64_t* order;
-    const int64_t* query_start;
-    const int64_t* segment_start;
-    const int64_t* query_segment;
-    const double* degree;
-    const double* scale;
-    const double* row_weight;   // grouped order; null: all weigh 1
-    const double* level_value;  // only for the relative coupling
-    Coupling coupling;
+    int64_t rows = 0;
+    int64_t queries = 0;
+    int64_t segments = 0;
+    const int64_t* order = nullptr;
+    const int64_t* query_start = nullptr;
+    const int64_t* segment_start = nullptr;
+    const int64_t* query_segment = nullptr;
+    const double* degree = nullptr;
+    const double* scale = nullptr;
+    const double* row_weight = nullptr;   // grouped order; null: all weigh 1
+    const double* level_value = nullptr;  // only for the relative coupling
+    Coupling coupling = Coupling::all;
 };
 
 struct Folds {
-    const std::int32_t* fold;  // the caller's order; -1: never held out
-    const double* degree;      // (segments, k)
-    const double* scale;       // (queries, k)
-    int64_t k;
-    double* held_out;  // (rows,) the caller's order
+    const int32_t* fold = nullptr;   // the caller's order; -1: never held out
+    const double* degree = nullptr;  // (segments, k)
+    const double* scale = nullptr;   // (queries, k)
+    int64_t k = 0;
+    double* held_out = nullptr;  // (rows,) the caller's order
 };
 
 // The Laplacian as the vectors first .. first + width - 1 of a block see it; K is the packed width.
@@ -79,7 +79,7 @@ private:
     }
 };
 
-// T of the segments [from, to) of one query; S and T hold K numbers a segment, starting with the query's first one.
+// T of the segments [from, to) of one query; S and T hold K numbers per segment, starting with the query's first one.
 template <int K, bool Folded>
 void couple(const Panel<K, Folded>& panel, int64_t query, int64_t from, int64_t to, const double* S, double* T) {
     const Blocks& blocks = panel.blocks;
@@ -196,6 +196,7 @@ private:
         const Blocks& blocks = panel_.blocks;
         run_threads(n_threads_, [&](int t) {
             const int64_t begin = part_of(blocks.rows, t, n_threads_), end = part_of(blocks.rows, t + 1, n_threads_);
+            WorkCounter work;
             for_each_segment(blocks, begin, end, [&](int64_t segment, int64_t from, int64_t to) {
                 Border& border = borders[static_cast<std::size_t>(t)];
                 double* S = S_.data() + segment * K;
@@ -204,10 +205,12 @@ private:
                     S = border.sum;
                 }
                 double f[K], sum[K] = {};
-                for (int64_t p = from; p < to; ++p) {
-                    load(p, f);
-                    add_to_segment(panel_, p, p + 1, f, sum);
-                }
+                in_pieces(from, to, work, [&](int64_t a, int64_t b) {
+                    for (int64_t p = a; p < b; ++p) {
+                        load(p, f);
+                        add_to_segment(panel_, p, p + 1, f, sum);
+                    }
+                });
                 for (int c = 0; c < K; ++c) S[c] += sum[c];
             });
         });
@@ -225,9 +228,11 @@ private:
             int64_t from = part_of(blocks.segments, t, n_threads);
             const int64_t* first = blocks.query_segment;
             int64_t query = std::upper_bound(first, first + blocks.queries + 1, from) - first - 1;
+            WorkCounter work;
             for (; from < end; ++query) {
                 const int64_t to = std::min(first[query + 1], end);
                 couple(panel_, query, from, to, S_.data() + first[query] * K, T_.data() + first[query] * K);
+                work.add(to - from);
                 from = to;
             }
         });
@@ -237,14 +242,17 @@ private:
         const Blocks& blocks = panel_.blocks;
         run_threads(n_threads_, [&](int t) {
             const int64_t begin = part_of(blocks.rows, t, n_threads_), end = part_of(blocks.rows, t + 1, n_threads_);
+            WorkCounter work;
             for_each_segment(blocks, begin, end, [&](int64_t segment, int64_t from, int64_t to) {
                 double f[K];
-                for (int64_t p = from; p < to; ++p) {
-                    load(p, f);
-                    apply_to_segment(panel_, segment, p, p + 1, T_.data() + segment * K, f);
-                    double* out = U_ + blocks.order[p] * k_ + panel_.first;
-                    for (int64_t c = 0; c < panel_.width; ++c) out[c] = f[c];
-                }
+                in_pieces(from, to, work, [&](int64_t a, int64_t b) {
+                    for (int64_t p = a; p < b; ++p) {
+                        load(p, f);
+                        apply_to_segment(panel_, segment, p, p + 1, T_.data() + segment * K, f);
+                        double* out = U_ + blocks.order[p] * k_ + panel_.first;
+                        for (int64_t c = 0; c < panel_.width; ++c) out[c] = f[c];
+                    }
+                });
             });
         });
     }

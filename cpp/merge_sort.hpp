@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "interruption.hpp"
+
 namespace rankwise {
 
 // Orders four entries by exchanging neighbours only, which keeps equal ones in place.
@@ -56,6 +58,9 @@ void merge_unequal(const Entry* a, const Entry* a_end, const Entry* b_end, Entry
     std::copy(b, b_end, out);
 }
 
+// Lists from this length on are long enough to look for an interruption after each pass.
+constexpr std::size_t long_list = 1 << 16;
+
 // Sorts `entries` by descending `score`; `buffer` is scratch memory that is kept between calls.
 template <typename Entry>
 void sort_by_score(std::vector<Entry>& entries, std::vector<Entry>& buffer) {
@@ -72,6 +77,7 @@ void sort_by_score(std::vector<Entry>& entries, std::vector<Entry>& buffer) {
         for (; begin + 2 * width <= n; begin += 2 * width) merge_equal(from + begin, width, buffer.data() + begin);
         merge_unequal(from + begin, from + std::min(begin + width, n), from + n, buffer.data() + begin);
         entries.swap(buffer);
+        if (n > long_list) check_interrupted();
     }
 }
 

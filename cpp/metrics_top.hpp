@@ -19,9 +19,9 @@ struct Entry {
 struct Run {
     const Entry* begin;
     const Entry* end;
-    Index before;  // rows ranked above the run
+    int64_t before;  // rows ranked above the run
 
-    Index size() const { return end - begin; }
+    int64_t size() const { return end - begin; }
     double sum() const {
         double sum = 0.0;
         for (const Entry* entry = begin; entry != end; ++entry) sum += entry->value;
@@ -31,28 +31,28 @@ struct Run {
 
 // What a metric may look up: the cutoff, and the sums of the discounts of the first 0, 1, 2, ... positions.
 struct Settings {
-    Index k;
+    int64_t k;
     const double* discount_sums;
     bool stable;
 };
 
 // The rows that can stand among the first k, best first: the k best and everything equal to the k-th.
-inline void best_rows(const Grouping& grouping, const Scores& scores, const double* values, Index column, Index query,
-                      Index k, std::vector<double>& copy, std::vector<Entry>& best, std::vector<Entry>& buffer) {
-    const Index begin = grouping.offsets[query], n = grouping.size(query);
+inline void best_rows(const Grouping& grouping, const Scores& scores, const double* values, int64_t column, int64_t query,
+                      int64_t k, std::vector<double>& copy, std::vector<Entry>& best, std::vector<Entry>& buffer) {
+    const int64_t begin = grouping.offsets[query], n = grouping.size(query);
     // Selecting first pays once the cutoff is well below the length (1.6 times as fast at 100 rows and k = 10).
     double threshold = 0.0;
     const bool select = 3 * k < n;
     if (select) {
         copy.resize(static_cast<std::size_t>(n));
-        for (Index i = 0; i < n; ++i) copy[static_cast<std::size_t>(i)] = scores.at(grouping.rows[begin + i], column);
+        for (int64_t i = 0; i < n; ++i) copy[static_cast<std::size_t>(i)] = scores.at(grouping.rows[begin + i], column);
         const auto kth = copy.begin() + (k - 1);
         std::nth_element(copy.begin(), kth, copy.end(), [](double a, double b) { return a > b; });
         threshold = *kth;
     }
     best.resize(static_cast<std::size_t>(n));
     std::size_t kept = 0;
-    for (Index i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n; ++i) {
         const double score = scores.at(grouping.rows[begin + i], column);
         best[kept] = {score, values[begin + i]};
         kept += !select || score >= threshold;
@@ -80,7 +80,7 @@ struct DiscountedGain {
     double operator()(const std::vector<Entry>& best, const Settings& settings) const {
         double sum = 0.0;
         for_each_run(best, settings, [&](const Run& run) {
-            const Index last = std::min(run.before + run.size(), settings.k);
+            const int64_t last = std::min(run.before + run.size(), settings.k);
             sum += run.sum() * (settings.discount_sums[last] - settings.discount_sums[run.before]) /
                    static_cast<double>(run.size());
             return true;
@@ -100,7 +100,7 @@ struct MeanNormalisedGain {
         double gain = 0.0, best_gain = 0.0, sum = 0.0;
         for_each_run(best, settings, [&](const Run& run) {
             const double mean = run.sum() / static_cast<double>(run.size());
-            for (Index i = run.before; i < run.before + run.size(); ++i) {
+            for (int64_t i = run.before; i < run.before + run.size(); ++i) {
                 const double discount = settings.discount_sums[i + 1] - settings.discount_sums[i];
                 gain += mean * discount;
                 best_gain += ideal[static_cast<std::size_t>(i)] * discount;
@@ -117,7 +117,7 @@ struct RelevantAtTop {
     double operator()(const std::vector<Entry>& best, const Settings& settings) const {
         double sum = 0.0;
         for_each_run(best, settings, [&](const Run& run) {
-            const Index inside = std::min(run.size(), settings.k - run.before);
+            const int64_t inside = std::min(run.size(), settings.k - run.before);
             sum += run.sum() * static_cast<double>(inside) / static_cast<double>(run.size());
             return true;
         });
@@ -133,9 +133,9 @@ struct SummedPrecision {
         for_each_run(best, settings, [&](const Run& run) {
             const double relevant = run.sum(), n = static_cast<double>(run.size());
             if (relevant > 0.0) {
-                const Index inside = std::min(run.size(), settings.k - run.before);
+                const int64_t inside = std::min(run.size(), settings.k - run.before);
                 const double others = n > 1.0 ? (relevant - 1.0) / (n - 1.0) : 0.0;
-                for (Index j = 0; j < inside; ++j)
+                for (int64_t j = 0; j < inside; ++j)
                     sum += relevant / n * (relevant_before + 1.0 + static_cast<double>(j) * others) /
                            static_cast<double>(run.before + j + 1);
             }
@@ -153,9 +153,9 @@ struct ReciprocalRank {
         for_each_run(best, settings, [&](const Run& run) {
             const double relevant = run.sum(), n = static_cast<double>(run.size());
             if (relevant == 0.0) return true;
-            const Index inside = std::min(run.size(), settings.k - run.before);
+            const int64_t inside = std::min(run.size(), settings.k - run.before);
             double none_yet = 1.0;  // the probability that the run's first j rows are all irrelevant
-            for (Index j = 0; j < inside && none_yet > 0.0; ++j) {
+            for (int64_t j = 0; j < inside && none_yet > 0.0; ++j) {
                 const double here = relevant / (n - static_cast<double>(j));
                 sum += none_yet * here / static_cast<double>(run.before + j + 1);
                 none_yet *= 1.0 - std::min(here, 1.0);
@@ -173,7 +173,7 @@ struct ExpectedReciprocalRank {
     double operator()(const std::vector<Entry>& best, const Settings& settings) {
         double sum = 0.0, reading = 1.0;
         for_each_run(best, settings, [&](const Run& run) {
-            const Index inside = std::min(run.size(), settings.k - run.before);
+            const int64_t inside = std::min(run.size(), settings.k - run.before);
             // survival[j]: the mean, over the ways to choose j rows of the run, of the probability that none of them
             // satisfies. Rows enter one at a time: the next one is among the j chosen with probability j / rows. That
             // is quadratic in the length of a run (or length times k), and free of cancellation.
@@ -182,13 +182,13 @@ struct ExpectedReciprocalRank {
             double rows = 0.0;
             for (const Entry* entry = run.begin; entry != run.end; ++entry) {
                 rows += 1.0;
-                for (Index j = std::min(inside, static_cast<Index>(rows)); j > 0; --j) {
+                for (int64_t j = std::min(inside, static_cast<int64_t>(rows)); j > 0; --j) {
                     const double chosen = static_cast<double>(j) / rows;
                     const auto at = static_cast<std::size_t>(j);
                     survival[at] = (1.0 - chosen) * survival[at] + chosen * (1.0 - entry->value) * survival[at - 1];
                 }
             }
-            for (Index j = 0; j < inside; ++j) {
+            for (int64_t j = 0; j < inside; ++j) {
                 const auto at = static_cast<std::size_t>(j);
                 sum += reading * (survival[at] - survival[at + 1]) / static_cast<double>(run.before + j + 1);
             }
@@ -203,14 +203,14 @@ struct ExpectedReciprocalRank {
 inline void best_gains(const Grouping& grouping, const double* values, const Settings& settings, double* out,
                        int n_threads) {
     for_each_ranking(grouping, 1, n_threads, [&] {
-        return [&, copy = std::vector<double>()](Index, Index query) mutable {
+        return [&, copy = std::vector<double>()](int64_t, int64_t query) mutable {
             copy.assign(values + grouping.offsets[query], values + grouping.offsets[query + 1]);
             const auto larger = [](double a, double b) { return a > b; };
-            const Index k = std::min(settings.k, grouping.size(query));
+            const int64_t k = std::min(settings.k, grouping.size(query));
             if (k < grouping.size(query)) std::nth_element(copy.begin(), copy.begin() + k, copy.end(), larger);
             std::sort(copy.begin(), copy.begin() + k, larger);
             double sum = 0.0;
-            for (Index i = 0; i < k; ++i)
+            for (int64_t i = 0; i < k; ++i)
                 sum += copy[static_cast<std::size_t>(i)] * (settings.discount_sums[i + 1] - settings.discount_sums[i]);
             out[query] = sum;
         };
@@ -226,7 +226,7 @@ void score_top(const Grouping& grouping, const Scores& scores, const double* val
         Metric metric;
     };
     for_each_ranking(grouping, scores.n_columns, n_threads, [&] {
-        return [&, scratch = Scratch()](Index column, Index query) mutable {
+        return [&, scratch = Scratch()](int64_t column, int64_t query) mutable {
             best_rows(grouping, scores, values, column, query, settings.k, scratch.copy, scratch.best,
                       scratch.buffer);
             out[column * grouping.n_queries + query] = scratch.metric(scratch.best, settings);

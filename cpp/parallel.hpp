@@ -18,7 +18,11 @@
 #include <system_error>
 #include <thread>
 #include <type_traits>
+#include <utility>
 #include <vector>
+
+#include "integers.hpp"
+#include "interruption.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
 #include <pthread.h>
@@ -33,6 +37,7 @@ struct Job {
     const void* work;
     int n_parts;
     std::vector<std::exception_ptr> errors;
+    Interruption* interruption;
     int next = 0;         // the first part that nobody has taken
     int in_progress = 0;  // parts taken and not finished
     std::condition_variable finished{};
@@ -65,7 +70,7 @@ public:
         take_parts(job, lock);
         open_.erase(std::find(open_.begin(), open_.end(), &job));
         wanted_ -= job.n_parts - 1;
-        job.finished.wait(lock, [&] { return job.in_progress == 0; });
+        wait_for_the_rest(job, lock);
     }
 
 private:
@@ -80,6 +85,17 @@ private:
             for (; n_workers_ < wanted_; ++n_workers_) std::thread([this] { work(); }).detach();
         } catch (const std::system_error&) {
             return;
+        }
+    }
+
+    // The parts that others work on; only the caller learns of an interruption, so it looks while it waits.
+    static void wait_for_the_rest(Job& job, std::unique_lock<std::mutex>& lock) {
+        const auto is_finished = [&] { return job.in_progress == 0; };
+        if (!job.interruption) return job.finished.wait(lock, is_finished);
+        while (!job.finished.wait_for(lock, Interruption::interval, is_finished)) {
+            lock.unlock();
+            job.interruption->look();
+            lock.lock();
         }
     }
 
@@ -99,11 +115,14 @@ private:
             ++job.in_progress;
             lock.unlock();
             std::exception_ptr error;
+            Interruption* const own = std::exchange(Interruption::current(), job.interruption);
             try {
+                check_interrupted();
                 job.run(job.work, part);
             } catch (...) {
                 error = std::current_exception();
             }
+            Interruption::current() = own;
             lock.lock();
             job.errors[static_cast<std::size_t>(part)] = error;
             if (--job.in_progress == 0) job.finished.notify_one();
@@ -129,10 +148,32 @@ void run_threads(int n_threads, Work&& work) {
     }
     using Plain = std::remove_reference_t<Work>;
     detail::Job job{[](const void* own, int t) { (*static_cast<Plain*>(const_cast<void*>(own)))(t); }, &work, n_threads,
-                    std::vector<std::exception_ptr>(static_cast<std::size_t>(n_threads))};
+                    std::vector<std::exception_ptr>(static_cast<std::size_t>(n_threads)), Interruption::current()};
     detail::Pool::instance().run(job);
     for (auto& error : job.errors)
         if (error) std::rethrow_exception(error);
+}
+
+// Where part t of n pieces of work begins.
+inline int64_t part_of(int64_t n, int t, int n_parts) { return n / n_parts * t + std::min<int64_t>(n % n_parts, t); }
+
+// Lines [cuts[t], cuts[t + 1]) hold about the same number of entries (a line counts as one more).
+template <typename Offset>
+std::vector<int64_t> split_lines(const Offset* start, int64_t lines, int n_parts) {
+    std::vector<int64_t> cuts(static_cast<std::size_t>(n_parts) + 1, lines);
+    cuts[0] = 0;
+    const int64_t total = lines == 0 ? 0 : static_cast<int64_t>(start[lines] - start[0]) + lines;
+    for (int t = 1; t < n_parts; ++t) {
+        const int64_t target = total / n_parts * t;
+        int64_t low = cuts[static_cast<std::size_t>(t) - 1], high = lines;
+        while (low < high) {
+            const int64_t middle = low + (high - low) / 2;
+            if (static_cast<int64_t>(start[middle] - start[0]) + middle < target) low = middle + 1;
+            else high = middle;
+        }
+        cuts[static_cast<std::size_t>(t)] = low;
+    }
+    return cuts;
 }
 
 }  // namespace rankwise

@@ -1,12 +1,11 @@
 // svmlight/LETOR text: `label qid:id column:value ... # comment`, a row per line.
 //
-// A block of whole lines is cut into one part a thread. Each part is parsed into arrays of its own, large enough for
+// A block of whole lines is cut into one part per thread. Each part is parsed into arrays of its own, large enough for
 // whatever so many bytes can hold, and what came out is copied behind the rows that are there already; nothing larger
 // than a block is held twice. The block must be followed by `padding` bytes that may be overwritten.
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -19,7 +18,6 @@
 
 namespace rankwise::text {
 
-using std::int64_t;
 
 constexpr int64_t padding = 16;
 // Less text than this is parsed by one thread.
@@ -73,7 +71,7 @@ public:
     int64_t first_row_at = -1;
     Error error;
     Scratch<Value> values;
-    Scratch<std::int32_t> columns;
+    Scratch<int32_t> columns;
     Scratch<int64_t> row_end;
     Scratch<double> labels;
     std::vector<int64_t> run_start;  // the first row of each run of rows with one qid
@@ -87,7 +85,11 @@ public:
         block_ = block;
         const char* p = block + from;
         end_ = block + to;
-        while (p < end_ && parse_line(p, format)) ++lines;
+        WorkCounter work;
+        for (const char* line = p; p < end_ && parse_line(p, format); line = p) {
+            ++lines;
+            work.add(p - line);
+        }
     }
 
 private:
@@ -106,7 +108,7 @@ private:
         const auto most_entries = static_cast<std::size_t>(bytes / 4 + 2);  // "1:0 "
         const auto most_rows = static_cast<std::size_t>(bytes / 2 + 2);     // "0\n"
         values.reset(new Value[most_entries]);
-        columns.reset(new std::int32_t[most_entries]);
+        columns.reset(new int32_t[most_entries]);
         row_end.reset(new int64_t[most_rows]);
         labels.reset(new double[most_rows]);
     }
@@ -194,7 +196,7 @@ private:
             } else if (std::isinf(values[n])) {
                 return fail(Problem::infinite, token);
             }
-            columns[n++] = static_cast<std::int32_t>(column);
+            columns[n++] = static_cast<int32_t>(column);
             sorted &= column > previous;
             previous = column;
         }
@@ -223,7 +225,7 @@ private:
 
     bool sort_row(int64_t first, const char* line, int64_t base) {
         const int64_t n = entries - first;
-        std::vector<std::pair<std::int32_t, int64_t>> order(static_cast<std::size_t>(n));
+        std::vector<std::pair<int32_t, int64_t>> order(static_cast<std::size_t>(n));
         for (int64_t e = 0; e < n; ++e) order[static_cast<std::size_t>(e)] = {columns[first + e], e};
         std::sort(order.begin(), order.end());
         std::vector<Value> moved(static_cast<std::size_t>(n));
@@ -262,7 +264,7 @@ template <typename Value>
 class Rows {
 public:
     Growing<Value> values;
-    Growing<std::int32_t> columns;
+    Growing<int32_t> columns;
     Growing<int64_t> start;
     Growing<double> labels;
     Growing<int64_t> run_start;     // the first row of each run of rows with one qid; empty without qids
@@ -331,8 +333,8 @@ public:
     }
 
     // Renames columns by adding to them.
-    void shift_columns(std::int32_t by) {
-        for (int64_t e = 0; e < columns.size(); ++e) columns[e] += by;
+    void shift_columns(int32_t by) {
+        for (int64_t e = 0; e < columns.size(); ++e) columns[e] += by;  // a fraction of a second for the largest text
         smallest += by;
         largest += by;
     }

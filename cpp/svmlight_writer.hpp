@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <cmath>
-#include <cstdint>
 #include <cstring>
 #include <string>
 #include <vector>
@@ -51,7 +50,7 @@ struct Triples {
 };
 inline constexpr Triples triples{};
 
-inline char* write_integer(char* p, std::uint64_t value) {
+inline char* write_integer(char* p, uint64_t value) {
     if (value >= 1000) return std::to_chars(p, p + longest_number, value).ptr;
     const char* const digits = triples.of[value].digits;
     if (value < 10) {
@@ -68,11 +67,11 @@ template <typename Value>
 char* write_number(char* p, Value value) {
     const double millionths = std::fabs(static_cast<double>(value)) * 1e6;
     if (millionths >= 0.5 && millionths < most_millionths<Value>) {
-        const auto k = static_cast<std::uint64_t>(millionths + 0.5);
+        const auto k = static_cast<uint64_t>(millionths + 0.5);
         if (static_cast<Value>(static_cast<double>(k) / 1e6) == std::fabs(value)) {
             if (value < 0) *p++ = '-';
             p = write_integer(p, k / 1000000);
-            const std::uint64_t rest = k % 1000000;
+            const uint64_t rest = k % 1000000;
             if (rest == 0) return p;
             *p++ = '.';
             const auto& high = triples.of[rest / 1000];
@@ -96,6 +95,7 @@ void write_rows(const Matrix& X, const double* labels, const Ids& ids, int64_t b
                 Growing<char>& out) {
     int64_t run = ids.runs == 0 ? 0 : std::upper_bound(ids.run_start, ids.run_start + ids.runs, from) - ids.run_start - 1;
     int64_t used = 0;
+    WorkCounter work;
     for (int64_t i = from; i < to; ++i) {
         if (run + 1 < ids.runs && ids.run_start[run + 1] <= i) ++run;
         const int64_t text_from = ids.runs == 0 || run == 0 ? 0 : ids.text_end[run - 1];
@@ -109,11 +109,12 @@ void write_rows(const Matrix& X, const double* labels, const Ids& ids, int64_t b
         }
         for (auto e = X.start[i]; e < X.start[i + 1]; ++e) {
             *p++ = ' ';
-            p = write_integer(p, static_cast<std::uint64_t>(static_cast<int64_t>(X.ids[e]) + base));
+            p = write_integer(p, static_cast<uint64_t>(static_cast<int64_t>(X.ids[e]) + base));
             *p++ = ':';
             p = write_number(p, X.values[e]);
         }
         *p++ = '\n';
+        work.add(p - out.data() - used);
         used = p - out.data();
     }
     out.resize(used);
@@ -121,10 +122,10 @@ void write_rows(const Matrix& X, const double* labels, const Ids& ids, int64_t b
 
 }  // namespace detail
 
-// The text of all rows, in one piece a thread.
+// The text of all rows, in one piece per thread.
 template <typename Matrix>
 std::vector<Growing<char>> write_rows(const Matrix& X, const double* labels, const Ids& ids, int64_t base, int n_threads) {
-    const auto cuts = split_rows(X.start, X.rows, n_threads);
+    const auto cuts = split_lines(X.start, X.rows, n_threads);
     std::vector<Growing<char>> pieces(static_cast<std::size_t>(n_threads));
     run_threads(n_threads, [&](int t) {
         const auto i = static_cast<std::size_t>(t);

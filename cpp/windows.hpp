@@ -7,7 +7,6 @@
 
 #include <array>
 #include <condition_variable>
-#include <cstdint>
 #include <mutex>
 #include <optional>
 #include <system_error>
@@ -19,11 +18,11 @@
 namespace rankwise {
 
 struct RowRange {
-    std::int64_t first, last;
+    int64_t first, last;
 };
 
 // The rows that the places [from, to) of an order touch, and all between them.
-inline RowRange rows_among(const std::int64_t* order, std::int64_t from, std::int64_t to) {
+inline RowRange rows_among(const int64_t* order, int64_t from, int64_t to) {
     if (from == to) return {0, 0};
     const auto [least, most] = std::minmax_element(order + from, order + to);
     return {*least, *most + 1};
@@ -45,17 +44,17 @@ inline void advise([[maybe_unused]] const void* from, [[maybe_unused]] const voi
 
 // Units [first, last), whose entries of the matrix lie in [from, to).
 struct Window {
-    std::int64_t first, last, from, to;
+    int64_t first, last, from, to;
     RowRange rows;
 };
 
 // Entries that the system is asked for at once: more than that would drive out what was asked for before.
-constexpr std::int64_t most_asked_for = 1 << 24;
+constexpr int64_t most_asked_for = 1 << 24;
 
 // Asks for the entries of a window, or lets them go.
 template <typename Matrix>
 void advise_on(const Matrix& X, const Window& window, bool wanted) {
-    const std::int64_t to = wanted ? std::min(window.to, window.from + most_asked_for) : window.to;
+    const int64_t to = wanted ? std::min(window.to, window.from + most_asked_for) : window.to;
     advise(X.values + window.from, X.values + to, wanted);
     advise(X.ids + window.from, X.ids + to, wanted);
 }
@@ -64,7 +63,7 @@ void advise_on(const Matrix& X, const Window& window, bool wanted) {
 template <typename Matrix, typename RowsOf>
 class WindowCutter {
 public:
-    WindowCutter(const Matrix& X, std::int64_t first, std::int64_t last, const RowsOf& rows_of)
+    WindowCutter(const Matrix& X, int64_t first, int64_t last, const RowsOf& rows_of)
         : X_(X), next_(first), last_(last), rows_of_(rows_of) {}
 
     // As many units as fit, and at least one.
@@ -76,7 +75,7 @@ public:
             if (own.first == own.last) continue;
             RowRange rows = window.rows;
             rows = rows.first == rows.last ? own : RowRange{std::min(rows.first, own.first), std::max(rows.last, own.last)};
-            const auto from = static_cast<std::int64_t>(X_.start[rows.first]), to = static_cast<std::int64_t>(X_.start[rows.last]);
+            const auto from = static_cast<int64_t>(X_.start[rows.first]), to = static_cast<int64_t>(X_.start[rows.last]);
             if (window.last > window.first && to - from > X_.disk->window) break;
             window.from = from, window.to = to, window.rows = rows;
         }
@@ -85,7 +84,7 @@ public:
 
 private:
     const Matrix& X_;
-    std::int64_t next_, last_;
+    int64_t next_, last_;
     const RowsOf& rows_of_;
 };
 
@@ -117,7 +116,7 @@ public:
     // Calls work(view, first unit, last unit) for each window.
     template <typename Work>
     void hand_out(Work&& work) {
-        for (std::int64_t number = 0;; ++number) {
+        for (int64_t number = 0;; ++number) {
             std::unique_lock<std::mutex> guard(mutex_);
             changed_.wait(guard, [&] { return read_ > number || ended_; });
             if (read_ <= number) return;
@@ -134,7 +133,7 @@ public:
 
 private:
     // One is worked on while another is read and a third waits, so that neither side often waits for the other.
-    static constexpr std::int64_t ahead = 3;
+    static constexpr int64_t ahead = 3;
 
     struct Slot {
         Room room;
@@ -151,7 +150,7 @@ private:
     }
 
     void read_all() {
-        for (std::int64_t number = 0;; ++number) {
+        for (int64_t number = 0;; ++number) {
             {
                 std::unique_lock<std::mutex> guard(mutex_);
                 changed_.wait(guard, [&] { return stopped_ || number < used_ + ahead; });
@@ -188,9 +187,9 @@ private:
     }
 
     const char* read_array(int file, std::size_t item, const Window& window, char* room, std::size_t capacity) const {
-        const auto size = static_cast<std::int64_t>(item);
+        const auto size = static_cast<int64_t>(item);
         return read_directly(file, (X_.disk->first + window.from) * size, (X_.disk->first + window.to) * size, room,
-                             static_cast<std::int64_t>(capacity));
+                             static_cast<int64_t>(capacity));
     }
 
     const Matrix& X_;
@@ -199,7 +198,7 @@ private:
     std::array<Slot, ahead> slots_;
     std::mutex mutex_;
     std::condition_variable changed_;
-    std::int64_t read_ = 0, used_ = 0;  // windows
+    int64_t read_ = 0, used_ = 0;  // windows
     bool ended_ = false, stopped_ = false;
     std::thread thread_;
 };
@@ -224,7 +223,7 @@ void walk_mapping(const Matrix& X, Cutter& cutter, Work&& work) {
 
 // Calls work(view, a, b) for runs [a, b) of the units [first, last), in order; rows_of(unit) tells the rows it needs.
 template <typename Matrix, typename RowsOf, typename Work>
-void walk_units(const Matrix& X, std::int64_t first, std::int64_t last, const RowsOf& rows_of, Work&& work) {
+void walk_units(const Matrix& X, int64_t first, int64_t last, const RowsOf& rows_of, Work&& work) {
     if (!X.disk) {
         work(X, first, last);
         return;

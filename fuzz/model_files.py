@@ -24,7 +24,10 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
 import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
-from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.compose import ColumnTransformer  # noqa: E402
+from sklearn.impute import MissingIndicator, SimpleImputer  # noqa: E402
+from sklearn.pipeline import FeatureUnion, make_pipeline  # noqa: E402
+from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler  # noqa: E402
 
 import rankwise  # noqa: E402
 from model_checks import USES, check_input  # noqa: E402
@@ -51,14 +54,25 @@ def make_whole():
     X = np.random.default_rng(0).normal(size=(8, 3))
     y, qid = np.arange(8.0) % 3, [0, 0, 0, 0, 1, 1, 1, 1]
     sparse = sp.csr_matrix(np.maximum(X, 0.0))
-    fitted = {name: kind().fit(X, y, qid=qid) for name, kind in models.RANKERS.items()}
+    fitted = {name: getattr(rankwise, name)().fit(X, y, qid=qid) for name in models.RANKERS}
     fitted["outputs"] = rankwise.RankRLS().fit(X, np.column_stack([y, -y]), qid=qid)
     fitted["sparse"] = rankwise.KernelRankRLS("linear").fit(sparse, y, qid=qid)
     fitted["basis"] = rankwise.KernelRankRLS("rbf", basis=4).fit(X, y, qid=qid)
     fitted["precomputed"] = rankwise.KernelRankRLS("precomputed", basis=3).fit(X @ X.T, y, qid=qid)
+    beside = [
+        ("a", make_pipeline(SimpleImputer(), StandardScaler())),
+        ("b", OneHotEncoder(handle_unknown="ignore")),
+    ]
+    together = {
+        "ColumnTransformer": ColumnTransformer([(*one, [0, 1]) for one in beside], remainder="passthrough"),
+        "FeatureUnion": FeatureUnion(beside),
+        "Pipeline": make_pipeline(SimpleImputer(), KBinsDiscretizer(3)),
+        "MissingIndicator": MissingIndicator(features="all"),
+    }
     for name, kind in models.SCALERS.items():
         if kind is not QueryScaler:  # it takes queries where it transforms
-            fitted[name] = make_pipeline(kind(), rankwise.RankRLS()).fit(X, y)
+            step = together[name] if name in together else kind()
+            fitted[name] = make_pipeline(step, rankwise.RankRLS()).fit(X, y)
     for name, model in fitted.items():
         stream = io.BytesIO()
         rankwise.save(model, stream)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from rankwise.kernels import Kernel
 
 
-def assert_identical(one, other, where="model"):
+def assert_identical(one, other, where="model"):  # noqa: C901, PLR0912 - one branch per type
     """The same types, the same bits, the same order in memory."""
     assert type(one) is type(other), where
     if isinstance(one, np.ndarray):

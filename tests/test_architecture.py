@@ -1,7 +1,11 @@
 """ARCHITECTURE.md draws the tree as it is."""
 
+import ast
 import re
+import tomllib
 from pathlib import Path
+
+import rankwise
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "rankwise"
@@ -48,3 +52,89 @@ def test_modules_that_the_drawing_names_are_there():
             if not (SOURCE / room / name).exists() and not (SOURCE / name).exists()
         ]
     assert not missing
+
+
+def layers():
+    """Return the rooms of the contract, one list per layer, from the lowest to the highest."""
+    contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    (rules,) = contract["contracts"]
+    assert "ignore_imports" not in rules
+    return [re.findall(r"rankwise\.(\w+)", layer) for layer in reversed(rules["layers"])]
+
+
+def test_the_drawing_has_the_order_of_the_contract():
+    place = {name: at for at, layer in enumerate(layers()) for name in layer}
+    drawn_rooms = [re.sub(r"/$|\.py$", "", name) for name in drawn()]
+    order = [place[name] for name in drawn_rooms if name in place]
+    assert order == sorted(order)
+    assert set(place) == {
+        name for name in drawn_rooms if (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").exists()
+    }
+
+
+def test_rooms_inside_rooms_are_drawn():
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    inner = {path.parent.name for path in SOURCE.glob("*/*/__init__.py")}
+    assert {name for name in inner if f"{name}/" not in page} == set()
+
+
+def modules():
+    """Yield every module of the library as its name and its syntax."""
+    for path in sorted(SOURCE.rglob("*.py")):
+        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
+        yield name, ast.parse(path.read_text(encoding="utf-8"))
+
+
+def test_rooms_take_nothing_from_the_facade_but_the_version_and_the_compiled_module():
+    """What else it offers lies in rooms of its own: importing it by the facade would hide a cycle from the contract."""
+    taken = []
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and node.module == "rankwise":
+                taken += [(name, alias.name) for alias in node.names if alias.name != "_core"]
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == "rankwise"
+            ):
+                taken += [(name, node.attr)] * (node.attr != "__version__")
+    assert taken == []
+
+
+def test_the_facade_imports_nothing_of_the_library():
+    facade = dict(modules())["__init__"]
+    imported = [node for node in ast.walk(facade) if isinstance(node, ast.Import | ast.ImportFrom)]
+    assert {node.module for node in imported} == {"__future__", "importlib"}
+
+
+def test_checkers_of_types_know_what_the_facade_offers():
+    stub = ast.parse((SOURCE / "__init__.pyi").read_text(encoding="utf-8"))
+    homes = {
+        alias.name: node.module
+        for node in ast.walk(stub)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert homes == rankwise._HOMES
+    assert {*homes, "__version__"} == set(rankwise.__all__)
+
+
+def test_storages_are_known_to_their_own_room_only():
+    """Above `design/`, code asks a design for what it needs, and never which class it is."""
+    classes = {"DenseDesign", "CsrDesign", "OperatorDesign", "ShiftedDesign", "KernelDesign"}
+    asked = []
+    for name, tree in modules():
+        for node in ast.walk(tree):
+            is_test = (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "isinstance"
+            )
+            if is_test and not name.startswith("design."):
+                named = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
+                asked += [(name, node.lineno)] * bool(named & classes)
+            if isinstance(node, ast.Attribute) and node.attr == "kind":
+                owner = node.value
+                called = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+                asked += [(name, node.lineno)] * ("design" in called)
+    assert asked == []

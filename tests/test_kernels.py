@@ -8,7 +8,6 @@ import scipy.sparse as sp
 
 from making_blocks import make_blocks, make_folds
 from oracles import laplacian_matrix
-from rankwise import _core
 from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.design import CsrDesign, csr, fused
 
@@ -329,13 +328,3 @@ def test_gram_diagonal(kind, coupling, n_threads, weighted):
     expected = np.diag(dense.T @ laplacian_matrix(blocks) @ dense)
     close(CsrDesign(X, n_threads).gram_diagonal(blocks), expected)
     close(CsrDesign(with_duplicates(X), n_threads).gram_diagonal(blocks), expected)
-
-
-def test_wrong_shapes_are_refused():
-    X = random_csr(10, 4)
-    with pytest.raises(ValueError, match="out and rows"):
-        _core.csr_dot(X.data, X.indices, X.indptr, None, np.zeros((4, 1)), np.zeros((9, 1)), 1)
-    with pytest.raises(ValueError, match="U and rows"):
-        _core.csr_transposed_dot(X.data, X.indices, X.indptr, None, np.zeros((9, 1)), np.zeros((4, 1)), 1)
-    with pytest.raises(ValueError, match="values"):
-        _core.csr_dot(X.data[:-1], X.indices[:-1], X.indptr, None, np.zeros((4, 1)), np.zeros((10, 1)), 1)

@@ -4,12 +4,16 @@ import numpy as np
 import pytest
 
 from oracles import label_pairs
+from rankwise import RankSVM
+from rankwise.cli import arguments
 from rankwise.data.queries import encode_queries
+from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LOSSES
 from rankwise.pairs.labels import find_levels, label_graph, pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
+from rankwise.solvers.choose import MARGIN_SOLVERS
 from strategies import make_problem
 
 COSTS_OF_A_PAIR = {
@@ -125,3 +129,16 @@ def test_satisfied_pairs_cost_nothing():
         point = LOSSES[name]().at(one, scores)
         assert point.value == 0
         assert not point.gradient.any()
+
+
+def test_everybody_reads_the_one_table():
+    """Solvers, estimators and the command line offer the losses of the table, by its names."""
+    margins = [name for name, loss in LOSSES.items() if loss.has_margin]
+    assert {name for solver in MARGIN_SOLVERS.values() for name in solver.losses} == set(margins)
+    methods = [loss.method for loss in LOSSES.values() if loss.method]
+    assert ("auto", "rls", *methods, "kernel") == arguments.METHODS
+    for name in margins:
+        RankSVM(loss=name)._check_parameters()
+    for name in set(LOSSES) - set(margins):
+        with pytest.raises(InvalidInputError, match="loss"):
+            RankSVM(loss=name)._check_parameters()

@@ -29,6 +29,7 @@ from rankwise.design import as_design, comparing_design, shifted_design
 from rankwise.design.offsets import FAR, find_shift
 from rankwise.exceptions import MemoryLimitError
 from rankwise.memory import MemoryBudget
+from rankwise.selection.grids import POWERS_OF_TWO
 
 QID = np.repeat(np.arange(15), 6)
 N_COLUMNS = 5
@@ -246,6 +247,24 @@ def test_every_kernel_estimator_learns_what_it_learns_from_centred_rows(name, st
     assert_same_model(KERNELS[name](X), from_centred_columns(name), X, C)
 
 
+@pytest.mark.parametrize("offset", [3.0, 10.0, 30.0, 99.0])
+@pytest.mark.parametrize("storage", ["dense", "sparse"])
+def test_kernels_are_exact_near_zero_too(offset, storage):
+    """The smallest alpha of the default grid asks for the most digits."""
+    X, C = moved(offset * np.ones(N_COLUMNS))
+    wanted = RankRLS(POWERS_OF_TWO[0]).fit(C, rows()[1], QID).predict(C)
+    for model in (KernelRankRLS, partial(KernelRankRLS, solver="eigen"), KernelRankSVM, KernelRankRLSCV):
+        if model is KernelRankSVM:
+            fit = labels(lambda: KernelRankSVM("linear", alpha=1e-3, loss="squared_hinge", tol=1e-13))
+            assert_same_model(fit(STORAGES[storage](X, None)), fit(C), X, C)
+            continue
+        option = "alphas" if model is KernelRankRLSCV else "alpha"
+        value = [POWERS_OF_TWO[0]] if model is KernelRankRLSCV else POWERS_OF_TWO[0]
+        mine = labels(partial(model, "linear", **{option: value}))(STORAGES[storage](X, None)).predict(X)
+        difference = (mine - mine.mean()) - (wanted - wanted.mean())
+        assert np.abs(difference).max() <= TOLERANCE * np.abs(wanted - wanted.mean()).max()
+
+
 @settings(max_examples=12, deadline=None, derandomize=True)
 @given(
     offsets=st.lists(
@@ -330,7 +349,7 @@ def test_products_of_a_shifted_design(far_design, coupling):
         assert_allclose(design.dot(v), X @ v, rtol=1e-12, atol=1e-12)
         assert_allclose(design.tdot(u), X.T @ u, rtol=1e-12, atol=1e-11)
         product = design.gram_product(blocks)
-        assert (product is None) == (design.kind == "dense")
+        assert (product is None) == (design.is_dense)
         if product is not None:
             assert_allclose(product(v), X.T @ (L @ (X @ v)), rtol=1e-12, atol=1e-9)
     assert_allclose(design.gram_matrix(blocks), X.T @ L @ X, rtol=1e-12, atol=1e-9)
@@ -357,7 +376,7 @@ def test_folds_of_a_shifted_design(far_design, coupling):
     folds = make_folds(blocks, fold, 3)
     product = design.gram_product(blocks, folds)
     if product is None:
-        assert design.kind == "dense"
+        assert design.is_dense
         return
     v, held_out = rng.normal(size=(7, 3)), np.full(60, np.nan)
     plain, expected_held_out = as_design(sp.csr_matrix(X)).gram_product(blocks, folds), np.full(60, np.nan)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
 
 
 @pytest.mark.parametrize("page", ["tables.md"])
@@ -18,3 +19,30 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     assert namespace["names"] == ["bm25", "clicks"]
     assert namespace["both"].X.shape == (6, 3)
     assert namespace["best"] == "tea"
+
+
+def test_sections_of_the_mathematics_that_docstrings_cite_are_there():
+    """Sections are numbered without gaps, and every citation in code or pages names one of them."""
+    page = (DOCS / "mathematics.md").read_text(encoding="utf-8")
+    sections = re.findall(r"^#{2,3} ([\d.]+\d|\d+)\.? ", page, re.MULTILINE)
+    assert sections == sorted(sections, key=lambda number: [int(part) for part in number.split(".")])
+    sources = [
+        *ROOT.glob("src/**/*.py"),
+        *ROOT.glob("cpp/*.[hc]pp"),
+        *ROOT.glob("tests/**/*.py"),
+        *DOCS.glob("*.md"),
+    ]
+    cited = [
+        (path.name, number)
+        for path in sources
+        for number in re.findall(
+            r"mathematics\.md`?,\s+section\s+(\d+(?:\.\d+)?)|[Ss]ection\s+(\d+(?:\.\d+)?) of `?docs/mathematics",
+            path.read_text(encoding="utf-8"),
+        )
+        for number in number
+        if number
+    ]
+    assert len(cited) >= 10
+    assert [one for one in cited if one[1] not in sections] == []
+    strange = [path.name for path in sources if re.search(r"\bMATH\b", path.read_text(encoding="utf-8"))]
+    assert set(strange) <= {"test_pages.py"}

@@ -14,7 +14,7 @@ namespace {
 
 std::mt19937 rng(3);
 
-std::int64_t between(std::int64_t low, std::int64_t high) { return std::uniform_int_distribution<std::int64_t>(low, high)(rng); }
+int64_t between(int64_t low, int64_t high) { return std::uniform_int_distribution<int64_t>(low, high)(rng); }
 
 void require(bool holds, const char* what) {
     if (holds) return;
@@ -26,19 +26,19 @@ template <typename Integer>
 void test_indices() {
     const std::vector<Integer> extremes{std::numeric_limits<Integer>::min(), std::numeric_limits<Integer>::max(), -1, 0};
     for (int trial = 0; trial < 200; ++trial) {
-        const std::int64_t limit = between(0, 6);
+        const int64_t limit = between(0, 6);
         std::vector<Integer> indices(static_cast<std::size_t>(between(0, 40)));
         bool fits = true;
         for (Integer& index : indices) {
             const bool odd = between(0, 60) == 0;
-            index = odd ? extremes[static_cast<std::size_t>(between(0, 3))] : static_cast<Integer>(between(0, std::max<std::int64_t>(limit - 1, 0)));
-            fits = fits && index >= 0 && static_cast<std::int64_t>(index) < limit;
+            index = odd ? extremes[static_cast<std::size_t>(between(0, 3))] : static_cast<Integer>(between(0, std::max<int64_t>(limit - 1, 0)));
+            fits = fits && index >= 0 && static_cast<int64_t>(index) < limit;
         }
-        const auto n = static_cast<std::int64_t>(indices.size());
+        const auto n = static_cast<int64_t>(indices.size());
         require(indices_fit(indices.data(), n, limit, 1) == fits, "indices");
     }
     const Integer largest = std::numeric_limits<Integer>::max();
-    require(indices_fit(&largest, 1, std::numeric_limits<std::int64_t>::max(), 1) == (sizeof(Integer) == 4), "the largest index");
+    require(indices_fit(&largest, 1, std::numeric_limits<int64_t>::max(), 1) == (sizeof(Integer) == 4), "the largest index");
     // Large enough for threads, with one index in the wrong place.
     std::vector<Integer> many(static_cast<std::size_t>(2 * many_entries), 3);
     require(indices_fit(many.data(), 2 * many_entries, 4, 3), "many indices");
@@ -49,7 +49,7 @@ void test_indices() {
 template <typename Integer>
 void test_pointers() {
     for (int trial = 0; trial < 500; ++trial) {
-        const std::int64_t n_lines = between(0, 4), n_entries = between(0, 6);
+        const int64_t n_lines = between(0, 4), n_entries = between(0, 6);
         std::vector<Integer> start(static_cast<std::size_t>(n_lines + 1));
         for (Integer& at : start) at = static_cast<Integer>(between(-1, 7));
         if (between(0, 1)) std::sort(start.begin(), start.end());
@@ -67,19 +67,19 @@ void test_values(Value limit) {
     for (std::size_t size = 1; size < 70; ++size) {
         std::vector<Value> values(size);
         for (Value& value : values) value = within[static_cast<std::size_t>(between(0, 5))];
-        require(values_fit(values.data(), static_cast<std::int64_t>(size), limit, 1), "values within");
-        values[static_cast<std::size_t>(between(0, static_cast<std::int64_t>(size) - 1))] = beyond[static_cast<std::size_t>(between(0, 5))];
-        require(!values_fit(values.data(), static_cast<std::int64_t>(size), limit, 1), "values beyond");
+        require(values_fit(values.data(), static_cast<int64_t>(size), limit, 1), "values within");
+        values[static_cast<std::size_t>(between(0, static_cast<int64_t>(size) - 1))] = beyond[static_cast<std::size_t>(between(0, 5))];
+        require(!values_fit(values.data(), static_cast<int64_t>(size), limit, 1), "values beyond");
     }
 }
 
 }  // namespace
 
 int main() {
-    test_indices<std::int32_t>();
-    test_indices<std::int64_t>();
-    test_pointers<std::int32_t>();
-    test_pointers<std::int64_t>();
+    test_indices<int32_t>();
+    test_indices<int64_t>();
+    test_pointers<int32_t>();
+    test_pointers<int64_t>();
     test_values<double>(1e150);
     test_values<double>(std::numeric_limits<double>::max());
     test_values<float>(std::numeric_limits<float>::max());

@@ -129,7 +129,7 @@ struct RandomBlocks {
     }
 
     // L F pair by pair; the rows of fold c weigh nothing in column c.
-    Doubles apply(const Doubles& F, int64_t k, const std::vector<std::int32_t>* fold) const {
+    Doubles apply(const Doubles& F, int64_t k, const std::vector<int32_t>* fold) const {
         Doubles out(F.size(), 0.0);
         for (std::size_t a = 0; a < order.size(); ++a)
             for (std::size_t b = 0; b < order.size(); ++b)
@@ -143,20 +143,31 @@ struct RandomBlocks {
     }
 
     Blocks view() const {
-        return {static_cast<int64_t>(order.size()), static_cast<int64_t>(scale.size()), static_cast<int64_t>(level.size()),
-                order.data(), query_start.data(), segment_start.data(), query_segment.data(), degree.data(), scale.data(),
-                weight.data(), level.data(), coupling};
+        Blocks blocks;
+        blocks.rows = static_cast<int64_t>(order.size());
+        blocks.queries = static_cast<int64_t>(scale.size());
+        blocks.segments = static_cast<int64_t>(level.size());
+        blocks.order = order.data();
+        blocks.query_start = query_start.data();
+        blocks.segment_start = segment_start.data();
+        blocks.query_segment = query_segment.data();
+        blocks.degree = degree.data();
+        blocks.scale = scale.data();
+        blocks.row_weight = weight.data();
+        blocks.level_value = level.data();
+        blocks.coupling = coupling;
+        return blocks;
     }
 };
 
 struct RandomFolds {
-    std::vector<std::int32_t> fold;
+    std::vector<int32_t> fold;
     Doubles degree, scale, held_out;
     int64_t k;
 
     RandomFolds(const RandomBlocks& blocks, int64_t width) : k(width) {
         const auto rows = blocks.order.size();
-        for (std::size_t i = 0; i < rows; ++i) fold.push_back(static_cast<std::int32_t>(below(k + 1)) - 1);
+        for (std::size_t i = 0; i < rows; ++i) fold.push_back(static_cast<int32_t>(below(k + 1)) - 1);
         held_out.assign(rows, 0.0);
         degree.resize(blocks.level.size() * static_cast<std::size_t>(k));
         for (int64_t c = 0; c < k; ++c) {
@@ -241,8 +252,8 @@ void check_graph(const Matrix& X, Coupling coupling, int64_t k, int n_threads) {
     const RandomBlocks blocks(X.rows, coupling);
     const Doubles V = random_doubles(X.columns * k);
     const Doubles F = X.times(V, k);
-    std::vector<std::int32_t> rank;
-    for (int64_t j = 0; j < X.columns; ++j) rank.push_back(static_cast<std::int32_t>(X.columns - 1 - j));
+    std::vector<int32_t> rank;
+    for (int64_t j = 0; j < X.columns; ++j) rank.push_back(static_cast<int32_t>(X.columns - 1 - j));
     RandomFolds folds(blocks, k);
     for (const bool folded : {false, true}) {
         if (folded && coupling == Coupling::relative) continue;
@@ -302,7 +313,6 @@ void check_dense_gram(int64_t rows, int64_t n, Coupling coupling, int64_t output
             for (int64_t l = 0; l < n; ++l) expected[j * n + l] += X[i * n + j] * LX[i * n + l];
             for (int64_t c = 0; c < outputs; ++c) pulled[j * outputs + c] += X[i * n + j] * r[i * outputs + c];
         }
-    const auto never = [] { return false; };
     for (const int64_t buffer : {1, 4, 100})
         for (const int stripes : {1, 3, 7})
             for (const bool by_rows : {true, false}) {
@@ -310,7 +320,7 @@ void check_dense_gram(int64_t rows, int64_t n, Coupling coupling, int64_t output
                 const DenseMatrix<double> matrix{by_rows ? X.data() : transposed.data(), n, by_rows ? n : 1,
                                                  by_rows ? 1 : rows};
                 dense_gram(matrix, blocks.view(), Pull{r.data(), outputs}, buffer, stripes, plain_dsyrk, G.data(),
-                           rhs.data(), n_threads, never);
+                           rhs.data(), n_threads);
                 require_close(G, expected, "dense_gram");
                 require_close(rhs, pulled, "the right-hand side of dense_gram");
             }
@@ -419,7 +429,7 @@ void check_table_rows() {
                 if (rows > 0) table.back().back() = NAN;
                 for (const Doubles& column : table) pointers.push_back(column.data());
                 std::vector<Value> out(static_cast<std::size_t>(rows * columns));
-                std::vector<std::uint8_t> is_finite(static_cast<std::size_t>(columns));
+                std::vector<uint8_t> is_finite(static_cast<std::size_t>(columns));
                 write_table_rows(pointers.data(), columns, rows, out.data(), columns, is_finite.data(), n_threads);
                 Doubles found, expected;
                 for (int64_t r = 0; r < rows; ++r)
@@ -447,10 +457,10 @@ int main() {
                 for (const int n_threads : {1, 3}) check_dense_gram(rows, 5, coupling, outputs, n_threads);
     check_table_rows<float>();
     check_table_rows<double>();
-    check_storage<float, std::int32_t, std::int32_t>();
-    check_storage<double, std::uint16_t, std::int32_t>();
+    check_storage<float, int32_t, int32_t>();
+    check_storage<double, uint16_t, int32_t>();
     check_storage<double, int64_t, int64_t>();
-    check_stored<float, std::int32_t, int64_t>();
-    check_stored<double, std::int32_t, std::int32_t>();
+    check_stored<float, int32_t, int64_t>();
+    check_stored<double, int32_t, int32_t>();
     std::puts("all kernels agree with naive loops");
 }

@@ -28,7 +28,7 @@ template <typename Value>
 Error append(Rows<Value>& rows, const std::string& text, const Format& format, int n_threads) {
     std::vector<char> block(text.begin(), text.end());
     block.resize(text.size() + static_cast<std::size_t>(rankwise::text::padding));
-    return rows.append(block.data(), static_cast<std::int64_t>(text.size()), format, n_threads);
+    return rows.append(block.data(), static_cast<int64_t>(text.size()), format, n_threads);
 }
 
 template <typename T>
@@ -47,7 +47,7 @@ template <typename Value>
 void check_arrays(const Rows<Value>& rows) {
     expect(rows.start.size() == rows.rows() + 1 && rows.start[0] == 0, "row pointers");
     expect(rows.start.back() == rows.values.size() && rows.values.size() == rows.columns.size(), "entries");
-    for (std::int64_t i = 0; i < rows.rows(); ++i) {
+    for (int64_t i = 0; i < rows.rows(); ++i) {
         expect(rows.start[i] <= rows.start[i + 1], "row pointers descend");
         for (auto e = rows.start[i]; e < rows.start[i + 1]; ++e) {
             expect(rows.columns[e] >= rows.smallest && rows.columns[e] <= rows.largest, "a column outside");
@@ -56,13 +56,13 @@ void check_arrays(const Rows<Value>& rows) {
     }
     expect(rows.run_start.size() == rows.run_text_end.size(), "runs");
     expect(rows.has_qid() == (rows.run_start.size() > 0) || rows.rows() == 0, "runs without ids");
-    for (std::int64_t r = 0; r < rows.run_start.size(); ++r)
+    for (int64_t r = 0; r < rows.run_start.size(); ++r)
         expect(r == 0 ? rows.run_start[0] == 0 : rows.run_start[r - 1] < rows.run_start[r], "runs not ascending");
 }
 
 template <typename Value>
-std::string written(const Rows<Value>& rows, std::int64_t base, int n_threads) {
-    const rankwise::Csr<Value, std::int32_t, std::int64_t> X{rows.rows(), 0, rows.values.data(), rows.columns.data(),
+std::string written(const Rows<Value>& rows, int64_t base, int n_threads) {
+    const rankwise::Csr<Value, int32_t, int64_t> X{rows.rows(), 0, rows.values.data(), rows.columns.data(),
                                                              rows.start.data()};
     const rankwise::text::Ids ids{rows.run_start.size(), rows.run_start.data(), rows.run_text_end.data(),
                                   rows.run_text.data()};
@@ -77,7 +77,7 @@ template <typename Value>
 Problem check(const std::string& text, const Format& format, std::size_t cut, int n_threads) {
     Rows<Value> whole;
     const Error error = append(whole, text, format, n_threads);
-    expect(error.at >= 0 && error.at + error.length <= static_cast<std::int64_t>(text.size()), "an error outside the text");
+    expect(error.at >= 0 && error.at + error.length <= static_cast<int64_t>(text.size()), "an error outside the text");
 
     // Cut behind a newline, the two parts make the same rows, or one of them has the same problem.
     std::size_t newline = text.find('\n', std::min(cut, text.size()));
@@ -98,7 +98,7 @@ Problem check(const std::string& text, const Format& format, std::size_t cut, in
 
     // Rows are split before the last run and stay what they are.
     if (whole.rows() > 0) {
-        const std::int64_t row = whole.run_start.size() > 0 ? whole.run_start.back() : whole.rows() / 2;
+        const int64_t row = whole.run_start.size() > 0 ? whole.run_start.back() : whole.rows() / 2;
         Rows<Value> rest = whole.split(row);
         check_arrays(rest);
         expect(whole.rows() + rest.rows() == again.rows() && whole.values.size() + rest.values.size() == again.values.size(),

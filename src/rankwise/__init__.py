@@ -1,25 +1,12 @@
 """Learning to rank from scores, queries and preferences.
 
-Estimators are imported when they are first asked for, so that a program pays only for what it uses.
+Estimators are imported when they are first asked for, so that a program pays only for what it uses: this module imports
+nothing of the library, and every room may import it. What checkers of types know of it stands in `__init__.pyi`.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-
-TYPE_CHECKING = False  # as checkers know it; the module typing takes as long to import as all of this
-if TYPE_CHECKING:
-    from typing import Any
-
-    from rankwise.automatic.ranker import AutoRanker
-    from rankwise.estimators.kernel_rls import KernelRankRLS
-    from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
-    from rankwise.estimators.kernel_svm import KernelRankSVM
-    from rankwise.estimators.rank_rls import RankRLS
-    from rankwise.estimators.rank_rls_cv import RankRLSCV
-    from rankwise.estimators.rank_svm import RankSVM
-    from rankwise.estimators.rank_svm_cv import RankSVMCV
-    from rankwise.persistence import load, save
 
 __all__ = [
     "AutoRanker",
@@ -31,6 +18,10 @@ __all__ = [
     "RankSVM",
     "RankSVMCV",
     "__version__",
+    "explain",
+    "explain_pair",
+    "export",
+    "feature_importance",
     "load",
     "save",
 ]
@@ -46,12 +37,16 @@ _HOMES = {
     "RankRLSCV": "rankwise.estimators.rank_rls_cv",
     "RankSVM": "rankwise.estimators.rank_svm",
     "RankSVMCV": "rankwise.estimators.rank_svm_cv",
+    "explain": "rankwise.explanations",
+    "explain_pair": "rankwise.explanations",
+    "export": "rankwise.exporters",
+    "feature_importance": "rankwise.explanations",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'rankwise' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -58,9 +58,14 @@ expected_reciprocal_rank = discounted_gain
 
 # ---- order statistics of RankSVM (cpp/order_statistics.hpp) ----
 
+MAX_LEVELS: int
+
+def counting_code(name: str) -> int: ...
+
 class RankedQueries:
     def __init__(
         self,
+        *,
         start: _Integers,
         counting: npt.NDArray[np.uint8],
         n_levels: _Levels,
@@ -72,11 +77,11 @@ class RankedQueries:
 class SortedScores:
     def __init__(
         self,
+        *,
         score: _Doubles,
         order: _Levels,
         sorted_score: _Doubles,
         sorted_rank: _Levels,
-        /,
     ) -> None: ...
 
 def sort_scores(
@@ -87,7 +92,6 @@ def sort_scores(
     sorted_score: _Doubles,
     sorted_rank: _Levels,
     n_threads: int,
-    /,
 ) -> None: ...
 def violation_counts(
     queries: RankedQueries,
@@ -96,7 +100,6 @@ def violation_counts(
     won: _Doubles,
     lost: _Doubles,
     n_threads: int,
-    /,
 ) -> None: ...
 def violation_laplacian(
     queries: RankedQueries,
@@ -104,10 +107,9 @@ def violation_laplacian(
     margin: float,
     won: _Doubles,
     lost: _Doubles,
-    v: _Doubles,
+    V: _Doubles,
     out: _Doubles,
     n_threads: int,
-    /,
 ) -> None: ...
 def smoothed_violations(
     queries: RankedQueries,
@@ -118,7 +120,6 @@ def smoothed_violations(
     lost: _Doubles,
     excess: _Doubles,
     n_threads: int,
-    /,
 ) -> None: ...
 
 # ---- products: see the headers csr, laplacian, fused, gram_diagonal and dense in cpp/
@@ -126,25 +127,27 @@ def smoothed_violations(
 class Blocks:
     def __init__(
         self,
+        *,
         order: _Integers,
         query_start: _Integers,
         segment_start: _Integers,
         query_segment: _Integers,
         degree: _Doubles,
         scale: _Doubles,
-        coupling: int,
+        coupling: str,
         row_weight: _Doubles | None,
         level_value: _Doubles | None,
     ) -> None: ...
 
 class Folds:
     def __init__(
-        self, fold: npt.NDArray[np.int32], degree: _Doubles, scale: _Doubles, held_out: _Doubles
+        self, *, fold: npt.NDArray[np.int32], degree: _Doubles, scale: _Doubles, held_out: _Doubles
     ) -> None: ...
 
 class Plan:
     def __init__(
         self,
+        *,
         chunk_start: _Integers,
         chunk_query: _Integers,
         chunk_large: _Integers,
@@ -265,6 +268,7 @@ def count_ridge_pairs(
     rounding: float,
 ) -> tuple[float, float]: ...
 def level_pair_scores(
+    *,
     across: _Doubles,
     own_a: _Doubles,
     own_b: _Doubles,
@@ -309,10 +313,10 @@ class _TextRows:
         base: int,
         base_is_sure: bool,
         last_column: int,
-        missing: int,
+        missing: str,
         n_threads: int,
-    ) -> tuple[int, int, int] | None: ...
-    def shift_columns(self, by: int, /) -> None: ...
+    ) -> tuple[str, int, int] | None: ...
+    def shift_columns(self, by: int) -> None: ...
     def take(
         self, n_rows: int
     ) -> tuple[npt.NDArray[Any], _Levels, _Integers, _Doubles, _Integers, bytes, _Integers]: ...
@@ -344,6 +348,8 @@ def values_fit(
 # ---- the store: see the headers checksum, disk and windows
 
 def checksum(content: npt.NDArray[np.uint8]) -> int: ...
+def watch_mapping(content: npt.NDArray[np.uint8], name: str) -> int: ...
+def forget_mapping(slot: int) -> None: ...
 
 class DirectFiles:
     def __init__(self, values: int, ids: int) -> None: ...

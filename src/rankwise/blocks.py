@@ -26,7 +26,7 @@ from rankwise import _core
 __all__ = ["Coupling", "Folds", "QueryBlocks", "as_table", "laplacian"]
 
 Coupling = Literal["all", "others", "relative"]
-COUPLINGS: tuple[Coupling, ...] = ("all", "others", "relative")  # in the order of the compiled enumeration
+COUPLINGS: tuple[Coupling, ...] = ("all", "others", "relative")
 
 # Waking threads costs about 10 microseconds: below this many rows times vectors one thread is faster.
 MANY_SCORES = 1 << 16
@@ -86,15 +86,15 @@ class QueryBlocks:
     def compiled(self) -> _core.Blocks:
         """Return the same arrays as the compiled kernels take them."""
         return _core.Blocks(
-            self.order,
-            self.query_start,
-            self.segment_start,
-            self.query_segment,
-            self.degree,
-            self.scale,
-            COUPLINGS.index(self.coupling),
-            self.row_weight,
-            self.level_value,
+            order=self.order,
+            query_start=self.query_start,
+            segment_start=self.segment_start,
+            query_segment=self.query_segment,
+            degree=self.degree,
+            scale=self.scale,
+            coupling=self.coupling,
+            row_weight=self.row_weight,
+            level_value=self.level_value,
         )
 
 
@@ -121,7 +121,7 @@ class Folds:
         """Return the same arrays as the compiled kernels take them, and where held-out scores go."""
         if held_out is None:
             held_out = np.empty(self.fold.size)
-        return _core.Folds(self.fold, self.degree, self.scale, held_out)
+        return _core.Folds(fold=self.fold, degree=self.degree, scale=self.scale, held_out=held_out)
 
 
 def sampled(blocks: QueryBlocks, n_wanted: int, seed: int) -> QueryBlocks:
@@ -170,7 +170,7 @@ def laplacian(
     folds: Folds | None = None,
     held_out: npt.NDArray[np.float64] | None = None,
 ) -> npt.NDArray[np.float64]:
-    """Return ``L f`` for scores of shape (rows,) or (rows, k) in the caller's order; O(rows) a vector.
+    """Return ``L f`` for scores of shape (rows,) or (rows, k) in the caller's order; O(rows) per vector.
 
     With `folds`, `held_out` (rows,) receives the score that each held-out row has in the column of its fold.
     """

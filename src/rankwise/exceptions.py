@@ -14,6 +14,7 @@ __all__ = [
     "MissingQueriesError",
     "ModelFileError",
     "NoPairsError",
+    "OutputError",
     "RankwiseError",
     "UndefinedMetricError",
     "UnsuitableSolverError",
@@ -53,9 +54,14 @@ class RankwiseError(Exception):
     about : str
         The argument that is wrong, where the sentence begins with it; `problem` is then the rest, and becomes the
         attribute `predicate` beside the whole.
+    names_file : bool
+        Whether the sentence names the file that is wrong: who only saw arrays cannot, and a front end adds it.
     """
 
-    def __init__(self, problem: str, hint: str, *changes: Change, about: str = "") -> None:
+    def __init__(
+        self, problem: str, hint: str, *changes: Change, about: str = "", names_file: bool = False
+    ) -> None:
+        self.names_file = names_file
         self.predicate = visible(problem)
         self.problem = f"{about} {self.predicate}" if about else self.predicate
         self.hint, self.changes, self.about = visible(hint), changes, about
@@ -66,12 +72,16 @@ class RankwiseError(Exception):
         return type(self), (self.problem, self.hint, *self.changes), self.__dict__
 
     def restated(self, problem: str) -> Self:
-        """Return the same error with other words for what is wrong, such as the file it is wrong in."""
-        return type(self)(problem, self.hint, *self.changes)
+        """Return the same error with other words for what is wrong, which name the file."""
+        return type(self)(problem, self.hint, *self.changes, names_file=True)
 
 
 class InvalidInputError(RankwiseError, ValueError):
     """Data or a parameter that no method could use."""
+
+
+class OutputError(InvalidInputError, OSError):
+    """A file or folder that cannot be written; what was there is there still, unless the message says otherwise."""
 
 
 class MissingQueriesError(InvalidInputError):

@@ -1,7 +1,9 @@
 """What a pair costs, in score space: arguments are scores and pairs, never the features.
 
-A loss is a class with a line in `LOSSES`; the tests run over that table. `Loss.at` evaluates it at some scores, and
-the point it returns sorts once, whatever is asked of it. All are sums over pairs, with ``t = z - (f_i - f_j)``:
+A loss is a class with a line in `LOSSES`, which says all that others need to know of it: estimators take their choices
+from there, solvers which losses they can minimise, the command line its methods, and the tests run over it. `Loss.at`
+evaluates a loss at some scores, and the point it returns sorts once, whatever is asked of it. All are sums over pairs,
+with ``t = z - (f_i - f_j)``:
 
 =============  =========================  ===========================================================
 squared        ``t²``                     any pairs; the whole graph is one quadratic
@@ -13,17 +15,18 @@ logistic       ``log(1 + exp(f_j-f_i))``  listed pairs: Bradley-Terry, ``P(i > j
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import entr, expit
 
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 from rankwise.pairs.graph import ListedPairs, MarginPairs, PairGraph, SmoothedHinge
 
 __all__ = [
     "LOSSES",
+    "MARGIN_LOSSES",
     "HingeLoss",
     "HingeLossPoint",
     "LogisticLoss",
@@ -60,9 +63,27 @@ class SmoothLossPoint(LossPoint, Protocol):
 
 
 class Loss(Protocol):
-    """A convex function of the scores, given the pairs."""
+    """A convex function of the scores, given the pairs.
+
+    Attributes
+    ----------
+    name : str
+        What estimators call it.
+    method : str or None
+        What the command line calls a model that minimises it; None where several do.
+    has_margin : bool
+        Whether only pairs near or inside a margin cost something: a loss of RankSVM.
+    is_smooth : bool
+        Whether it has curvature.
+    is_probability : bool
+        Whether it is the likelihood of a model of who wins. Such a loss takes listed pairs, without magnitudes.
+    """
 
     name: str
+    method: str | None
+    has_margin: bool
+    is_smooth: bool
+    is_probability: bool
 
     def at(self, pairs: Any, scores: Floats) -> LossPoint:
         """Evaluate at some scores."""
@@ -71,8 +92,6 @@ class Loss(Protocol):
 class SmoothLoss(Protocol):
     """A loss that has curvature."""
 
-    name: str
-
     def at(self, pairs: Any, scores: Floats) -> SmoothLossPoint:
         """Evaluate at some scores."""
 
@@ -80,7 +99,8 @@ class SmoothLoss(Protocol):
 class SquaredLoss:
     """``Σ ω t² = f'Lf - 2r'f + c``."""
 
-    name = "squared"
+    name, method = "squared", None
+    has_margin, is_smooth, is_probability = False, True, False
 
     def at(self, pairs: PairGraph, scores: Floats) -> SquaredLossPoint:
         """Evaluate at some scores, or at several, as columns."""
@@ -116,7 +136,8 @@ class SquaredLossPoint:
 class HingeLoss:
     """``Σ ω max(0, t) = Σ_V ωz - d_V'f`` over the violated pairs V, with net wins ``d``."""
 
-    name = "hinge"
+    name, method = "hinge", "svm"
+    has_margin, is_smooth, is_probability = True, False, False
 
     def at(self, pairs: MarginPairs, scores: Floats) -> HingeLossPoint:
         """Evaluate at some scores."""
@@ -156,7 +177,8 @@ class HingeLossPoint:
 class SquaredHingeLoss:
     """``Σ ω max(0, t)²``: the squared loss of the violated pairs."""
 
-    name = "squared_hinge"
+    name, method = "squared_hinge", "svm-squared"
+    has_margin, is_smooth, is_probability = True, True, False
 
     def at(self, pairs: MarginPairs, scores: Floats) -> SquaredHingeLossPoint:
         """Evaluate at some scores."""
@@ -202,7 +224,8 @@ class SquaredHingeLossPoint:
 class LogisticLoss:
     """``Σ ω log(1 + exp(f_j - f_i))`` over listed pairs: the likelihood of Bradley and Terry's model."""
 
-    name = "logistic"
+    name, method = "logistic", "logistic"
+    has_margin, is_smooth, is_probability = True, True, True
 
     def at(self, pairs: ListedPairs, scores: Floats) -> LogisticLossPoint:
         """Evaluate at some scores."""
@@ -246,6 +269,8 @@ class LogisticLossPoint:
         return curvature
 
 
-LOSSES: dict[str, type[SquaredLoss | HingeLoss | SquaredHingeLoss | LogisticLoss]] = {
+_LossClass = type[SquaredLoss | HingeLoss | SquaredHingeLoss | LogisticLoss]
+LOSSES: dict[str, _LossClass] = {
     loss.name: loss for loss in (SquaredLoss, HingeLoss, SquaredHingeLoss, LogisticLoss)
 }
+MARGIN_LOSSES = tuple(name for name, loss in LOSSES.items() if loss.has_margin)

@@ -18,6 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
+from rankwise.arrays import ArrayLike, Labels, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_choice, check_qid
@@ -134,11 +135,15 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         self.by = by
         self.random_state = random_state
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+    def get_n_splits(
+        self, X: MatrixLike | None = None, y: Labels | None = None, groups: ArrayLike | None = None
+    ) -> int:
         """Return the number of folds."""
         return self.n_splits
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Positions, Positions]]:
+    def split(
+        self, X: MatrixLike, y: Labels | None = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[Positions, Positions]]:
         """Yield training and test pairs, as positions in the list.
 
         Parameters
@@ -169,7 +174,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         for c in range(self.n_splits):
             yield self._sides(fold_of_pair != c, fold_of_pair == c)
 
-    def _units(self, ends: Positions, n_items: int, groups: Any) -> Positions:
+    def _units(self, ends: Positions, n_items: int, groups: ArrayLike | None) -> Positions:
         """Return the number of what each pair must not be torn from."""
         if self.by == "groups":
             if groups is None:
@@ -348,14 +353,14 @@ class _Grouped(BaseEstimator):  # type: ignore[misc]
 
 
 def cross_validate_ranker(
-    estimator: Any,
-    X: Any,
-    y: Any,
-    qid: Any = None,
+    estimator: object,
+    X: MatrixLike,
+    y: Labels,
+    qid: ArrayLike | None = None,
     *,
     scoring: str | Metric | Iterable[str | Metric] = "concordance",
-    cv: Any = 5,
-    **options: Any,
+    cv: object = 5,
+    **options: object,
 ) -> dict[str, Any]:
     """Cross-validate a ranker or a pipeline that ends in one, with whole queries in each fold.
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse
 from sklearn.base import clone
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
@@ -113,7 +113,9 @@ def _permuted(labels: Floats, queries: Queries, n_permutations: int, seed: int) 
     return outputs
 
 
-def _chosen_values(estimator: Any, X: Any, outputs: Floats, qid: Any, metric: Metric) -> Floats:
+def _chosen_values(
+    estimator: object, X: MatrixLike, outputs: Floats, qid: ArrayLike | None, metric: Metric
+) -> Floats:
     model = clone(estimator)
     if "nested" in model.get_params():
         model.set_params(nested=False)

@@ -101,12 +101,12 @@ class _Holds:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._holders: dict[object, int] = {}  # and their threads
-        self._lowered: list[tuple[Any, int]] = []
+        self._lowered: list[tuple[Any, int]] | None = None  # None while nobody holds
 
     def hold(self, holder: object) -> None:
         with self.lock:
             self._holders[holder] = threading.get_ident()
-            if not self._lowered:
+            if self._lowered is None:
                 self._lower()
 
     def let_go(self, holder: object) -> None:
@@ -124,10 +124,11 @@ class _Holds:
 
     def resume(self) -> None:
         with self.lock:
-            if self._holders and not self._lowered:
+            if self._holders and self._lowered is None:
                 self._lower()
 
     def _lower(self) -> None:
+        self._lowered = []
         with _in_control():
             for library in _libraries(self.per_thread):
                 n_threads = library.get_num_threads()
@@ -136,11 +137,12 @@ class _Holds:
                     library.set_num_threads(1)
 
     def _restore(self) -> None:
-        with _in_control():
-            for library, n_threads in self._lowered:
-                if library.get_num_threads() == 1:  # else somebody else has set it since
-                    library.set_num_threads(n_threads)
-        self._lowered = []
+        if self._lowered:
+            with _in_control():
+                for library, n_threads in self._lowered:
+                    if library.get_num_threads() == 1:  # else somebody else has set it since
+                        library.set_num_threads(n_threads)
+        self._lowered = None
 
 
 class _OwnHolds(_Holds, threading.local):

@@ -250,9 +250,53 @@ def test_exported_weights_score_as_the_model_does(capsys, searches, tmp_path):
     assert scores == pytest.approx(rankwise.load(searches / "model.rw").predict(X))
     query = tmp_path / "query.rw"
     call(capsys, "fit", searches / "train.txt", "--method", "rls", "--scaling", "query-rank", "-o", query)
-    code, _, err = call(capsys, "export", query)
+    assert call(capsys, "export", query, "--to", "python")[0] == 0
+    code, _, err = call(capsys, "export", query, "--to", "solr")
     assert code == 1
-    assert "QueryScaler" in err
+    assert "sees one row at a time" in err
+    assert "Hint:" in err
+
+
+def test_exporting_to_every_target_that_fit_names(capsys, searches, tmp_path):
+    said = call_json(
+        capsys, "fit", searches / "train.txt", "--method", "rls", "--for", "solr", "-o", tmp_path / "m.rw"
+    )
+    assert "solr" in said["runs_in"]
+    assert not any(one["scaling"].startswith("query") for one in said["tried"])
+    columns = json.loads(call(capsys, "export", tmp_path / "m.rw")[1])["weights"]
+    for target in said["runs_in"]:
+        bounds = [f"--bounds={name}=-50:50" for name in columns] if target == "elasticsearch" else []
+        names = [f"--feature-names={','.join(f'f{at}' for at in range(1, 13))}"] if target == "vespa" else []
+        made = tmp_path / f"made.{target}"
+        code, _, err = call(capsys, "export", tmp_path / "m.rw", "--to", target, *bounds, *names, "-o", made)
+        assert code == 0, err
+        assert made.stat().st_size > 0
+
+
+def test_a_sample_tells_how_close_single_precision_comes(capsys, searches, tmp_path):
+    arguments = (
+        searches / "model.rw",
+        "--to",
+        "solr",
+        "--sample",
+        searches / "test.txt",
+        "-o",
+        tmp_path / "m.json",
+    )
+    said = call_json(capsys, "export", *arguments)
+    assert said["sample"]["neighbours"] > 300
+    assert said["sample"]["largest_error"] < 1e-4
+    err = call(capsys, "export", *arguments, "-f")[2]
+    assert "in single precision, of" in err
+
+
+def test_what_a_target_cannot_run_is_not_fitted_for_it(capsys, searches, tmp_path):
+    for wrong in (("--method", "kernel"), ("--scaling", "query-rank")):
+        code, _, err = call(
+            capsys, "fit", searches / "train.txt", "--for", "solr", *wrong, "-o", tmp_path / "m.rw"
+        )
+        assert code == 1
+        assert "--for solr" in err
 
 
 @pytest.mark.parametrize("ending", [".txt", ".txt.gz", ".parquet", ".csv", ".tsv", ".feather", ".store"])

@@ -1,10 +1,12 @@
 """The store: what is written is what is read, and whatever is wrong with it is found on opening."""
 
+import gc
 import gzip
 import io
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -443,3 +445,58 @@ class TestRealData:
         dump_svmlight(X, y, one, qid=qid, missing="nan")
         dump_svmlight(store.X, store.y, other, qid=store.qid, missing="nan")
         assert one.getvalue() == other.getvalue()
+
+
+_TRUNCATED = """
+import os, sys
+import numpy as np
+from rankwise import RankRLS
+from rankwise.data import open_store, write_store
+rows = np.random.default_rng(0).normal(size=(5000, 20))
+write_store(sys.argv[1], [(rows, np.arange(5000.0) % 5, np.arange(5000) // 20)])
+store = open_store(sys.argv[1])
+os.truncate(os.path.join(sys.argv[1], sys.argv[2]), 4096)
+print("truncated", flush=True)
+RankRLS(solver="cg").fit(store.X, store.y, qid=store.qid)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a file that is in use cannot be made shorter")
+@pytest.mark.parametrize("name", ["values.bin", "columns.bin"])
+def test_a_file_that_becomes_shorter_ends_the_process_with_a_word(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", _TRUNCATED, tmp_path / "store", name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "truncated\n"
+    assert done.returncode == -signal.SIGBUS
+    assert f"{name} of the store {tmp_path}/store became shorter" in done.stderr
+    assert "Hint: replace stores by write_store" in done.stderr
+
+
+def test_a_bus_error_of_somebody_else_stays_theirs(tmp_path):
+    code = (
+        "import mmap, os, sys\n"
+        "from rankwise.data import open_store, write_store\n"
+        "write_store(sys.argv[1] + '/store', [([[1.0]], [1])]); store = open_store(sys.argv[1] + '/store')\n"
+        "with open(sys.argv[1] + '/other', 'wb+') as file:\n"
+        "    file.write(bytes(9000)); file.flush(); other = mmap.mmap(file.fileno(), 0); file.truncate(0)\n"
+        "other[8000]\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (-signal.SIGBUS, "")
+
+
+def test_mappings_are_forgotten_with_their_arrays(tmp_path):
+    """Numbers of mappings come back into use: there are only so many of them."""
+    write_store(tmp_path / "store", [(np.eye(3), [1, 2, 3])])
+    slots = set()
+    for _ in range(20):
+        store = open_store(tmp_path / "store")
+        slots.add(_core.watch_mapping(np.zeros(1, dtype=np.uint8), "next"))
+        _core.forget_mapping(max(slots))
+        del store
+        gc.collect()
+    assert len(slots) == 1

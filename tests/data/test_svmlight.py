@@ -8,6 +8,7 @@ import sys
 import warnings
 from fractions import Fraction
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from hypothesis import strategies as st
 
 from fuzz_corpus import read_corpus
 from oracles import parse_svmlight
-from rankwise.data import dump_svmlight, iter_svmlight, load_svmlight
+from rankwise.data import dump_svmlight, iter_svmlight, load_svmlight, write_store
 from rankwise.data.text import reader as text_reader
-from rankwise.exceptions import InvalidInputError
+from rankwise.data.text.sources import read_ahead, whole_lines
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from real_data import NEEDS_REAL_DATA, ROOT
 
 TEXT = b"2 qid:7 1:0.5 3:1 # the best\n0 qid:7 2:-1\n1 qid:9 1:2 2:3 3:4\n"
@@ -515,3 +517,72 @@ class TestRealData:
             InvalidInputError, match=r"S1\.txt\.gz, line 5, column 123: .*'11:NULL'.*missing='nan'"
         ):
             load_svmlight(sorted(Path(ROOT, "OHSUMED", "Feature-null").glob("S*.gz")))
+
+
+# --- limits ---
+
+
+class Endless(io.RawIOBase):
+    """Bytes without end, and without the end of a line."""
+
+    taken = 0
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        buffer[:] = b"1" * len(buffer)
+        self.taken += len(buffer)
+        return len(buffer)
+
+
+@pytest.mark.parametrize("limit", [1, 1000, 1 << 24])
+def test_a_line_without_an_end_is_noticed(limit, monkeypatch):
+    monkeypatch.setattr(text_reader, "PARSED_AT_ONCE", 1 << 16)
+    stream = Endless()
+    with pytest.raises(InvalidInputError, match=r"has a line of more than .* MB.*Hint: .*raise longest_line"):
+        load_svmlight(stream, longest_line=limit, n_threads=1)
+    assert stream.taken < 2 * limit + (1 << 18)
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
+def test_a_compressed_line_without_an_end_is_noticed(pack, tmp_path):
+    (tmp_path / "bomb").write_bytes(pack(b"0" * (1 << 25)))
+    for read in (load_svmlight, lambda path, **options: next(iter_svmlight(path, **options))):
+        with pytest.raises(InvalidInputError, match=r"bomb has a line of more than"):
+            read(tmp_path / "bomb", longest_line=1 << 20)
+    with pytest.raises(InvalidInputError, match=r"bomb has a line of more than"):
+        write_store(tmp_path / "store", tmp_path / "bomb", longest_line=1 << 20)
+    assert [path.name for path in tmp_path.iterdir()] == ["bomb"]
+
+
+def test_lines_up_to_the_limit_are_read():
+    text = b"1 " + b" ".join(b"%d:1" % column for column in range(1, 2_000_001))
+    X, _, _ = load_svmlight(io.BytesIO(text + b"\n"), longest_line=len(text), n_threads=1)
+    assert X.nnz == 2_000_000
+
+
+def test_text_that_does_not_fit_in_memory_is_told_before_it_is_too_late(monkeypatch):
+    monkeypatch.setattr(text_reader, "available_memory", lambda: 1 << 20)
+    monkeypatch.setattr(text_reader, "PARSED_AT_ONCE", 1 << 20)
+    with pytest.raises(MemoryLimitError, match=r"does not fit in memory.*Hint: write it to a store"):
+        load_svmlight(io.BytesIO(b"1 1:1\n"))
+
+
+class LinesThenEndless(Endless):
+    """Lines first."""
+
+    def readinto(self, buffer):
+        size = super().readinto(buffer)
+        if self.taken < 1 << 20:
+            buffer[-1:] = b"\n"
+        return size
+
+
+def test_who_stops_reading_need_not_wait_for_the_end_of_a_line():
+    """A thread reads ahead; it ends when its reader does."""
+    stream, stop = LinesThenEndless(), Event()
+    blocks = read_ahead(whole_lines(stream, "stream", 1 << 16, longest_line=1 << 28, stop=stop), stop)
+    next(blocks)
+    blocks.close()
+    assert stream.taken < 1 << 27

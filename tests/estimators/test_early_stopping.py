@@ -15,7 +15,7 @@ from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.problems.folds import FoldAssigner
-from rankwise.selection.early_stopping import Watcher
+from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 
 METHODS = [*ITERATIVE, "cg-jacobi"]
@@ -203,7 +203,7 @@ def _steepest(X, y):
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_an_interruption_keeps_the_best_so_far_and_says_so(monkeypatch, method, outputs):
     X, y = data(outputs=outputs)
-    dot, calls = Watcher.__call__, []
+    dot, calls = EvalSetMonitor.__call__, []
 
     def watch(self, coef, gap, n_iter):
         calls.append(1)
@@ -216,7 +216,7 @@ def test_an_interruption_keeps_the_best_so_far_and_says_so(monkeypatch, method, 
             raise KeyboardInterrupt
         return product(self, v)
 
-    monkeypatch.setattr(Watcher, "__call__", watch)
+    monkeypatch.setattr(EvalSetMonitor, "__call__", watch)
     monkeypatch.setattr(SquaredObjective, "product", interrupted)
     ties = {"ties": "exclude"} if outputs == 2 else {}  # which makes two graphs, fitted one after the other
     model = model_of(method, **ties)

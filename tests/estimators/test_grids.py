@@ -100,6 +100,20 @@ def test_where_nothing_is_gained_the_grid_stays():
         assert model.alpha_ == max(grid)
 
 
+def test_an_end_of_the_default_grid_is_not_said_where_nothing_better_is_beyond():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 4)), rng.integers(3, size=40).astype(float)  # nothing to be learned
+    qid = np.arange(40) // 8
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = RankSVMCV().fit(X, y, qid)
+    at = int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
+    assert model.alpha_ == max(DECADES)
+    assert model.cv_errors_[at] < 0.95 * model.cv_errors_[at - 1]
+    with pytest.warns(UserWarning, match="largest of the grid"):
+        RankSVMCV(DECADES[:5]).fit(X, y, qid)
+
+
 def test_several_outputs_and_gammas_share_a_grid(tmp_path):
     X, Y, qid = data(1e-3, outputs=2)
     model = RankRLSCV(cv="leave-query-out").fit(X, Y, qid)
@@ -125,11 +139,15 @@ def test_an_end_of_a_grid_that_somebody_chose_is_said():
         (0.01, high, "smallest of the grid, 0.0039"),
     ):
         for model in (RankRLSCV(), RankRLSCV(cv="leave-query-out"), KernelRankRLSCV("linear")):
-            with pytest.warns(UserWarning, match=rf"best alpha is the {words}.* Hint: extend alphas"):
+            with pytest.warns(
+                UserWarning, match=rf"best alpha is the {words}.* Hint: extend alphas"
+            ) as noted:
                 model.set_params(alphas=grid, method="tikhonov").fit(*data(scale))
             np.testing.assert_array_equal(model.alphas_, grid)
-    with pytest.warns(UserWarning, match="is the smallest of the grid, 0.001"):
+            assert {warning.filename for warning in noted} == {__file__}
+    with pytest.warns(UserWarning, match="is the smallest of the grid, 0.001") as noted:
         RankSVMCV(10.0 ** np.arange(-3.0, 2.0), loss="squared_hinge").fit(*data(0.3))
+    assert {warning.filename for warning in noted} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RankRLSCV(low[:4], method="tikhonov").fit(*data(1.0))  # so few were picked

@@ -206,7 +206,7 @@ def test_rows_that_weigh_nothing_do_not_judge():
     [
         ({"cv": "leave-pair-out"}, True, 20, "one global ranking.*Hint: use cv='leave-query-out'"),
         ({"cv": "leave-pair-out"}, False, 2, "nothing to train on from 2 rows"),
-        ({"cv": "leave-pair-out", "scoring": "ndcg"}, False, 20, "judges pairs"),
+        ({"cv": "leave-pair-out", "scoring": "ndcg"}, False, 20, "scores pairs"),
         ({"cv": "leave-query-out"}, False, 20, "two queries"),
         ({"cv": "leave-one-out"}, False, 20, "did you mean"),
         ({"cv": 1}, False, 20, "nothing to train on"),

@@ -163,7 +163,8 @@ NO_FORM = [
 def test_auto_says_why_it_took_folds_instead(kind, settings, n_levels, words):
     X, y = data(n_levels)
     model = chooser(kind, **settings).fit(X, y, sample_weight=WEIGHTS)
-    folds = "5 folds of rows" if kind == "linear" else "10 folds of rows"
+    # Two rows in each, at least: one alone judges nothing.
+    folds = "5 folds of rows" if kind == "linear" else f"{np.count_nonzero(WEIGHTS) // 2} folds of rows"
     assert model.cv_.startswith(f"{folds} (leave-pair-out {words}")
     with pytest.raises(InvalidInputError, match=rf"cv='leave-pair-out' {words}.*Hint: use a number of folds"):
         model.set_params(cv="leave-pair-out").fit(X, y, sample_weight=WEIGHTS)
@@ -182,6 +183,18 @@ def test_a_price_that_is_too_high(kind, monkeypatch):
     monkeypatch.setattr(leave_pair_out, "_MOST", 1e6)
     with pytest.raises(InvalidInputError, match=rf"{words}.*Hint: .*round the labels"):
         model.fit(X, y)
+
+
+@pytest.mark.parametrize("averaging", ["folds", "pooled"])
+def test_folds_that_auto_makes_of_a_few_rows_can_judge(averaging):
+    rng = np.random.default_rng(0)
+    X, y, weight = rng.normal(size=(9, 3)), np.arange(9) % 3, np.arange(1.0, 10.0)
+    model = KernelRankRLSCV(alphas=[0.1, 1.0], ties="exclude", averaging=averaging).fit(
+        X, y, sample_weight=weight
+    )
+    n_folds = 4 if averaging == "folds" else 9  # rows of different folds are compared where they are pooled
+    assert model.cv_.startswith(f"{n_folds} folds of rows (leave-pair-out has no closed form")
+    assert np.isfinite(model.cv_errors_).all()
 
 
 def test_distinct_labels_of_relative_cost_are_refused_before_anything_is_computed():

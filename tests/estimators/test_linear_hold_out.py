@@ -13,7 +13,8 @@ from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.problems.folds import assign_folds
-from rankwise.selection.closed_form import best_positions
+from rankwise.selection.grids import best_positions
+from rankwise.selection.scorers import oriented
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]
@@ -187,8 +188,8 @@ def test_pairs_of_equal_rows_tie_when_their_query_is_held_out(kernel):
 
 def test_rounding_does_not_decide_between_equally_good_alphas():
     errors = np.array([[np.nextafter(0.3, 0), 0.2], [0.3, 0.3], [0.5, 0.2]])
-    assert best_positions(errors, get_metric("pairwise_error")).tolist() == [1, 2]
-    assert best_positions(1 - errors, get_metric("concordance")).tolist() == [1, 2]
+    assert best_positions(errors).tolist() == [1, 2]
+    assert best_positions(oriented(1 - errors, greater_is_better=True)).tolist() == [1, 2]
 
 
 def test_nested():

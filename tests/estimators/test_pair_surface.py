@@ -14,8 +14,9 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
-from rankwise.selection.cv import folds_of_pairs, held_out_pairs
-from rankwise.selection.pair_systems import FoldPairs
+from rankwise.selection.cv_pairs import held_out_pairs, plan_pairs
+from rankwise.selection.equations import PairFoldEquations
+from rankwise.selection.splits import Sampling
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -134,7 +135,8 @@ def test_folds_in_lockstep_equal_separate_fits(cv, averaging, cost):
 def split(cv, model, data, groups):
     if not isinstance(cv, (str, int)):
         return list(cv.split(data.pairs, None, groups))
-    out, words = folds_of_pairs(cv, model._pair_data(data.X, *data.lists), groups, 0)
+    plan = plan_pairs(cv, model._pair_data(data.X, *data.lists), groups, Sampling(0, None))
+    out, words = plan.left_out, plan.description
     assert words == model.cv_ == f"{out.n_folds} folds of groups"
     tests = [out.pair[out.fold == c] for c in range(out.n_folds)]
     for test in tests:
@@ -146,7 +148,8 @@ def split(cv, model, data, groups):
 def test_comparisons_of_the_same_rows_share_a_fold_whatever_the_order():
     data = Drawn(5, rows=12)
     model = RankRLSCV(GRID, cv=3).fit_pairs(data.X, *data.lists)
-    out, words = folds_of_pairs(3, model._pair_data(data.X, *data.lists), None, 0)
+    plan = plan_pairs(3, model._pair_data(data.X, *data.lists), None, Sampling(0, None))
+    out, words = plan.left_out, plan.description
     assert words == model.cv_ == "3 folds of pairs"
     fold = np.empty(len(data.pairs), dtype=int)
     fold[out.pair] = out.fold
@@ -209,7 +212,7 @@ def test_early_stopping_holds_a_share_of_the_pairs_out():
     model = RankRLS(0.5, early_stopping=True, validation_fraction=0.25, scoring="concordance")
     model.fit_pairs(data.X, *data.lists)
     n_components, n_pairs = model.n_components_, model.n_pairs_
-    out = held_out_pairs(model._pair_data(data.X, *data.lists), 0.25, 0)
+    out = held_out_pairs(model._pair_data(data.X, *data.lists), 0.25, 0).left_out
     assert out.pair.size == pytest.approx(0.25 * len(data.pairs), rel=0.1)
     train = np.setdiff1d(np.arange(len(data.pairs)), out.pair)
     fitted = cg(0.5, model.best_iteration_, data.X, *data.some(train))
@@ -244,7 +247,7 @@ def test_nothing_of_an_earlier_fit_lingers(estimator):
 
 def test_an_interruption_keeps_the_best_model_so_far(monkeypatch):
     data = Drawn(11)
-    original, calls = FoldPairs.multiply, []
+    original, calls = PairFoldEquations.multiply, []
 
     def interrupted(self, vectors):
         calls.append(1)
@@ -252,7 +255,7 @@ def test_an_interruption_keeps_the_best_model_so_far(monkeypatch):
             raise KeyboardInterrupt
         return original(self, vectors)
 
-    monkeypatch.setattr(FoldPairs, "multiply", interrupted)
+    monkeypatch.setattr(PairFoldEquations, "multiply", interrupted)
     with pytest.warns(ConvergenceWarning, match=r"Interrupted after 3 iterations.*Hint: "):
         model = RankRLSCV(GRID).fit_pairs(data.X, *data.lists)
     assert model.n_iter_ == 3

@@ -16,8 +16,9 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
 from rankwise.selection import krylov_fit
-from rankwise.selection.cv import folds_of_rows
-from rankwise.selection.row_systems import FoldRows, NoRows
+from rankwise.selection.cv import plan_rows
+from rankwise.selection.equations import FoldEquations, GraphEquations
+from rankwise.selection.splits import Sampling
 from rankwise.solvers.surface import SurfaceRun
 from strategies import make_problem
 
@@ -129,13 +130,17 @@ def test_folds_are_judged_by_models_that_did_not_see_them():
         assert model.cv_errors_[index] == pytest.approx(metric(problem.y, scores, problem.qid), abs=1e-9)
 
 
+def folds_of_rows(cv, data):
+    return plan_rows(cv, data, get_metric("pairwise_error"), Sampling(0, None)).fold
+
+
 @pytest.mark.parametrize("averaging", ["folds", "pooled"])
 def test_rows_of_one_ranking_averaged_or_pooled(averaging):
     problem = noisy(6, queries=1)
     model = RankRLSCV(GRID, cv=3, averaging=averaging, method="tikhonov", tol=1e-10)
     model.fit(problem.X, problem.y)
     assert model.cv_ == "3 folds of rows"
-    fold, _ = folds_of_rows(3, model._training_data(problem.X, problem.y, None, None, None), 0)
+    fold = folds_of_rows(3, model._training_data(problem.X, problem.y, None, None, None))
     metric = get_metric("pairwise_error")
     for index, alpha in enumerate(GRID):
         scores, errors = np.empty(300), []
@@ -164,7 +169,7 @@ def test_several_outputs_choose_for_themselves(sparse, ties):
     assert model.coef_.shape == (2, 30)
     for output in range(2):
         alone = RankRLSCV(GRID, cv=3, ties=ties)
-        fold, _ = folds_of_rows(3, model._training_data(X, Y, problem.qid, None, None), 0)
+        fold = folds_of_rows(3, model._training_data(X, Y, problem.qid, None, None))
         alone.cv = FixedFolds(fold)
         alone.fit(X, Y[:, output], problem.qid)
         assert alone.alpha_ == model.alpha_[output]
@@ -305,7 +310,7 @@ def test_an_evaluation_set_wins_over_cv():
 @pytest.mark.parametrize("after", [2, 5])
 def test_an_interruption_keeps_the_best_model_so_far(monkeypatch, after):
     problem = noisy(15)
-    original, calls = FoldRows.multiply, []
+    original, calls = FoldEquations.multiply, []
 
     def interrupted(self, vectors):
         calls.append(1)
@@ -313,7 +318,7 @@ def test_an_interruption_keeps_the_best_model_so_far(monkeypatch, after):
             raise KeyboardInterrupt
         return original(self, vectors)
 
-    monkeypatch.setattr(FoldRows, "multiply", interrupted)
+    monkeypatch.setattr(FoldEquations, "multiply", interrupted)
     with pytest.warns(ConvergenceWarning, match=f"Interrupted after {after} iterations.*Hint: "):
         model = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
     assert model.n_iter_ == after
@@ -324,7 +329,7 @@ def test_an_interruption_keeps_the_best_model_so_far(monkeypatch, after):
 
 def test_an_interruption_ends_the_search_over_scalings(monkeypatch):
     problem = noisy(15)
-    original, calls = FoldRows.multiply, []
+    original, calls = FoldEquations.multiply, []
 
     def interrupted(self, vectors):
         calls.append(1)
@@ -332,7 +337,7 @@ def test_an_interruption_ends_the_search_over_scalings(monkeypatch):
             raise KeyboardInterrupt
         return original(self, vectors)
 
-    monkeypatch.setattr(FoldRows, "multiply", interrupted)
+    monkeypatch.setattr(FoldEquations, "multiply", interrupted)
     at = {3}
     with pytest.warns(ConvergenceWarning, match="Interrupted after 2 iterations"):
         model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
@@ -353,7 +358,7 @@ def test_an_interruption_of_the_refit_keeps_the_model_of_a_fold(monkeypatch, met
     def interrupted(self, vectors):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(NoRows, "multiply", interrupted)
+    monkeypatch.setattr(GraphEquations, "multiply", interrupted)
     with pytest.warns(ConvergenceWarning, match=r"Interrupted before the refit.*Hint: "):
         model = RankRLSCV(GRID, cv=5, method=method).fit(problem.X, problem.y, problem.qid)
     assert model.score(problem.X, problem.y, problem.qid) > 0.6
@@ -365,7 +370,7 @@ def test_an_interruption_before_anything_is_known_is_passed_on(monkeypatch):
     def interrupted(self, vectors):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(FoldRows, "multiply", interrupted)
+    monkeypatch.setattr(FoldEquations, "multiply", interrupted)
     with pytest.raises(KeyboardInterrupt):
         RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
 
@@ -373,7 +378,7 @@ def test_an_interruption_before_anything_is_known_is_passed_on(monkeypatch):
 def test_a_real_ctrl_c(monkeypatch):
     """The signal itself, while compiled code runs between two lines of Python."""
     problem = noisy(15)
-    original, calls = FoldRows.multiply, []
+    original, calls = FoldEquations.multiply, []
 
     def signalled(self, vectors):
         calls.append(1)
@@ -381,7 +386,7 @@ def test_a_real_ctrl_c(monkeypatch):
             signal.raise_signal(signal.SIGINT)
         return original(self, vectors)
 
-    monkeypatch.setattr(FoldRows, "multiply", signalled)
+    monkeypatch.setattr(FoldEquations, "multiply", signalled)
     with pytest.warns(ConvergenceWarning, match="Interrupted after 3 iterations"):
         model = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
     assert np.isfinite(model.coef_).all()

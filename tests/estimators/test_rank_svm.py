@@ -16,6 +16,8 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.selection import alpha_path, margin_fit
+from rankwise.selection.cv import plan_rows
+from rankwise.selection.splits import Sampling
 from rankwise.solvers.solution import Solution, Status
 from strategies import make_problem
 
@@ -593,8 +595,8 @@ class TestChoosingAlpha:
         X, y, qid = self.problem()
         model = RankSVMCV().fit(X, y, qid)
         assert model.alphas_.size == 6
-        data = model._labelled_data(X, y, qid, None, None)
-        (splits,) = model._folds(data, get_metric("pairwise_error"))
+        data, metric = model._training_data(X, y, qid, None, None), get_metric("pairwise_error")
+        (splits,) = alpha_path.row_splits(data, plan_rows(5, data, metric, Sampling(0, None)), metric)
         errors = {}
         for order in ([1e-2, 1e-3, 1e-1], [1e-1, 1e-2, 1e-3]):
             fit_ = model._margin_fit(splits[0].pairs)

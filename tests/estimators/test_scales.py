@@ -171,6 +171,12 @@ def test_weights_whose_products_overflow(model):
         for name in ("magnitude", "weight"):
             with pytest.raises(InvalidInputError, match=f"{name} has numbers as large as|no margins"):
                 clone(model).fit_pairs(problem.X, [[0, 1], [1, 2]], **{name: [1e300, 1.0]})
+        with pytest.raises(
+            InvalidInputError, match=r"weight has numbers as large as 2\.0e\+140.*Hint: use numbers"
+        ):
+            clone(model).fit_pairs(
+                problem.X, np.column_stack([np.arange(20), np.arange(20, 40)]), weight=np.full(20, 1e139)
+            )
 
 
 @everyone
@@ -212,6 +218,75 @@ def test_rows_too_large_to_be_scored(model, storage):
         model.predict(STORAGES[storage](rows))
 
 
+@pytest.mark.parametrize("model", [RankRLS(), RankRLS(solver="cg")], ids=repr)
+@pytest.mark.parametrize("storage", STORAGES)
+def test_scores_that_vanish_are_no_ties(model, storage):
+    """A penalty that outweighs everything leaves coefficients, but products with them may be no numbers."""
+    problem = sixty_rows()
+    for scale in (1e-160, 1e-300):
+        tiny = STORAGES[storage](problem.X * scale)
+        model.fit(tiny, problem.y, problem.qid)
+        for ask in (model.predict, lambda X: model.rank(X, problem.qid)):
+            with pytest.raises(
+                InvalidInputError, match=r"scores .* too small .*Hint: bring X to values around 1"
+            ):
+                ask(tiny)
+    assert not model.predict(STORAGES[storage](np.zeros((2, 3)))).any()
+
+
+@pytest.mark.parametrize("scale", [2.0**-100, 2.0**-20, 2.0**20, 2.0**100])
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankSVM(0.125, tol=1e-6),
+        RankSVM(0.125, solver="smoothing"),
+        RankSVM(0.125, solver="bundle"),
+        RankSVM(0.125, loss="squared_hinge"),
+        KernelRankSVM("linear", alpha=0.125),
+    ],
+    ids=repr,
+)
+def test_margins_of_any_size(model, scale):
+    """Margins s times as large have a model s times as large; for the hinge under a penalty 1/s as large."""
+    problem, rng = sixty_rows(), np.random.default_rng(1)
+    pairs = np.column_stack([np.arange(59), np.arange(1, 60)])
+    pairs = np.where((problem.y[pairs[:, 0]] >= problem.y[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
+    margin = rng.integers(1, 5, size=59).astype(float)
+    expected = clone(model).fit_pairs(problem.X, pairs, margin).predict(problem.X)
+    alpha = model.alpha / (scale if model.loss == "hinge" else 1.0)
+    scaled = clone(model).set_params(alpha=alpha).fit_pairs(problem.X, pairs, margin * scale)
+    np.testing.assert_allclose(scaled.predict(problem.X) / scale, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("margin", [1e-3, 1e-6, 1e-12])
+def test_small_margins_still_rank(margin):
+    """One alpha for all margins: the smaller they are, the less it counts."""
+    problem = sixty_rows()
+    pairs = np.column_stack([np.arange(59), np.arange(1, 60)])
+    pairs = np.where((problem.y[pairs[:, 0]] >= problem.y[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
+    with warnings.catch_warnings():
+        warnings.simplefilter(
+            "ignore", ConvergenceWarning
+        )  # where alpha counts for nothing, a proof may fail
+        model = RankSVM().fit_pairs(problem.X, pairs, np.full(59, margin))
+    assert model.score_pairs(problem.X, pairs) > 0.75
+
+
+@pytest.mark.parametrize("scale", [1e30, 1e75, 1e139])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_margins_on_huge_columns(scale, storage):
+    problem, rng = sixty_rows(), np.random.default_rng(0)
+    noise = rng.normal(size=(40, 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = RankSVMCV(cv=3).fit(STORAGES[storage](problem.X * scale), problem.y, problem.qid)
+        lost = RankSVMCV().fit(
+            STORAGES[storage](noise * scale), rng.integers(3, size=40).astype(float), np.arange(40) // 8
+        )
+    assert model.score(problem.X * scale, problem.y, problem.qid) > 0.75
+    assert np.ptp(lost.predict(noise * scale)) > 0
+
+
 def broken(A, B):
     return np.where(np.arange(A.shape[0])[:, None] == 0, np.nan, np.asarray(A @ B.T))
 
@@ -221,7 +296,7 @@ def broken(A, B):
 @pytest.mark.parametrize(
     "kernel",
     [{"kernel": "poly", "degree": 900}, {"kernel": "poly", "coef0": 1e200}, {"kernel": broken}],
-    ids=repr,
+    ids=["degree", "coef0", "function"],
 )
 def test_kernels_that_overflow(make, kernel, options):
     if make is KernelRankSVM and "solver" in options:

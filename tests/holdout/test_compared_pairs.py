@@ -132,7 +132,7 @@ def test_blocks_and_single_pairs_make_the_same_error(cost, query_weight, monkeyp
     np.testing.assert_allclose(errors[1:], errors[:-1], atol=1e-12)
 
 
-@pytest.mark.parametrize("ratio", [1.0, 1.001, 1.3, 4.0, 16.0])
+@pytest.mark.parametrize("ratio", [1.0, 1 + 1e-9, 1.00001, 1.001, 1.3, 4.0, 16.0])
 def test_interpolation(ratio):
     """``α / (σ + α)`` for eigenvalues of any size, to the last digits."""
     interpolation = Interpolation(0.7, 0.7 * ratio)

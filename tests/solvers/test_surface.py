@@ -11,14 +11,21 @@ from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
 from rankwise.problems.folds import FoldAssigner, assign_folds
-from rankwise.selection.row_systems import EvaluationRows, FoldRows, NoRows
+from rankwise.problems.training import TrainingData
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.equations import GraphEquations, LinearCoordinates
 from rankwise.selection.scorers import MetricScorer
+from rankwise.selection.systems import EvalRows, HeldOutSystem, held_out_systems
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, SurfaceRun
 from strategies import make_problem
 
 ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
+
+
+def evaluated(objective, validation, judge):
+    return HeldOutSystem(GraphEquations(objective), EvalRows(as_design(validation.X), [judge]))
 
 
 def forever(_):
@@ -34,7 +41,7 @@ def problem_and_objective(seed=0, *, features=12, rows=80, **options):
 @pytest.mark.parametrize("keep_basis", [True, False])
 def test_every_alpha_after_every_step_is_its_conjugate_gradient_iterate(keep_basis):
     _, objective = problem_and_objective()
-    run = SurfaceRun(NoRows(objective), ALPHAS, tol=1e-12, keep_basis=keep_basis)
+    run = SurfaceRun(HeldOutSystem(GraphEquations(objective)), ALPHAS, tol=1e-12, keep_basis=keep_basis)
     run.advance(forever, 8)
     for alpha in ALPHAS:
         for step in (1, 3, 8):
@@ -49,7 +56,7 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
     problem, objective = problem_and_objective(1)
     scale = prior_scale(objective, scaling)
     scaled = ScaledObjective(objective, scale)
-    run = SurfaceRun(NoRows(scaled), ALPHAS, tol=1e-11, keep_basis=keep_basis)
+    run = SurfaceRun(HeldOutSystem(GraphEquations(scaled)), ALPHAS, tol=1e-11, keep_basis=keep_basis)
     assert run.advance(forever, 400)
     pairs = label_pairs(problem.y, problem.qid)
     H = problem.X.T @ pairs.laplacian @ problem.X
@@ -65,7 +72,7 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
 
 def test_residuals_are_the_true_ones():
     _, objective = problem_and_objective(2)
-    system = NoRows(objective)
+    system = HeldOutSystem(GraphEquations(objective))
     run = SurfaceRun(system, ALPHAS, tol=0.0)
     run.advance(forever, 5)
     for index, alpha in enumerate(ALPHAS):
@@ -80,7 +87,7 @@ def test_validation_scores_move_with_the_coefficients():
     validation = make_problem(30, rows=50, features=12)
     metric = get_metric("pairwise_error")
     judge = MetricScorer(metric.prepare(validation.y, validation.qid), greater_is_better=False)
-    run = SurfaceRun(EvaluationRows(objective, as_design(validation.X), [judge]), ALPHAS, tol=1e-10)
+    run = SurfaceRun(evaluated(objective, validation, judge), ALPHAS, tol=1e-10)
     run.advance(forever, 9)
     table = run.surfaces[0].table
     for index, alpha in enumerate(ALPHAS):
@@ -107,21 +114,16 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     design = as_design(storage(problem.X))
     fold = assign_folds(design, problem.y, encoded, 3, seed=0)
     whole = label_graph(problem.y, encoded, **options)
-    graphs = [
-        label_graph(problem.y, encoded, row_weight=(fold != c).astype(float), **options) for c in range(3)
-    ]
     scale = prior_scale(SquaredObjective(design, whole), scaling)
-
-    def judge(rows):
-        return MetricScorer(
-            get_metric("pairwise_error").prepare(problem.y[rows], None), greater_is_better=False
-        )
-
-    system = FoldRows(design, whole, graphs, fold, np.arange(60), judge, scale)
+    pairs = {"ties": "include", "cost": "magnitude", "query_weight": "size", **options}
+    data = TrainingData(design, problem.y, encoded, None, None, **pairs)
+    plan = RowPlan(fold.astype(np.int64), np.arange(60), "")
+    metric, coordinates = get_metric("pairwise_error"), LinearCoordinates(design, scaling)
+    (system,) = held_out_systems(data, plan, metric, "folds", coordinates)
     run = SurfaceRun(system, ALPHAS, tol=1e-12)
     run.advance(forever, 5)
     held_out = np.empty((ALPHAS.size, 60))
-    held_out[:, system._rows] = run._readouts[0].scores
+    held_out[:, system._readout._rows] = run._readouts[0].scores
     for c in range(3):
         train = fold != c
         qid = None if problem.qid is None else problem.qid[train]
@@ -139,7 +141,7 @@ def test_several_outputs_run_in_lockstep():
     Y = np.column_stack([problem.y, np.random.default_rng(0).normal(size=70)])
     graph = label_graph(Y, check_qid(problem.qid, 70))
     objective = SquaredObjective(as_design(problem.X), graph)
-    run = SurfaceRun(NoRows(objective), ALPHAS[1:], tol=1e-10)
+    run = SurfaceRun(HeldOutSystem(GraphEquations(objective)), ALPHAS[1:], tol=1e-10)
     run.advance(forever, 100)
     for output in range(2):
         pairs = label_pairs(Y[:, output], problem.qid)
@@ -150,9 +152,9 @@ def test_several_outputs_run_in_lockstep():
 
 def test_more_iterations_without_starting_over():
     _, objective = problem_and_objective(6)
-    whole = SurfaceRun(NoRows(objective), ALPHAS, tol=1e-12)
+    whole = SurfaceRun(HeldOutSystem(GraphEquations(objective)), ALPHAS, tol=1e-12)
     whole.advance(forever, 9)
-    halves = SurfaceRun(NoRows(objective), ALPHAS, tol=1e-12)
+    halves = SurfaceRun(HeldOutSystem(GraphEquations(objective)), ALPHAS, tol=1e-12)
     assert not halves.advance(forever, 4)
     before = objective.n_products
     halves.advance(forever, 9)
@@ -167,7 +169,7 @@ def test_alphas_that_come_later_are_as_if_they_had_been_there(later):
     judge = MetricScorer(
         get_metric("pairwise_error").prepare(validation.y, validation.qid), greater_is_better=False
     )
-    system = EvaluationRows(objective, as_design(validation.X), [judge])
+    system = evaluated(objective, validation, judge)
     whole = SurfaceRun(system, ALPHAS, tol=1e-6)
     run = SurfaceRun(system, np.setdiff1d(ALPHAS, later), tol=1e-6, keep_scores=True)
     run.advance(forever, 4)
@@ -183,7 +185,7 @@ def test_the_basis_stays_orthonormal_and_ends_with_the_space():
     problem = make_problem(7, rows=200, features=60, queries=1, real=True)
     problem.X = problem.X * np.logspace(-3, 1, 60)
     objective = SquaredObjective(as_design(problem.X), label_graph(problem.y, check_qid(None, 200)))
-    run = SurfaceRun(NoRows(objective), np.array([0.0, 1e-6]), tol=1e-14)
+    run = SurfaceRun(HeldOutSystem(GraphEquations(objective)), np.array([0.0, 1e-6]), tol=1e-14)
     run.advance(forever, 500)
     assert run.space.n_steps <= 61
     steps = run.space.n_steps

@@ -15,26 +15,35 @@ from rankwise.arrays import Floats
 from rankwise.automatic.calibration import Calibration, calibrate
 from rankwise.automatic.candidates import METHODS, SCALINGS
 from rankwise.automatic.figures import Figure, paired_difference
+from rankwise.automatic.files import read_automatic, write_automatic
 from rankwise.automatic.leaderboard import Entry, Leaderboard
 from rankwise.automatic.nested import nested_figure
 from rankwise.automatic.problems import ListedPairs, Problem
-from rankwise.automatic.reading import labelled_rows, listed_pairs
+from rankwise.automatic.reading import labelled_rows, listed_pairs, read_rows
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
 from rankwise.automatic.targets import exportable_to
 from rankwise.data.preferences import check_pairs
 from rankwise.data.summary import is_graded
-from rankwise.data.validation import check_choice, check_count, check_number, check_numbers, check_seed
+from rankwise.data.validation import (
+    check_choice,
+    check_count,
+    check_number,
+    check_qid,
+    check_seed,
+    check_weights,
+)
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import Metric, get_metric, preference_error
 from rankwise.model_selection import predict_scores
+from rankwise.persistence.values import Reader, Writer
 from rankwise.preprocessing.table_columns import is_table_like, needs_encoding
 from rankwise.preprocessing.table_encoder import TableEncoder
-from rankwise.selection.cv import check_cv
+from rankwise.selection.grids import check_alphas
 from rankwise.selection.nested import check_nested
-from rankwise.selection.reading import check_alphas, read_eval_set
+from rankwise.selection.splits import check_cv
 
 __all__ = ["AutoRanker"]
 
@@ -209,7 +218,9 @@ class AutoRanker(Ranker):
         """
         refuse_unknown("fit", unknown)
         self._check_parameters()
-        X, y, queries, weight = self._check_fit_input(self._encode(X, qid), y, qid, sample_weight)
+        self._require_labels(y)
+        X, y = self._check_labelled(self._encode(X, qid), y, reset=True)
+        queries, weight = check_qid(qid, y.shape[0]), check_weights(sample_weight, y.shape[0])
         self._name_columns()
         if y.ndim > 1:
             if y.shape[1] > 1:
@@ -222,7 +233,14 @@ class AutoRanker(Ranker):
         metric = self._metric(y, qid)
         self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
         problem = labelled_rows(
-            X, y, queries, weight, metric, self.cv, self.random_state, self._read(eval_set)
+            X,
+            y,
+            queries,
+            weight,
+            metric,
+            self.cv,
+            self.random_state,
+            read_rows(eval_set, self._encoded, with_qid=self.fitted_with_qid_),
         )
         self._choose(problem)
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
@@ -261,7 +279,7 @@ class AutoRanker(Ranker):
         self._check_parameters()
         if self.nested:
             raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
-        X = self._check_matrix(self._encode(X, None), reset=True)
+        X = self._check_rows(self._encode(X, None), reset=True)
         self._name_columns()
         self._refuse_operator(X)
         metric = get_metric("pairwise_error" if self.scoring == "auto" else self.scoring)
@@ -463,23 +481,12 @@ class AutoRanker(Ranker):
 
     def _encoded(self, X: Any) -> Any:
         """Check rows to be scored, and encode them as those of the fit were."""
-        return self._check_matrix(X, reset=False) if self.encoder_ is None else self.encoder_.transform(X)
+        return self._check_rows(X, reset=False) if self.encoder_ is None else self.encoder_.transform(X)
 
     def _metric(self, y: Floats, qid: Any) -> Metric:
         if self.scoring != "auto":
             return get_metric(self.scoring)
         return get_metric("ndcg@10" if qid is not None and is_graded(y) else "pairwise_error")
-
-    def _read(self, eval_set: Any) -> Any:
-        """Pass an evaluation set through validation."""
-        if eval_set is None:
-            return None
-        return read_eval_set(
-            eval_set,
-            lambda X, y: (self._encoded(X), check_numbers("y of eval_set", y)),
-            with_qid=self.fitted_with_qid_,
-            n_outputs=1,
-        )
 
     def _refuse_operator(self, X: Any) -> None:
         if isinstance(X, LinearOperator):
@@ -505,6 +512,16 @@ class AutoRanker(Ranker):
         check_seed(self.random_state)
         if self.alphas is not None:
             check_alphas(self.alphas)
+
+    def written(self, writer: Writer) -> dict[str, Any]:
+        """Return what a model file keeps beside the chosen model."""
+        return write_automatic(self, writer)
+
+    @classmethod
+    def read(cls, written: Any, chosen: Any, reader: Reader) -> AutoRanker:
+        """Make the ranker that a model file describes, around the model that it chose."""
+        made: AutoRanker = read_automatic(cls, written, chosen, reader)
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()

@@ -10,21 +10,18 @@ import numpy as np
 from rankwise.arrays import Floats, Ints
 from rankwise.automatic.problems import LabelledRows, ListedPairs, blocks_of_rows, splits_of
 from rankwise.automatic.scaling import ScaledColumns
-from rankwise.data.preferences import check_pairs
+from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_qid
+from rankwise.data.validation import check_numbers, check_qid
 from rankwise.design import as_design
-from rankwise.exceptions import Change, InvalidInputError, NoPairsError
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.problems.folds import FoldAssigner, assign_pairs
 from rankwise.problems.training import TrainingData
-from rankwise.selection.cv import as_splitter, folds_of_rows
-from rankwise.selection.reading import read_pair_eval_set
-from rankwise.selection.splits import read_splits
+from rankwise.selection.cv import plan_rows
+from rankwise.selection.splits import Sampling, as_splitter, count_folds, read_splits
 
-__all__ = ["labelled_rows", "listed_pairs"]
-
-_FOLDS = 5
+__all__ = ["labelled_rows", "listed_pairs", "read_rows"]
 
 
 def labelled_rows(
@@ -54,15 +51,15 @@ def labelled_rows(
     data = TrainingData(
         as_design(X, 1), y, queries, weight, None, ties="include", cost="magnitude", query_weight="size"
     )
-    fold, words = folds_of_rows(cv, data, seed)
-    assigner, n_folds = data.assigner, int(fold.max()) + 1
+    plan = plan_rows(cv, data, metric, Sampling(seed, None), None)
+    assigner, fold, n_folds = data.assigner, plan.fold.astype(np.int32), plan.n_folds
     block = (
         blocks_of_rows(assigner, n_folds, seed + 2)
         if len(queries) == 1
         else np.zeros(queries.n_rows, dtype=np.int64)
     )
     columns = ScaledColumns(X, ids, weight)
-    return LabelledRows(columns, y, queries, weight, metric, fold, block, splits_of(fold), words)
+    return LabelledRows(columns, y, queries, weight, metric, fold, block, splits_of(fold), plan.description)
 
 
 def listed_pairs(
@@ -90,16 +87,16 @@ def listed_pairs(
         unit = check_qid(groups, len(found), name="groups", what="group", beside="pairs").codes
         what = "groups"
     if eval_set is not None:
-        X_scored, scored = read_pair_eval_set(eval_set, check_matrix)
+        X_scored, scored = _read_pairs(eval_set, check_matrix)
         columns = ScaledColumns(X, None, None, (X_scored, None))
         return ListedPairs(columns, found, unit, metric, None, "", scored)
     columns = ScaledColumns(X, None, None)
     splitter = as_splitter(cv)
-    if not isinstance(splitter, str) and hasattr(splitter, "split"):
+    if splitter is not None:
         edges = np.column_stack([found.winner, found.loser])
-        splits = list(read_splits(splitter.split(edges, None, groups), len(edges), splitter, "pairs"))
+        splits = list(read_splits(splitter, edges, None, groups, "pairs"))
         return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
-    n_folds = _count(cv, int(np.unique(unit).size), what)
+    n_folds = count_folds(cv, int(np.unique(unit).size), what)
     fold = assign_pairs(design, found.winner, found.loser, unit, n_folds, seed, found.weight, found.magnitude)
     return ListedPairs(columns, found, unit, metric, splits_of(fold), f"{n_folds} folds of {what}")
 
@@ -109,13 +106,32 @@ def _same_two(winner: Ints, loser: Ints, n_rows: int) -> Ints:
     return np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _count(cv: Any, n_units: int, unit: str) -> int:
-    n_folds = min(_FOLDS, n_units) if cv == "auto" else int(cv)
-    if not 2 <= n_folds <= n_units:
+def read_rows(
+    eval_set: Any, check_matrix: Callable[[Any], Any], *, with_qid: bool
+) -> tuple[Any, Floats, Queries] | None:
+    """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``."""
+    if eval_set is None:
+        return None
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
         raise InvalidInputError(
-            f"{n_units} {unit} cannot make {max(n_folds, 2)} folds.",
-            f"use cv <= {n_units}." if n_units > 1 else "pass an eval_set, or more data.",
-            Change("cv", n_units),
-            Change("eval_set"),
+            "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
         )
-    return n_folds
+    X = check_matrix(eval_set[0])
+    qid = eval_set[2] if len(eval_set) == 3 else None
+    if qid is None and with_qid:
+        raise MissingQueriesError(
+            "fit was called with query ids, but eval_set has none; its score would be a global one.",
+            "pass eval_set=(X_val, y_val, qid_val).",
+        )
+    return X, check_numbers("y of eval_set", eval_set[1], X.shape[0]), check_qid(qid, X.shape[0])
+
+
+def _read_pairs(eval_set: Any, check_matrix: Callable[[Any], Any]) -> tuple[Any, Preferences]:
+    """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
+            "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
+        )
+    X = check_matrix(eval_set[0])
+    return X, check_pairs(eval_set[1], X.shape[0], weight=eval_set[2] if len(eval_set) == 3 else None)

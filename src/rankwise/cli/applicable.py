@@ -14,7 +14,7 @@ _OF_TABLES = frozenset(
     {"label", "qid", "features", "embedding", "weight", "id", "category", "words", "cross"}
 )
 _OF_PREFERENCES = frozenset({"item_id", "winner", "loser", "magnitude"})
-_OF_TEXT = frozenset({"zero_based", "columns"})
+_OF_TEXT = frozenset({"zero_based", "columns", "longest_line"})
 # What writes rows again, or scores them, has no use for their weights.
 _WEIGHS = frozenset({"fit", "select", "evaluate", "inspect"})
 _WORDS = {"text": "text", "store": "a store", "table": "a table"}
@@ -58,7 +58,7 @@ def check_applicable(options: argparse.Namespace) -> None:
         _refuse(
             # A store keeps from what its columns count.
             given & _OF_TEXT - ({"zero_based"} if target == "store" and "table" in kinds else set()),
-            f"is for text, where columns have numbers, and {is_what}",
+            f"is for text, and {is_what}",
             "leave it out.",
         )
     if kinds == {"store"} and options.missing == "zero":
@@ -80,7 +80,7 @@ def check_data_only(options: argparse.Namespace) -> None:
 def _given(options: argparse.Namespace) -> set[str]:
     found = set(options.given)
     found |= {"zero_based"} if options.zero_based != "auto" else set()
-    return found | ({"columns"} if options.columns is not None else set())
+    return found | {name for name in ("columns", "longest_line") if getattr(options, name) is not None}
 
 
 def _refuse(roles: Collection[str], why: str, hint: str) -> None:

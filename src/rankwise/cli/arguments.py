@@ -15,6 +15,21 @@ SCALINGS = (
 METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel")
 PICTURES = (".png", ".svg", ".pdf")
 SHELLS = ("bash", "zsh", "fish")
+TARGETS = (
+    "solr",
+    "elasticsearch-ltr",
+    "opensearch-ltr",
+    "elasticsearch",
+    "vespa",
+    "onnx",
+    "sqlite",
+    "postgresql",
+    "duckdb",
+    "c",
+    "javascript",
+    "python",
+    "json",
+)
 # What each option that names columns of a table stands for where neither the command nor a model names any.
 USUAL_COLUMNS = {
     "label": "label",
@@ -64,6 +79,12 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         metavar="N",
         help="text: how many columns there are, where the last may not occur; by default as many as occur",
+    )
+    group.add_argument(
+        "--longest-line",
+        type=_positive,
+        metavar="MB",
+        help="text: how long a line may be, so that something that is no text is noticed (268)",
     )
     group.add_argument(
         "--missing", choices=("auto", "error", "nan", "zero"), default="auto",
@@ -152,6 +173,12 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--nested", action="store_true", help="also say what to expect of new data: outer folds that take no part in the choice; takes five times as long"
     )  # fmt: skip
+    group.add_argument(
+        "--for",
+        dest="serve",
+        choices=TARGETS,
+        help="try only what this target can run; see `rankwise export`",
+    )
     group.add_argument("--seed", type=_seed, default=0, metavar="N", help="seeds folds (0)")
 
 
@@ -251,9 +278,44 @@ def _report(parser: argparse.ArgumentParser) -> None:
 
 def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file that `rankwise fit` wrote")
-    parser.add_argument("--to", choices=("json",), default="json", help="json: the weights of a linear model")
+    parser.add_argument("--to", choices=TARGETS, default="json", help="what to write for; json by default")
     _writing(parser, "where to write", default="-")
+    parser.add_argument(
+        "--name", metavar="NAME", help="of the model, function, profile or column that is made"
+    )
+    parser.add_argument(
+        "--feature-names",
+        metavar="A,B,...",
+        help="what the target calls the columns; by default as in training",
+    )
+    parser.add_argument("--table", default="rows", metavar="NAME", help="SQL: the table of rows (rows)")
+    parser.add_argument(
+        "--error",
+        type=_positive_number,
+        metavar="E",
+        help="trees: by how much a score may differ from the model's",
+    )
+    parser.add_argument(
+        "--bounds",
+        type=_bounds,
+        action="append",
+        metavar="COLUMN=LOW:HIGH",
+        help="what values a column can have, for trees and --nonnegative; may be repeated",
+    )
+    parser.add_argument(
+        "--nonnegative", action="store_true", help="add a constant so that no score is negative"
+    )
+    parser.add_argument("--filled", action="store_true", help="values are never missing where the model runs")
+    parser.add_argument(
+        "--whole-query", action="store_true", help="ONNX: the model gets the rows of one query at a time"
+    )
+    parser.add_argument(
+        "--sample",
+        metavar="FILE",
+        help="rows to see on how close single precision comes to changing an order",
+    )
     _json(parser, "print what was written, as JSON; needs -o")
+    _reading(parser)
 
 
 def _convert(parser: argparse.ArgumentParser) -> None:
@@ -315,6 +377,21 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text} is not a number") from None
+
+
+def _positive_number(text: str) -> float:
+    value = _number(text)
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _bounds(text: str) -> tuple[str, tuple[float, float]]:
+    name, equals, ends = text.rpartition("=")
+    low, colon, high = ends.partition(":")
+    if not equals or not colon or not name:
+        raise argparse.ArgumentTypeError(f"{text} is not COLUMN=LOW:HIGH, such as price=0:100")
+    return name, (_number(low), _number(high))
 
 
 def _alpha(text: str) -> float:

@@ -36,6 +36,7 @@ def check_trainable(rows: Rows) -> Rows:
         raise NoPairsError(
             f"{rows.source} has one {'row' if rows.pairs is None else 'item'}, and a ranking takes two.",
             "train on more of them.",
+            names_file=True,
         )
     check_ordered(rows)
     if not _varies(rows.X):
@@ -60,7 +61,7 @@ def check_valid(valid: Rows, train: Rows) -> Rows:
         )
     if train.qid is not None and valid.qid is None:
         raise MissingQueriesError(
-            f"{valid.source} has no query ids, and {train.source} has.", _id_hint(valid)
+            f"{valid.source} has no query ids, and {train.source} has.", _id_hint(valid), names_file=True
         )
     return check_ordered(valid)
 
@@ -73,6 +74,7 @@ def check_ordered(rows: Rows) -> Rows:
             raise NoPairsError(
                 f"every preference of {rows.source} is a tie (magnitude 0), so that nothing says what is better.",
                 "check that --magnitude names the column that says by how much the winner won.",
+                names_file=True,
             )
         return rows
     assert rows.y is not None
@@ -80,6 +82,7 @@ def check_ordered(rows: Rows) -> Rows:
         raise NoPairsError(
             f"every weight of {rows.source} is 0, so that no row counts.",
             "check that --weight names the column of weights.",
+            names_file=True,
         )
     if rows.y.size and (rows.y == rows.y[0]).all():
         raise NoPairsError(
@@ -87,6 +90,7 @@ def check_ordered(rows: Rows) -> Rows:
             "check that --label names the column of labels."
             if rows.names is not None
             else "labels that say which row is better stand at the beginning of each line, as in `2 qid:7 1:0.5`.",
+            names_file=True,
         )
     queries = rows.queries
     sizes = queries.sizes
@@ -101,12 +105,15 @@ def check_ordered(rows: Rows) -> Rows:
         "check that --qid names the column that rows which compete have in common."
         if rows.names is not None
         else "write the same qid: for rows that compete.",
+        names_file=True,
     )
 
 
 def missing_ids(rows: Rows, what: str) -> MissingQueriesError:
     """Say that rows have no query ids, and what needs them."""
-    return MissingQueriesError(f"{rows.source} has no query ids, and {what}.", _id_hint(rows))
+    return MissingQueriesError(
+        f"{rows.source} has no query ids, and {what}.", _id_hint(rows), names_file=True
+    )
 
 
 def _id_hint(rows: Rows) -> str:

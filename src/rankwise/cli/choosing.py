@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rankwise.cli.inputs import Rows
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
+from rankwise.exporters.targets import TARGETS
 from rankwise.metrics import Metric, get_metric
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         methods=methods,
         scalings=options.scaling,
         alphas=options.alpha,
+        target=options.serve,
         time_limit=options.time,
         nested=options.nested,
         random_state=options.seed,
@@ -84,7 +86,24 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     return Choice(ranker, judged_by, train.pairs is not None)
 
 
+def _check_target(options: argparse.Namespace) -> None:
+    if options.serve is None:
+        return
+    target = TARGETS[options.serve]
+    if options.method == "kernel" and not target.kernels:
+        raise InvalidInputError(
+            f"--for {options.serve} and --method kernel: it cannot run kernels.", "leave one of the two out."
+        )
+    inside = options.scaling.rpartition("+")[2]
+    if inside.startswith("query-") and inside.removeprefix("query-") not in target.scales:
+        raise InvalidInputError(
+            f"--for {options.serve} and --scaling {options.scaling}: it sees one row at a time.",
+            "use --scaling standard, or leave one of the two out.",
+        )
+
+
 def _check(train: Rows, valid: Rows | None, options: argparse.Namespace) -> None:
+    _check_target(options)
     if train.y is None and options.metric is not None:
         metric = get_metric(options.metric)
         if metric.base_name not in {"pairwise_error", "concordance"}:
@@ -110,6 +129,7 @@ def _check(train: Rows, valid: Rows | None, options: argparse.Namespace) -> None
         raise NoPairsError(
             f"{train.source} has one query, and folds of whole queries take two.",
             "add --valid FILE with rows that judge, or train on more.",
+            names_file=True,
         )
 
 
@@ -117,12 +137,15 @@ def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> 
     """Say of files that what was to judge cannot: there is something to learn, for that was looked at before."""
     if valid is not None:
         return NoPairsError(
-            f"{valid.source} cannot judge: {error.problem}", "validate on rows with more labels."
+            f"{valid.source} cannot judge: {error.problem}",
+            "validate on rows with more labels.",
+            names_file=True,
         )
     what = "rows" if train.qid is None else "queries"
     return NoPairsError(
         f"{train.source} has too few {what} to judge models by folds of them: {error.problem}",
         "add --valid FILE with rows that judge, or train on more.",
+        names_file=True,
     )
 
 

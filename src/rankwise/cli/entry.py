@@ -1,21 +1,24 @@
-"""From the arguments to an exit code: 0 fine, 1 the work failed, 2 usage, 130 interrupted."""
+"""From the arguments to an exit code: 0 fine, 1 the work failed, 2 usage, 130 interrupted, 143 terminated."""
 
 from __future__ import annotations
 
 import argparse
 import glob
 import os
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
-from rankwise.cli.patience import interrupted_later
-from rankwise.cli.printing import complain
+from rankwise.cli.printing import complain, to_standard_output
 from rankwise.cli.remedies import hint_of
+from rankwise.cli.stopping import Terminated, exit_code, stoppable, what_was_changed
+from rankwise.cli.streams import check_streams, is_standard_output, never_closed
 from rankwise.exceptions import (
     InvalidInputError,
     MissingQueriesError,
@@ -23,10 +26,13 @@ from rankwise.exceptions import (
     RankwiseError,
     UndefinedMetricError,
 )
+from rankwise.hidden_folders import remove_own
+from rankwise.interrupts import signals_later
+from rankwise.replacing import noting_written
 
 __all__ = ["main"]
 
-_FAILED, _USAGE, _INTERRUPTED, _PIPE_CLOSED = 1, 2, 130, 141
+_FAILED, _USAGE, _PIPE_CLOSED = 1, 2, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -42,24 +48,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    never_closed()
+    written: list[str] = []
+    try:
+        with noting_written() as written, stoppable(written):
+            return _run(sys.argv[1:] if argv is None else list(argv))
+    except (KeyboardInterrupt, Terminated) as error:
+        number = error.number if isinstance(error, Terminated) else signal.SIGINT
+        with signals_later():
+            remove_own()  # of whatever a second signal kept from being removed
+        complain(what_was_changed(number, written))
+        return exit_code(number)
+
+
+def _run(argv: list[str]) -> int:
     options = argparse.Namespace()
     try:
-        options = parse(sys.argv[1:] if argv is None else list(argv))
+        options = parse(argv)
         _check_files(options)
-        with interrupted_later():
+        with signals_later():  # imports may be left half done by a signal, or turn it into other errors
             command = import_module(f"rankwise.cli.commands.{options.command}")
             if "data" in options:
                 import_module("rankwise.cli.packages").check_packages(options)
         code: int = command.run(options)
-        sys.stdout.flush()
-    except KeyboardInterrupt:
-        complain("interrupted; no file was changed.")
-        return _INTERRUPTED
+        with to_standard_output():
+            sys.stdout.flush()
     except BrokenPipeError:
         # Whoever read our output has seen enough; what Python flushes at the end must not complain either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return _PIPE_CLOSED
     except RankwiseError as error:
+        _drop_output()
         complain(_of_files(error, options), hint_of(error))
         return _USAGE if isinstance(error, UsageError) else _FAILED
     except OSError as error:
@@ -75,14 +94,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
+def _drop_output() -> None:
+    """Have what cannot be written to standard output go nowhere: Python would try again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):  # a stream without a descriptor is somebody else's
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def _check_files(options: argparse.Namespace) -> None:
     """Say at once, before anything is imported, that a file is not there, or is there already."""
-    if options.command == "fit" and options.output is None:
-        raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
-    if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
-        if options.command == "fit":
-            raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
-        raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
+    _check_output(options)
+    check_streams(options)
+    for option in ("output", "plot", "per_query"):
+        if is_standard_output(getattr(options, option, None)):
+            setattr(options, option, "-")
     named: list[str] = []
     for option in ("model", "data", "valid", "against", "items"):
         value = getattr(options, option, None)
@@ -101,14 +128,22 @@ def _check_files(options: argparse.Namespace) -> None:
         check_target(getattr(options, option, None), force=getattr(options, "force", False))
 
 
+def _check_output(options: argparse.Namespace) -> None:
+    if options.command == "fit" and options.output is None:
+        raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
+    if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
+        if options.command == "fit":
+            raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
+        raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
+
+
 def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
     """Name the file that labels or queries are wrong in, where the library only saw arrays."""
     named = ["standard input" if file == "-" else file for file in getattr(options, "data", [])]
     if error.about == "y_true":
         return f"the file {' and '.join(named)} {error.predicate}"
-    is_named = any(file in error.problem for file in [*named, *(getattr(options, "valid", None) or [])])
     is_of_rows = isinstance(error, (NoPairsError, MissingQueriesError, UndefinedMetricError))
-    if is_named or not named or not is_of_rows:
+    if error.names_file or not named or not is_of_rows:
         return error.problem
     return f"{', '.join(named)}: {error.problem}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,8 +33,9 @@ from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.preferences import read_preferences
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
-from rankwise.data.text.sources import ZSTD_MAGIC
+from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
 from rankwise.exceptions import Change, InvalidInputError
+from rankwise.hidden_folders import scratch_folder
 from rankwise.memory import available_memory
 from rankwise.progress import ProgressLine
 
@@ -128,7 +128,7 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
     if "-" not in paths:
         yield paths
         return
-    with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
+    with scratch_folder() as folder:
         head = sys.stdin.buffer.read(4)
         packed = next((ending for ending, magic in _MAGIC.items() if head.startswith(magic)), "")
         kept = Path(folder, f"standard-input.csv{packed}")
@@ -150,6 +150,7 @@ def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any
         zero_based=base,
         missing=options.missing,
         n_threads=options.threads,
+        longest_line=LONGEST_LINE if options.longest_line is None else options.longest_line * 1_000_000,
     )
     if is_told:
         reader.counting = "columns of the training data count"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -63,11 +62,13 @@ class SavedModel:
 def read_model(path: str) -> SavedModel:
     """Read a model and what its file says beside it."""
     from rankwise.persistence import load, read_header  # noqa: PLC0415 - imports every estimator
+    from rankwise.persistence.container import gathered  # noqa: PLC0415
 
     if path == "-":
-        content = sys.stdin.buffer.read()
-        header = read_header(io.BytesIO(content))
-        return _saved("standard input", load(io.BytesIO(content)), header)
+        stream = gathered(sys.stdin.buffer)
+        header = read_header(stream)
+        stream.seek(0)
+        return _saved("standard input", load(stream), header)
     if Path(path).is_dir():
         raise InvalidInputError(
             f"{path} is a folder, not a model file.", "name the file that `rankwise fit -o` wrote."

@@ -6,11 +6,11 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO
 
+from rankwise.cli.printing import to_standard_output
 from rankwise.exceptions import InvalidInputError
-from rankwise.replacing import replacing
+from rankwise.replacing import place_of, replacing
 
 __all__ = ["check_target", "output_stream"]
 
@@ -19,7 +19,7 @@ def check_target(target: str | None, *, force: bool, is_store: bool = False) -> 
     """Refuse a target before any work is done: one that is there already, or whose folder is not."""
     if target is None or target == "-":
         return
-    path = Path(os.path.realpath(target))  # links are followed
+    path = place_of(target)  # links are followed
     if path.is_dir() and not is_store:
         raise InvalidInputError(f"{target} is a folder.", "name a file.")
     if path.exists() and not force:
@@ -41,8 +41,9 @@ def check_target(target: str | None, *, force: bool, is_store: bool = False) -> 
 def output_stream(target: str) -> Iterator[BinaryIO]:
     """Open a target for writing bytes: standard output, or a file that appears once it is complete."""
     if target == "-":
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
+        with to_standard_output():
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
     else:
         with replacing(target) as stream:
             yield stream

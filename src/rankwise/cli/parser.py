@@ -83,7 +83,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
             "  rankwise fit train.txt --valid vali.txt -o model.rw\n"
             "  rankwise fit part1.txt.gz part2.txt.gz --metric map -o model.rw\n"
             "  rankwise fit train.parquet --label grade --qid search -o model.rw\n"
-            "  rankwise fit duels.csv --items items.csv -o model.rw"
+            "  rankwise fit duels.csv --items items.csv -o model.rw\n"
+            "  rankwise fit train.txt --for solr -o model.rw"
         ),
     ),
     "select": (
@@ -114,7 +115,12 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "export": (
         "write a model for other programs",
-        "  rankwise export model.rw -o weights.json",
+        (
+            "  rankwise export model.rw -o weights.json\n"
+            "  rankwise export model.rw --to solr --name mine --sample test.txt -o model.json\n"
+            "  rankwise export model.rw --to postgresql --table items -o score.sql\n"
+            "  rankwise export model.rw --to onnx -o model.onnx"
+        ),
     ),
     "convert": (
         "turn text, tables and stores into each other",

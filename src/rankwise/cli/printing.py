@@ -6,10 +6,11 @@ import json
 import math
 import sys
 import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from rankwise.exceptions import visible
+from rankwise.exceptions import OutputError, visible
 from rankwise.progress import wipe
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "remark",
     "show_warnings",
     "size_of",
+    "to_standard_output",
     "write",
 ]
 
@@ -30,7 +32,22 @@ def write(text: str = "", *, to_error: bool = False) -> None:
     wipe()
     stream = sys.stderr if to_error else sys.stdout
     encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+    with nullcontext() if to_error else to_standard_output():
+        stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
+
+
+@contextmanager
+def to_standard_output() -> Iterator[None]:
+    """Name what cannot be written to; a reader who left is no fault."""
+    try:
+        yield
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        raise OutputError(
+            f"Standard output cannot be written: {error.strerror or error}.",
+            "check where it goes, or name a file with -o.",
+        ) from error
 
 
 def complain(problem: str, hint: str | None = None) -> None:

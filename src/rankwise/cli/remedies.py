@@ -15,6 +15,8 @@ _HINTS = {
         "regroup", True
     ): "sort the rows by query, or add --regroup to have them sorted together on disk (rankwise convert).",
     Change("zero_based", True): "add --zero-based yes.",
+    Change("longest_line"): "check that the file is text, a row per line; if it is, raise --longest-line.",
+    Change("memory"): "convert it to a store, which is read in parts, and use that: rankwise convert --help.",
     Change("n_features"): "raise --columns, or leave it out to take as many columns as there are.",
     Change("eval_set"): "use --valid FILE.",
     Change("alphas"): "use --alpha above 0.",

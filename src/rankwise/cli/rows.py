@@ -66,6 +66,12 @@ class Rows:
     encoder: Any = None
 
     @property
+    def labels(self) -> npt.NDArray[np.float64]:
+        """The labels of rows that have some."""
+        assert self.y is not None
+        return self.y
+
+    @property
     def queries(self) -> Queries:
         """The rows grouped by query."""
         return check_qid(self.qid, int(self.X.shape[0]))

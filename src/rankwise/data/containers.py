@@ -110,14 +110,16 @@ def compressed_misfit(
         at = int(np.argmax((ids < 0) | (ids >= n_across)))
         where = int(np.searchsorted(start, at, side="right")) - 1
         return f"{line} {where} has an entry in {across} {ids[at]}, and {across}s are numbered from 0 to {n_across - 1}"
-    if misfit == "pointers":
-        if start[0] != 0:
-            return f"indptr starts with {start[0]} instead of 0"
-        falls = start[1:] < start[:-1]
-        if falls.any():
-            return f"indptr falls at {line} {int(np.argmax(falls))}"
-        return f"indptr ends with {start[-1]}, and there are {ids.size} entries"
-    return None
+    return None if misfit is None else _pointer_misfit(start, ids.size, line)
+
+
+def _pointer_misfit(start: npt.NDArray[Any], n_entries: int, line: str) -> str:
+    if start[0] != 0:
+        return f"indptr starts with {start[0]} instead of 0"
+    falls = start[1:] < start[:-1]
+    if falls.any():
+        return f"indptr falls at {line} {int(np.argmax(falls))}"
+    return f"indptr ends with {start[-1]}, and there are {n_entries} entries"
 
 
 def is_moderate(X: Any) -> bool:

@@ -137,8 +137,12 @@ def _as_row_numbers(edges: npt.NDArray[Any]) -> Ints:
 
 def _check_pair_weights(weight: Any, n_pairs: int) -> Floats | None:
     weights = _check_amounts("weight", weight, n_pairs, "use 0 to leave a pair out.")
-    if weights is not None and not (weights > 0).any():
-        raise InvalidInputError("weight is zero for every pair.", "give at least one pair a positive weight.")
+    if weights is not None:
+        if not (weights > 0).any():
+            raise InvalidInputError(
+                "weight is zero for every pair.", "give at least one pair a positive weight."
+            )
+        check_total("weight", float(weights.sum()), "use numbers around 1.")
     return weights
 
 

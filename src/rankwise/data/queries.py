@@ -8,11 +8,12 @@ the rows of a query together. Nobody permutes the data itself.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from rankwise.cached import cached_property
 
 __all__ = ["Queries", "encode_queries", "one_query"]
 

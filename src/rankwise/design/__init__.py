@@ -55,7 +55,7 @@ def comparing_design(X: Any, n_threads: int | None = None) -> Design:
     """Return the design of X for whatever only compares its rows: columns far from zero are shifted."""
     design = as_design(X, n_threads)
     # A few rows of an operator would take a product for each of them.
-    if design.kind == "operator" or design.shape[0] == 0:
+    if not design.has_rows or design.shape[0] == 0:
         return design
     return shifted_design(design, find_shift(design.gathered(sampled_rows(*design.shape)).matrix()))
 
@@ -63,11 +63,11 @@ def comparing_design(X: Any, n_threads: int | None = None) -> Design:
 def shifted_design(X: Any, shift: Shift | None, n_threads: int | None = None) -> Design:
     """Return the design of X with constants subtracted from columns: those of other rows that it stands beside."""
     design = as_design(X, n_threads)
-    if shift is None or design.kind == "operator":
+    if shift is None or not design.has_rows:
         return design
     if not _may_be_copied(design):
         return ShiftedDesign.of(design, shift)
-    kind = DenseDesign if design.kind == "dense" else CsrDesign
+    kind = DenseDesign if design.is_dense else CsrDesign
     return kind(shift.taken_off(design.matrix()), design.n_threads, shift)
 
 
@@ -75,5 +75,5 @@ def _may_be_copied(design: Design) -> bool:
     """Tell whether a copy with other values is in order: products with it are as fast as with X itself."""
     if design.dtype != np.float64 or design.is_on_disk:
         return False
-    per_value = 8 if design.kind == "dense" else 16
+    per_value = 8 if design.is_dense else 16
     return MemoryBudget().allows(_COPY_SHARE * per_value * design.nnz)

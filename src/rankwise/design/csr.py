@@ -39,7 +39,8 @@ class CsrDesign:
     grows with its non-zeros is held in memory.
     """
 
-    kind = "csr"
+    has_rows = True
+    is_dense = False
 
     def __init__(self, X: Any, n_threads: int = 1, shift: Shift | None = None) -> None:
         self.n_threads = n_threads
@@ -88,10 +89,17 @@ class CsrDesign:
             self.relabel_columns()
         return product
 
+    def stored(self) -> Any:
+        return self.matrix()
+
+    def expect_products(self) -> None:
+        if self.relabelling_pays:
+            self.relabel_columns()
+
     def relabel_columns(self) -> None:
         """Rename columns by falling frequency for all later products; the ids are copied, the values are not.
 
-        The coefficients of frequent columns then lie side by side in cache, and two bytes an id suffice below
+        The coefficients of frequent columns then lie side by side in cache, and two bytes per id suffice below
         65,536 columns. A matrix on disk keeps its names, for the copy would be in memory.
         """
         if self.disk is not None:

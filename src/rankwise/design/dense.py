@@ -23,7 +23,8 @@ BLOCK_SIZE = 1 << 16
 class DenseDesign:
     """A numpy array as a design."""
 
-    kind = "dense"
+    has_rows = True
+    is_dense = True
     is_on_disk = False
 
     def __init__(self, X: npt.NDArray[Any], n_threads: int = 1, shift: Shift | None = None) -> None:
@@ -112,6 +113,12 @@ class DenseDesign:
     def matrix(self) -> npt.NDArray[Any]:
         """Return the array; nothing is copied."""
         return self.X
+
+    def stored(self) -> npt.NDArray[Any]:
+        return self.X
+
+    def expect_products(self) -> None:
+        """Do nothing: BLAS needs no preparation."""
 
     def _row_blocks(self, n_rows: int | None = None) -> Iterator[slice]:
         step = max(1, BLOCK_SIZE // max(1, self.shape[1]))

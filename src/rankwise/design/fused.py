@@ -58,13 +58,13 @@ class FusedProduct:
         self.n_threads = n_threads
         self.disk = _disk_for(design, blocks.order, chunks.start, n_threads)
         self.plan = _core.Plan(
-            chunks.start,
-            chunks.query,
-            chunks.large,
-            chunks.work,
-            chunks.large_query,
-            chunks.large_start,
-            self._segment_sums(blocks, chunks),
+            chunk_start=chunks.start,
+            chunk_query=chunks.query,
+            chunk_large=chunks.large,
+            chunk_work=chunks.work,
+            large_query=chunks.large_query,
+            large_start=chunks.large_start,
+            colsum=self._segment_sums(blocks, chunks),
         )
 
     def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:

@@ -68,7 +68,7 @@ def sampled_rows(n_rows: int, n_columns: int) -> Ints:
     return np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
 
 
-def find_shift(sample: Any, *, even_if_alike: bool = False) -> Shift | None:
+def find_shift(sample: Any, *, far: float = FAR, even_if_alike: bool = False) -> Shift | None:
     """Return what to subtract, going by some rows; None where every column is close enough to zero.
 
     Subtracting is never wrong, so a few rows may decide. For one to hide that a column is far off, it would have to be
@@ -77,6 +77,8 @@ def find_shift(sample: Any, *, even_if_alike: bool = False) -> Shift | None:
     Parameters
     ----------
     sample : (rows, columns) array or SciPy CSR matrix
+    far : float
+        How many standard deviations are far.
     even_if_alike : bool
         Whether rows that are all the same are subtracted from themselves.
     """
@@ -97,12 +99,12 @@ def find_shift(sample: Any, *, even_if_alike: bool = False) -> Shift | None:
     if known.size == 0 and not even_if_alike:
         return None
     usual = float(np.median(known)) if known.size else 0.0
-    far = never_near & (np.abs(middle) > FAR * np.where(varies, spread, usual))
-    if not far.any():
+    is_far = never_near & (np.abs(middle) > far * np.where(varies, spread, usual))
+    if not is_far.any():
         return None
     # One of the values themselves: whole numbers stay whole.
-    values = np.sort(table[:, far], axis=0)[table.shape[0] // 2]
-    return Shift(columns[far], values)
+    values = np.sort(table[:, is_far], axis=0)[table.shape[0] // 2]
+    return Shift(columns[is_far], values)
 
 
 def _filled_columns(sample: Any) -> tuple[Ints, Floats, Floats]:

@@ -19,7 +19,8 @@ __all__ = ["OperatorDesign"]
 class OperatorDesign:
     """A SciPy LinearOperator as a design. What would take a product for each column is not offered."""
 
-    kind = "operator"
+    has_rows = False
+    is_dense = False
     nnz = 0
     shift = None
     is_on_disk = False
@@ -81,6 +82,12 @@ class OperatorDesign:
     def matrix(self) -> Floats:
         """Return the matrix, made by a product for each column."""
         return self.dot(np.eye(self.shape[1]))
+
+    def stored(self) -> Any:
+        return self.operator
+
+    def expect_products(self) -> None:
+        """Do nothing: the operator is the caller's own."""
 
     def gathered(self, rows: npt.NDArray[np.int64]) -> OperatorDesign:
         return self.rows(rows)

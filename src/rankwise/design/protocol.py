@@ -33,8 +33,10 @@ class Design(Protocol):
     dtype : numpy dtype of the stored values
     nnz : int
         The number of stored values.
-    kind : str
-        "dense", "csr" or "operator".
+    has_rows : bool
+        Whether rows can be looked at; an operator is known by its products only.
+    is_dense : bool
+        Whether every value is stored.
     n_threads : int
         How many threads its products may use.
     reads : int
@@ -44,7 +46,8 @@ class Design(Protocol):
     shape: tuple[int, int]
     dtype: np.dtype[Any]
     nnz: int
-    kind: str
+    has_rows: bool
+    is_dense: bool
     n_threads: int
     reads: int
 
@@ -99,6 +102,12 @@ class Design(Protocol):
 
     def matrix(self) -> Any:
         """Return X as an array or a SciPy matrix; an operator's takes a product for each column."""
+
+    def stored(self) -> Any:
+        """Return X as it was given, without computing anything: an array, a SciPy matrix or an operator."""
+
+    def expect_products(self) -> None:
+        """Prepare for many of `dot` and `tdot`, where that pays."""
 
 
 def accepted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:

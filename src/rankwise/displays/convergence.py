@@ -62,12 +62,12 @@ class ConvergenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        estimator: Any,
+        estimator: object,
         alphas: Sequence[float] | None = None,
         *,
         output: int = 0,
-        ax: Any = None,
-        **kwargs: Any,
+        ax: object = None,
+        **kwargs: object,
     ) -> ConvergenceDisplay:
         """Draw curves of a fitted model.
 

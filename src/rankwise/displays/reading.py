@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.metrics import get_metric
+from rankwise.selection.result import Selection
+from rankwise.selection.scorers import oriented
 
 __all__ = ["Reading", "has_surface", "import_pyplot", "write_alphas"]
 
@@ -20,7 +23,8 @@ def has_surface(estimator: Any) -> bool:
 
     Exact hold-out, decompositions and margins know converged models only; and there must be an alpha to draw.
     """
-    return getattr(estimator, "surface_", None) is not None and bool((estimator.alphas_ > 0).any())
+    selection = Selection.of_model(estimator)
+    return selection is not None and selection.tables is not None and bool((estimator.alphas_ > 0).any())
 
 
 @dataclass(frozen=True)
@@ -56,36 +60,34 @@ class Reading:
     def of(cls, estimator: Any, output: int) -> Reading:
         """Read a fitted model that has a surface: a `RankRLSCV`, or a `KernelRankRLSCV` by conjugate gradients."""
         check_is_fitted(estimator)
-        name = type(estimator).__name__
-        if not has_surface(estimator):
-            if getattr(estimator, "surface_", None) is not None:
-                raise InvalidInputError(
-                    "The grid of the model holds no alpha but 0.", "fit with several alphas."
-                )
+        name, selection = type(estimator).__name__, Selection.of_model(estimator)
+        if selection is None or selection.tables is None or selection.unpenalised is None:
             judged = f": {estimator.cv_} judged converged models" if hasattr(estimator, "cv_") else ""
             raise InvalidInputError(
                 f"This {name} has no regularisation surface{judged}.",
                 "fit a RankRLSCV(cv=5), or a KernelRankRLSCV(solver='cg') without a basis, and pass that.",
             )
-        surface, unpenalised = estimator.surface_, estimator.unpenalised_
-        choices: dict[str, Any] = estimator.choices_
-        if surface.ndim == 3:
-            if not 0 <= output < surface.shape[0]:
-                raise InvalidInputError(
-                    f"output={output!r} is not one of the {surface.shape[0]} outputs.", "count them from 0."
-                )
-            surface, unpenalised = surface[output], unpenalised[output]
-            choices = {method: found[output] for method, found in choices.items()}
-        elif output != 0:
-            raise InvalidInputError(f"output={output!r}, but the model has one output.", "leave it out.")
-        positive = estimator.alphas_ > 0
-        metric = get_metric(estimator.scoring)
+        if not has_surface(estimator):
+            raise InvalidInputError("The grid of the model holds no alpha but 0.", "fit with several alphas.")
+        n_outputs = len(selection.tables)
+        if not 0 <= output < n_outputs:
+            raise InvalidInputError(
+                f"output={output!r} is not one of the {n_outputs} outputs."
+                if n_outputs > 1
+                else f"output={output!r}, but the model has one output.",
+                "count them from 0." if n_outputs > 1 else "leave it out.",
+            )
+        metric, positive = get_metric(estimator.scoring), estimator.alphas_ > 0
+        flip = partial(oriented, greater_is_better=metric.greater_is_better)
+        unpenalised = selection.unpenalised[output]
         # An output that ended before the others has no values from then on.
         grown = np.isfinite(unpenalised)
+        values = np.vstack([unpenalised, selection.tables[output][positive]])[:, grown]
+        choices = {method: found[output] for method, found in (selection.choices or {}).items()}
         return cls(
             np.concatenate([[0.0], estimator.alphas_[positive]]),
-            np.vstack([unpenalised, surface[positive]])[:, grown],
-            choices,
+            flip(values),
+            {method: (one.alpha, one.step, flip(one.error)) for method, one in choices.items()},
             estimator.method_,
             metric.name.replace("_", " "),
             metric.greater_is_better,

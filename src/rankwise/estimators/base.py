@@ -1,9 +1,11 @@
-"""What all rankers share: input through validation, scores, ranks, and the score of the scores."""
+"""What all rankers share: labels and pairs through validation, scores, ranks, and the score of the scores."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from typing import Any, ClassVar, Never
+from os import PathLike
+from typing import Any, BinaryIO, ClassVar, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +15,7 @@ import scipy.stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import rankwise
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.containers import (
     check_magnitude,
     check_not_tiny,
@@ -23,22 +24,34 @@ from rankwise.data.containers import (
     is_plain,
     unmasked,
 )
+from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.store.mapped import MappedMatrix
-from rankwise.data.validation import check_qid, check_weights
+from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
 from rankwise.design import Design, comparing_design
 from rankwise.estimators.refusals import in_our_words, refuse_unknown
-from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.metrics import concordance
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, caller_level
+from rankwise.metrics import Metric, concordance, preference_error
+from rankwise.pairs.preferences import preference_graph
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.result import WRITTEN, Selection, one_or_all
+from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 
 __all__ = ["Ranker"]
 
 # Larger weights leave less room for the squares of columns.
 _MUCH_WEIGHT = 1e8
+# Differences below this share of the largest one dominate the relative cost.
+_NEAR_TIE = 1e-4
+
+Importance = Mapping[Any, float] | ArrayLike
 
 
 class Ranker(BaseEstimator):  # type: ignore[misc]
-    """The base of the estimators: everything that does not depend on how a model is found."""
+    """The base of the estimators: everything that does not depend on how a model is found.
+
+    A subclass predicts, and keeps the coefficients of its outputs in `_keep_models`.
+    """
 
     # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
@@ -49,25 +62,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     fitted_with_qid_: bool
     n_queries_: int
-    n_pairs_: Any  # one number, or one per output
-    n_ignored_queries_: Any
+    n_pairs_: int | npt.NDArray[np.int64]
+    n_ignored_queries_: int | npt.NDArray[np.int64]
 
-    def predict(self, X: Any) -> Floats:
-        """Return a score for each row of X: higher is better.
-
-        Only differences between rows of one query mean anything.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
-
-        Returns
-        -------
-        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
-        """
-        raise NotImplementedError
-
-    def rank(self, X: Any, qid: Any = None, **unknown: Never) -> npt.NDArray[np.int64]:
+    def rank(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> npt.NDArray[np.int64]:
         """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
 
         Parameters
@@ -91,7 +89,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             return _ranks(scores, queries)
         return np.column_stack([_ranks(column, queries) for column in scores.T])
 
-    def score(self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, **unknown: Never) -> float:
+    def score(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **unknown: Never,
+    ) -> float:
         """Return the concordance: the share of ordered pairs inside queries that the scores order alike.
 
         Tied scores count one half; queries without an ordered pair are left out; queries are averaged. A
@@ -131,9 +136,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def _scores(self, X: Any, qid: Any) -> Floats:
         """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
-        return self.predict(X)
+        scores: Floats = self.predict(X)
+        return scores
 
-    def save(self, file: Any, *, notes: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self, file: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
+    ) -> None:
         """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
 
         Parameters
@@ -143,33 +151,144 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             Anything JSON can say, kept in the header beside the model.
         """
         # Files know every estimator, so they stand in a room above; the facade leads to it.
-        rankwise.save(self, file, notes=notes)
+        from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
 
-    def _design(self, X: Any) -> Design:
+        save(self, file, notes=notes)
+
+    def score_pairs(self, X: MatrixLike, pairs: ArrayLike, weight: ArrayLike | None = None) -> float:
+        """Return the share of the pairs that the scores order right; tied scores count one half.
+
+        This is one minus the pairwise error of equation 2 of the large-scale RankRLS paper (as printed there, with
+        its sign reversed, it counts the agreements).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2)
+            Row numbers of winner and loser.
+        weight : float or array-like of shape (pairs,), optional
+        """
+        scores = self.predict(X)
+        if scores.ndim != 1:
+            raise InvalidInputError(
+                f"The model has {scores.shape[1]} outputs, and a pair is scored by one.",
+                "fit one model per output, or use preference_error on a column of predict(X).",
+            )
+        return 1.0 - preference_error(scores, pairs, weight)
+
+    def predict_pairs(self, X_a: MatrixLike, X_b: MatrixLike) -> Floats:
+        """Return how much each row of `X_a` is preferred to the same row of `X_b`.
+
+        Parameters
+        ----------
+        X_a, X_b : array-like, sparse matrix or data frame of shape (pairs, features)
+
+        Returns
+        -------
+        ndarray of shape (pairs,)
+            The difference of the scores: positive where A is preferred, negative where B is. After a fit with
+            ``loss="logistic"`` the probability that A is preferred.
+        """
+        scores_a, scores_b = self.predict(X_a), self.predict(X_b)
+        if scores_a.shape != scores_b.shape:
+            raise InvalidInputError(
+                f"X_a has {scores_a.shape[0]} rows and X_b has {scores_b.shape[0]}.",
+                "row k of both is pair k; to compare one row with many, repeat it.",
+            )
+        difference: Floats = scores_a - scores_b
+        return difference
+
+    # --- training data on its way in ---
+
+    def _design(self, X: Matrix) -> Design:
         """Return the design of checked rows to train on."""
         return comparing_design(X, self.n_threads)
 
-    def _check_fit_input(
-        self, X: Any, y: Any, qid: Any, sample_weight: Any
-    ) -> tuple[Any, Floats, Queries, Floats | None]:
-        """Pass training data through validation."""
-        if y is None:
-            raise InvalidInputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None.",
-                "pass the labels that the rows are to be ranked by.",
-            )
-        X, y = self._check_matrix(X, y, reset=True)
-        n_rows = X.shape[0]
+    def _training_data(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_importance: Importance | None,
+    ) -> TrainingData:
+        """Pass everything through validation, and set the attributes that describe it."""
+        self._require_labels(y)
+        checked, labels = self._check_labelled(X, y, reset=True)
+        n_rows = labels.shape[0]
         queries = check_qid(qid, n_rows)
         row_weight = check_weights(sample_weight, n_rows)
         if row_weight is not None:
             total, largest = float(row_weight.sum()), float(row_weight.max())
-            check_total("y times sample_weight", total * _largest(y), "use labels and weights around 1.")
-            if largest > _MUCH_WEIGHT and not isinstance(X, scipy.sparse.linalg.LinearOperator):
-                check_magnitude(X, float(np.sqrt(_MUCH_WEIGHT / largest)))
-        return X, y, queries, row_weight
+            check_total("y times sample_weight", total * _largest(labels), "use labels and weights around 1.")
+            if largest > _MUCH_WEIGHT and not isinstance(checked, scipy.sparse.linalg.LinearOperator):
+                check_magnitude(checked, float(np.sqrt(_MUCH_WEIGHT / largest)))
+        if self.query_weight == "equal":
+            check_weights_of_queries(row_weight, queries)
+        importance = check_importance(query_importance, queries)
+        design, pairs = self._design(checked), (self.ties, self.cost, self.query_weight)
+        data = TrainingData(design, labels, queries, row_weight, importance, *pairs)
+        if self.cost == "relative":
+            for levels in data.levels:
+                gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
+                _warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
+        self._forget("n_components_", "n_unpaired_rows_")
+        self.fitted_with_qid_ = qid is not None
+        self.n_queries_ = len(queries)
+        several = data.several_outputs
+        ignored = [int((~levels.ordered).sum()) for levels in data.levels]
+        self.n_pairs_ = one_or_all([int(levels.n_pairs) for levels in data.levels], several)
+        self.n_ignored_queries_ = one_or_all(ignored, several)
+        return data
 
-    def _set(self, attributes: Mapping[str, Any]) -> None:
+    def _pair_data(
+        self, X: MatrixLike, pairs: ArrayLike, magnitude: ArrayLike | None, weight: ArrayLike | None
+    ) -> PairData:
+        """Pass listed pairs through validation, and set the attributes that describe them."""
+        design = self._design(self._check_rows(X, reset=True))
+        listed = check_pairs(pairs, design.shape[0], magnitude, weight)
+        if self.cost == "relative" and listed.magnitude is not None:
+            positive = listed.magnitude[listed.magnitude > 0]
+            _warn_of_near_ties(positive, "Pairs of a magnitude of", "magnitude", "magnitudes")
+        graph = preference_graph(
+            listed.winner,
+            listed.loser,
+            design.shape[0],
+            magnitude=listed.magnitude,
+            weight=listed.weight,
+            ties=self.ties,
+            cost=self.cost,
+            n_threads=design.n_threads,
+        )
+        if graph.n_pairs == 0:
+            raise NoPairsError(
+                "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
+                "pass at least one pair with a positive magnitude and weight.",
+            )
+        self.n_pairs_, self.n_components_ = graph.n_pairs, graph.n_components
+        self.n_unpaired_rows_ = graph.n_unpaired_rows
+        self.n_queries_, self.n_ignored_queries_, self.fitted_with_qid_ = 1, 0, False
+        return PairData(design, listed, graph)
+
+    def _eval_set(self, data: TrainingData | PairData, eval_set: object, metric: Metric) -> EvalSet:
+        """Pass rows or pairs to score by through validation."""
+        if isinstance(data, PairData):
+            return pair_eval_set(eval_set, data, metric, self._check_rows)
+        return row_eval_set(eval_set, data, metric, self._check_labelled, with_qid=self.fitted_with_qid_)
+
+    # --- what a fit leaves ---
+
+    def _write(self, selection: Selection, metric: Metric, *, several: bool) -> None:
+        """Set the attributes of a selection and of its models; nothing of another one lingers beside them."""
+        self._forget(*WRITTEN)
+        self._set(selection.attributes(metric, several=several))
+        self._keep_models(selection.models, several=several)
+
+    def _store(self, parameters: Mapping[str, object]) -> None:
+        """Keep the arguments of `__init__` as they are, under their names."""
+        self._set({name: value for name, value in parameters.items() if name != "self"})
+
+    def _set(self, attributes: Mapping[str, object]) -> None:
         """Set what a fit says about itself."""
         for name, value in attributes.items():
             setattr(self, name, value)
@@ -179,45 +298,71 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         for name in attributes:
             self.__dict__.pop(name, None)
 
-    def _check_matrix(
-        self, X: Any, y: Any = None, *, reset: bool, min_rows: int = 2, look_at_values: bool = True
-    ) -> Any:
-        X, y = unmasked("X", X), unmasked("y", y)
-        if isinstance(X, scipy.sparse.linalg.LinearOperator):
-            return self._check_operator(X, y, reset=reset)
-        if reset and is_plain(X, y, min_rows):
-            self.n_features_in_ = X.shape[1]
-            self._forget("feature_names_in_")
-            if self._squares_columns:
-                check_not_tiny(X)
-            return X, _check_label_size(y.astype(np.float64, copy=False))
-        options: dict[str, Any] = {
-            "accept_sparse": "csr",
-            "accept_large_sparse": True,
-            "dtype": (np.float64, np.float32),
-            "reset": reset,
-        }
+    # --- matrices and labels through validation ---
+
+    def _require_labels(self, y: Labels | None) -> None:
+        if y is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None.",
+                "pass the labels that the rows are to be ranked by.",
+            )
+
+    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
+        """Return a checked matrix; `reset` takes its columns for those of the model."""
+        given: Any = unmasked("X", X)
+        if isinstance(given, scipy.sparse.linalg.LinearOperator):
+            return self._check_operator(given, reset=reset)
+        on_disk = isinstance(given, MappedMatrix) and given.is_on_disk
         # What is on disk is known since it was written; looking again is a pass over the disk.
-        on_disk = isinstance(X, MappedMatrix) and X.is_on_disk
-        moderate = X.is_finite if on_disk else look_at_values and is_moderate(X)
-        if moderate or not look_at_values:
+        moderate = given.is_finite if on_disk else look_at_values and is_moderate(given)
+        checked: Matrix = self._validated(given, reset=reset, is_finite=moderate or not look_at_values)
+        if reset:
+            self._check_values(checked, moderate or on_disk)
+        return checked
+
+    def _check_labelled(
+        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
+    ) -> tuple[Matrix, Floats]:
+        """Return a checked matrix and the labels of its rows."""
+        given: Any = unmasked("X", X)
+        target: Any = unmasked("y", y)
+        if isinstance(given, scipy.sparse.linalg.LinearOperator):
+            return self._check_operator(given, reset=reset), _check_label_size(
+                _labels_of_operator(target, given.shape[0])
+            )
+        if reset and is_plain(given, target, min_rows):
+            self.n_features_in_ = given.shape[1]
+            self._forget("feature_names_in_")
+            self._check_values(given, is_moderate=True)
+            return given, _check_label_size(target.astype(np.float64, copy=False))
+        on_disk = isinstance(given, MappedMatrix) and given.is_on_disk
+        moderate = given.is_finite if on_disk else is_moderate(given)
+        options = {"y": target, "multi_output": True, "y_numeric": True, "ensure_min_samples": min_rows}
+        checked, labels = self._validated(given, reset=reset, is_finite=moderate, **options)
+        self._check_values(checked, moderate or on_disk, is_training=reset)
+        return checked, _check_label_size(labels)
+
+    def _validated(self, X: MatrixLike, *, reset: bool, is_finite: bool, **options: object) -> Any:
+        """Pass a matrix through scikit-learn's validation."""
+        if is_finite:
             options["ensure_all_finite"] = False
-        if y is not None:
-            options.update(multi_output=True, y_numeric=True, ensure_min_samples=min_rows)
+        options |= {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": (np.float64, np.float32)}
         try:
             with np.errstate(invalid="ignore"):  # scikit-learn adds up numbers, which may be very large
-                checked = validate_data(self, X, **({} if y is None else {"y": y}), **options)
-            X, y = (checked, None) if y is None else (checked[0], np.asarray(checked[1], dtype=np.float64))
+                checked = validate_data(self, X, reset=reset, **options)
+            return (checked[0], np.asarray(checked[1], dtype=np.float64)) if "y" in options else checked
         except ValueError as error:
             fitted = () if reset else getattr(self, "feature_names_in_", ())
             raise in_our_words(error, X, fitted) from error
-        if (reset or y is not None) and not moderate and not on_disk:
-            check_magnitude(X)
-        if reset and self._squares_columns:
-            check_not_tiny(X)
-        return X if y is None else (X, _check_label_size(y))
 
-    def _check_operator(self, X: Any, y: Any, *, reset: bool) -> Any:
+    def _check_values(self, X: Matrix, is_moderate: bool, *, is_training: bool = True) -> None:
+        """Raise where numbers are too large to be multiplied, or columns of the training data too small."""
+        if not is_moderate:
+            check_magnitude(X)
+        if is_training and self._squares_columns:
+            check_not_tiny(X)
+
+    def _check_operator(self, X: Matrix, *, reset: bool) -> Matrix:
         if reset:
             self.n_features_in_ = int(X.shape[1])
         elif X.shape[1] != self.n_features_in_:
@@ -225,20 +370,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 f"X has {X.shape[1]} columns, but the model was fitted with {self.n_features_in_}.",
                 "score rows that have the columns of the training data.",
             )
-        if y is None:
-            return X
-        try:
-            labels = np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(
-                f"y must be numbers ({error}).", "encode grades as numbers first."
-            ) from error
-        if labels.ndim not in {1, 2} or labels.shape[0] != X.shape[0] or not np.isfinite(labels).all():
-            raise InvalidInputError(
-                f"y must hold one finite number a row ({X.shape[0]}), got shape {labels.shape}.",
-                "drop rows whose label is missing.",
-            )
-        return X, _check_label_size(labels)
+        return X
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -259,6 +391,31 @@ def _ranks(scores: Floats, queries: Queries) -> npt.NDArray[np.int64]:
     ranks = np.empty(order.size, dtype=np.int64)
     ranks[order] = first_of_tie - start_of_query + 1
     return ranks
+
+
+def _labels_of_operator(y: Labels, n_rows: int) -> Floats:
+    """Check labels that scikit-learn does not see, because it cannot look into their rows."""
+    try:
+        labels = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"y must be numbers ({error}).", "encode grades as numbers first.") from error
+    if labels.ndim not in {1, 2} or labels.shape[0] != n_rows or not np.isfinite(labels).all():
+        raise InvalidInputError(
+            f"y must hold one finite number per row ({n_rows}), got shape {labels.shape}.",
+            "drop rows whose label is missing.",
+        )
+    return labels
+
+
+def _warn_of_near_ties(differences: Floats, what: str, by: str, which: str) -> None:
+    """Say it where the relative cost is all about a few small differences."""
+    if differences.size and differences.min() < _NEAR_TIE * differences.max():
+        warnings.warn(
+            f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit. "
+            f"Hint: round the {which}, or use cost='magnitude'.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )
 
 
 def _largest(y: Floats) -> float:

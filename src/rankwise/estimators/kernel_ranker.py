@@ -1,21 +1,24 @@
-"""What the kernel estimators share: the kernel, its reduced set, and prediction by dual coefficients."""
+"""Rankers of a kernel's space: the kernel, its reduced set, prediction by dual coefficients, fits at one alpha."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Never, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, Rows
 from rankwise.data.validation import check_choice, check_count, check_number
-from rankwise.design import Design, OperatorDesign, as_design
-from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.refusals import require_finite
+from rankwise.design import Design, as_design
+from rankwise.estimators.base import Importance, Ranker
+from rankwise.estimators.refusals import refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import KERNELS, Kernel, KernelDesign, matrix_rows, whole_entries
+from rankwise.kernels import KERNELS, Kernel, KernelDesign, whole_entries
 from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem, check_precomputed, choose_basis, resolve_gamma
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.result import one_or_all
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRanker"]
@@ -24,13 +27,15 @@ _HAS_GAMMA = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
 _HAS_OFFSET = {"poly", "polynomial", "sigmoid"}
 
 
-class KernelRanker(LinearRanker):
-    """A ranker of a kernel's space, whatever its loss: the kernel, its reduced set, prediction."""
+class KernelRanker(Ranker):
+    """A ranker whose scores are kernel values times `dual_coef_`; one alpha unless a subclass chooses."""
 
     dual_coef_: Floats
+    kernel_: Kernel
+    basis_: Rows | None
 
     @one_blas_thread
-    def predict(self, X: Any) -> Floats:
+    def predict(self, X: MatrixLike) -> Floats:
         """Return a score for each row of X: higher is better.
 
         Only differences between rows of one query mean anything.
@@ -45,12 +50,62 @@ class KernelRanker(LinearRanker):
         scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
         """
         check_is_fitted(self)
-        X = self._check_matrix(X, reset=False)
+        checked = self._check_rows(X, reset=False)
         dual = np.ascontiguousarray(self.dual_coef_.T)
         with np.errstate(over="ignore", invalid="ignore"):
-            return require_finite(self._scores(X, dual))
+            return require_finite(self._scores(checked, dual))
 
-    def _scores(self, X: Any, dual: Floats) -> Floats:
+    @one_blas_thread
+    def fit(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        query_importance: Importance | None = None,
+        **unknown: Never,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+            For ``kernel="precomputed"`` the kernel between all pairs of rows.
+        y, qid, sample_weight, query_importance
+            As in `RankRLS.fit`.
+        """
+        refuse_unknown("fit", unknown)
+        self._check_parameters()
+        self._learn(self._training_data(X, y, qid, sample_weight, query_importance))
+        return self
+
+    @one_blas_thread
+    def fit_pairs(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike,
+        magnitude: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        **unknown: Never,
+    ) -> Self:
+        """Fit the model to preferences: a list of pairs instead of labels.
+
+        Parameters
+        ----------
+        X, pairs, magnitude, weight
+            As in `RankRLS.fit_pairs`, or in `RankSVM.fit_pairs` for its losses.
+
+        Returns
+        -------
+        self
+            With ``n_pairs_``, ``n_components_`` and ``n_unpaired_rows_`` as in `RankRLS.fit_pairs`.
+        """
+        refuse_unknown("fit_pairs", unknown)
+        self._check_parameters()
+        self._learn(self._pair_data(X, pairs, magnitude, weight))
+        return self
+
+    def _scores(self, X: Matrix, dual: Floats) -> Floats:
         if self.kernel_.is_precomputed:
             if self.basis_ is None or not hasattr(X, "__getitem__"):
                 whole = np.zeros((self.n_features_in_, *dual.shape[1:]))
@@ -59,33 +114,55 @@ class KernelRanker(LinearRanker):
             return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
         return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
 
-    def _design(self, X: Any) -> Design:
+    def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
+        self.dual_coef_ = np.ascontiguousarray(one_or_all(models, several))
+
+    def _design(self, X: Matrix) -> Design:
         """Return the rows as they are: which kernels may shift them, the kernels know."""
         return as_design(X, self.n_threads)
 
-    def _problem(self, design: Design, row_weight: Floats | None, gamma: Any) -> KernelProblem:
-        """Resolve the kernel and the reduced set, and set the attributes that describe them."""
-        if isinstance(design, OperatorDesign) and self.kernel != "precomputed":
+    def _problem(
+        self, data: TrainingData | PairData, gamma: str | float, like: KernelProblem | None = None
+    ) -> KernelProblem:
+        """Resolve the kernel and the reduced set.
+
+        Parameters
+        ----------
+        like : KernelProblem, optional
+            That of another gamma, whose reduced set serves again unless it was chosen by the kernel.
+        """
+        design = data.design
+        row_weight = None if isinstance(data, PairData) else data.row_weight
+        if not design.has_rows and self.kernel != "precomputed":
             raise InvalidInputError(
                 f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
-        X = design.operator if isinstance(design, OperatorDesign) else matrix_rows(design)
-        self.kernel_ = self._make_kernel(gamma, X, row_weight)
-        if self.kernel_.is_precomputed:
+        X = whole_entries(design.stored())
+        kernel = self._make_kernel(gamma, X, row_weight)
+        if kernel.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
-        self.basis_ = choose_basis(self.basis, self.kernel_, X, self.random_state, row_weight)
-        rows = slice(None) if self.basis_ is None else self.basis_
-        self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(X[rows])
-        return KernelProblem(self.kernel_, X, self.basis_, MemoryBudget(self.memory_limit), design.n_threads)
+        by_kernel = isinstance(self.basis, tuple) and self.basis[0] == "leverage"
+        if like is not None and not by_kernel:
+            basis = like.basis
+        else:
+            basis = choose_basis(self.basis, kernel, X, self.random_state, row_weight)
+        return KernelProblem(kernel, X, basis, MemoryBudget(self.memory_limit), design.n_threads)
 
-    def _make_kernel(self, gamma: Any, X: Any, row_weight: Floats | None) -> Kernel:
+    def _keep_kernel(self, problem: KernelProblem) -> None:
+        """Set the attributes that describe the kernel and the reduced set."""
+        self.kernel_, self.basis_ = problem.kernel, problem.basis
+        if isinstance(self.kernel, str) and self.kernel in _HAS_GAMMA:
+            self.gamma_ = problem.kernel.parameters["gamma"]
+        rows = slice(None) if self.basis_ is None else self.basis_
+        self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(problem.X[rows])
+
+    def _make_kernel(self, gamma: str | float, X: Matrix, row_weight: Floats | None) -> Kernel:
         parameters = dict(self.kernel_params or {})
         if isinstance(self.kernel, str):
             if self.kernel in _HAS_GAMMA:
-                self.gamma_ = resolve_gamma(gamma, X, row_weight)
-                parameters.setdefault("gamma", self.gamma_)
+                parameters.setdefault("gamma", resolve_gamma(gamma, X, row_weight))
             if self.kernel in _HAS_OFFSET:
                 parameters.setdefault("coef0", self.coef0)
             if self.kernel in {"poly", "polynomial"}:
@@ -98,13 +175,23 @@ class KernelRanker(LinearRanker):
         check_number("degree", self.degree, minimum=1, remedy="use a whole number such as 3")
         check_count("memory_limit", self.memory_limit)
 
+    def _require_matrix(self, design: Design, by_default: str) -> str:
+        """Return the solver to take; operators are only multiplied by."""
+        is_operator = not design.has_rows
+        solver = str(("cg" if is_operator else by_default) if self.solver == "auto" else self.solver)
+        if is_operator and solver != "cg":
+            raise InvalidInputError(
+                f"solver={self.solver!r} needs the kernel as a matrix.", "use solver='cg' with an operator."
+            )
+        return solver
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
 
-def _contiguous(rows: Any) -> Any:
+def _contiguous(rows: Matrix) -> Matrix:
     """Return rows that lie in memory as a file can hold them, so that a copy predicts the same bits."""
     if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous and not rows.flags.f_contiguous:
         return np.ascontiguousarray(rows)

@@ -2,40 +2,36 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Never
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_choice, check_number
-from rankwise.design import DenseDesign, Design, OperatorDesign
+from rankwise.design import DenseDesign, Design
+from rankwise.estimators.checks import check_running, check_squared_loss
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.pairwise import PairwiseRanker
-from rankwise.estimators.refusals import refuse_unknown
-from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import PairGraph
-from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
-from rankwise.selection.kernel_progress import KernelProgress
+from rankwise.problems.kernel import Basis, KernelProblem, warn_if_indefinite
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.reduced_set import KernelProgress
+from rankwise.selection.result import outputs_of
+from rankwise.selection.solving import warn_unsolved
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
 from rankwise.solvers.solution import Status
-from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRankRLS"]
 
 _DIRECT_COLUMNS = 5000  # up to so many features of a reduced set their Gram matrix is formed
 
 
-class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
+class KernelRankRLS(KernelRanker):
     """Rank by a function of a kernel's space, fitted with the pairwise squared loss.
 
     Minimises the objective of `RankRLS` over functions ``f(x) = Σ a_i k(x, x_i)`` with the penalty
@@ -100,14 +96,14 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
 
     def __init__(
         self,
-        kernel: str | Callable[..., Any] = "rbf",
+        kernel: str | Callable[..., ArrayLike] = "rbf",
         *,
-        gamma: Any = "scale",
+        gamma: str | float = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: Mapping[str, object] | None = None,
         alpha: float = 1.0,
-        basis: Any = None,
+        basis: Basis = None,
         query_weight: str = "size",
         ties: str = "include",
         cost: str = "magnitude",
@@ -118,84 +114,36 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.basis = basis
-        self.query_weight = query_weight
-        self.ties = ties
-        self.cost = cost
-        self.solver = solver
-        self.memory_limit = memory_limit
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
-    @one_blas_thread
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_importance: Any = None,
-        **unknown: Never,
-    ) -> KernelRankRLS:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-            For ``kernel="precomputed"`` the kernel between all pairs of rows.
-        y, qid, sample_weight, query_importance
-            As in `RankRLS.fit`.
-        """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
-        data = self._training_data(X, y, qid, sample_weight, query_importance)
-        self._learn(data.design, data.graphs(), data.row_weight)
-        if data.several_outputs:
-            self.dual_coef_ = np.atleast_2d(self.dual_coef_)  # y may have a single column
-        return self
-
-    def _learn(self, design: Design, graphs: Sequence[PairGraph], row_weight: Floats | None = None) -> None:
+    def _learn(self, data: TrainingData | PairData) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
-        problem = self._problem(design, row_weight, self.gamma)
+        problem = self._problem(data, self.gamma)
+        self._keep_kernel(problem)
         self.n_iter_ = 0
-        fit = self._fit_all(design, problem) if problem.basis is None else self._fit_reduced(design, problem)
-        dual = [fit(graph) for graph in graphs]
-        self.dual_coef_ = np.ascontiguousarray((np.column_stack(dual) if len(dual) > 1 else dual[0]).T)
+        if problem.basis is None:
+            self.solver_ = self._require_matrix(data.design, "direct")
+            dual = [self._fit_all(data.design, problem, graph) for graph in data.graphs()]
+        else:
+            dual = self._fit_reduced(problem, data.graphs())
+        self._keep_models(outputs_of(dual), several=data.several_outputs)
 
     def _check_parameters(self) -> None:
-        self._check_loss_parameters()
+        check_squared_loss(self.query_weight, self.ties, self.cost)
+        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
         self._check_kernel_parameters()
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
 
-    def _fit_all(self, design: Design, problem: KernelProblem) -> Callable[[PairGraph], Floats]:
-        """Return what solves the dual of a graph."""
-        is_operator = isinstance(design, OperatorDesign)
-        self.solver_ = ("cg" if is_operator else "direct") if self.solver == "auto" else self.solver
-        if is_operator and self.solver_ != "cg":
-            raise InvalidInputError(
-                f"solver={self.solver!r} needs the kernel as a matrix.", "use solver='cg' with an operator."
-            )
-
-        def fit(graph: PairGraph) -> Floats:
-            if self.solver_ == "cg":
-                factor = factor_of(graph, by_products=True)
-                objective = DualObjective(problem.products(design), factor, graph.pull)
-                return objective.dual_coefficients(self._iterate(objective))
-            copies = (2 if self.solver_ == "direct" else 4) + (2 if graph.blocks is None else 0)
-            kernel = DenseDesign(problem.matrix(copies))
-            objective = DualObjective(kernel, factor_of(graph), graph.pull)
-            return objective.dual_coefficients(self._solve_matrix(objective, problem.kernel))
-
-        return fit
+    def _fit_all(self, design: Design, problem: KernelProblem, graph: PairGraph) -> Floats:
+        """Solve the dual of a graph."""
+        if self.solver_ == "cg":
+            factor = factor_of(graph, by_products=True)
+            objective = DualObjective(problem.products(design), factor, graph.pull)
+            return objective.dual_coefficients(self._iterate(objective))
+        copies = (2 if self.solver_ == "direct" else 4) + (2 if graph.blocks is None else 0)
+        objective = DualObjective(DenseDesign(problem.matrix(copies)), factor_of(graph), graph.pull)
+        return objective.dual_coefficients(self._solve_matrix(objective, problem.kernel))
 
     def _solve_matrix(self, objective: DualObjective, kernel: Kernel) -> Floats:
         alpha = float(self.alpha)
@@ -207,27 +155,27 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
             warn_if_indefinite(spectrum)
         return spectrum.solve(objective.rhs, alpha)
 
-    def _fit_reduced(self, design: Design, problem: KernelProblem) -> Callable[[PairGraph], Floats]:
-        """Return what solves the linear problem of a graph on the explicit features."""
+    def _fit_reduced(self, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
+        """Solve the linear problems of all graphs on the explicit features."""
         feature_map = problem.feature_map()
         few = feature_map.n_features <= _DIRECT_COLUMNS
         self.solver_ = ("direct" if few else "cg") if self.solver == "auto" else self.solver
         progress = KernelProgress("fitting", problem.n_rows)
         with progress:
             features = problem.features(feature_map, progress.rows)
-
-        def fit(graph: PairGraph) -> Floats:
+        dual = []
+        for graph in graphs:
             with progress:
                 objective = SquaredObjective(features, graph)
-                if self.solver_ == "cg":
-                    sample = None
-                    if graph.blocks is not None:
-                        sample = SampledSpectrum.of_rows(features, graph.blocks, self.random_state)
-                    return feature_map.dual_coefficients(self._iterate(objective, sample, progress))
-                solution = SOLVERS[self.solver_](objective, float(self.alpha), SolverOptions())
-                return feature_map.dual_coefficients(solution.coef)
-
-        return fit
+                if self.solver_ != "cg":
+                    coef = SOLVERS[self.solver_](objective, float(self.alpha), SolverOptions()).coef
+                elif graph.blocks is None:
+                    coef = self._iterate(objective)
+                else:
+                    sample = SampledSpectrum.of_rows(features, graph.blocks, self.random_state)
+                    coef = self._iterate(objective, sample, progress)
+            dual.append(feature_map.dual_coefficients(coef))
+        return dual
 
     def _iterate(
         self,
@@ -250,11 +198,5 @@ class KernelRankRLS(PairwiseRanker, KernelRanker, LinearRankRLS):
             solution = replace(solution, coef=solution.coef.reshape(objective.rhs.shape))
         self.n_iter_ = max(self.n_iter_, solution.n_iter)
         if not solution.status.is_good and solution.status is not Status.SINGULAR:
-            warnings.warn(
-                f"solver='cg' stopped after {solution.n_iter} iterations at a relative residual of "
-                f"{solution.certificate:.1e} (tol={self.tol}): {solution.status.value}. Hint: raise max_iter "
-                "or tol, or use a larger alpha.",
-                ConvergenceWarning,
-                stacklevel=caller_level(),
-            )
+            warn_unsolved("cg", solution, self.tol, "or use a larger alpha")
         return solution.coef

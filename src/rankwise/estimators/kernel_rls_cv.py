@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Never
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_choice, check_count
-from rankwise.design import Design, OperatorDesign
+from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.pairwise import PreferenceRanker
-from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import Metric, get_metric
-from rankwise.problems.kernel import basis_size
-from rankwise.problems.training import TrainingData
-from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
-from rankwise.selection.hold_out_plan import check_cv_parameter
-from rankwise.selection.kernel_choice import KernelChoice
-from rankwise.selection.kernel_search import Choose, KernelSearch
-from rankwise.selection.nested import check_can_nest, check_nested, nested_score
-from rankwise.selection.reading import AVERAGING, METHODS, check_alphas
-from rankwise.threads import one_blas_thread
+from rankwise.metrics import Metric
+from rankwise.problems.kernel import Basis, KernelProblem, basis_size, warn_of_extremes
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.closed_form import choose_in_closed_form
+from rankwise.selection.cv import Decomposition
+from rankwise.selection.cv_pairs import PairPlan
+from rankwise.selection.decompositions import KernelSpace
+from rankwise.selection.equations import DualCoordinates
+from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
+from rankwise.selection.nested import check_nested, nested_score
+from rankwise.selection.reduced_set import ReducedPath
+from rankwise.selection.result import Selection, on_one_grid
+from rankwise.selection.scorers import EvalSet
+from rankwise.selection.splits import check_cv
+from rankwise.selection.surface import AVERAGING, EXACT, METHODS, SurfaceSearch
+from rankwise.selection.systems import HeldOut
 
 __all__ = ["KernelRankRLSCV"]
 
-# What only a search over iterations says.
-_OF_SURFACES = ("surface_", "unpenalised_", "choices_", "best_iteration_", "keeps_basis_", "n_products_")
 
-
-class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
+class KernelRankRLSCV(ChoosingRanker, KernelRanker):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
-    One symmetric eigendecomposition a gamma gives the held-out predictions of every alpha, without refitting: exact
+    One symmetric eigendecomposition per gamma gives the held-out predictions of every alpha, without refitting: exact
     leave-query-out, leave-pair-out, and k-fold. Where the kernel is too large to be decomposed, ``solver="cg"`` chooses
     by products with it alone.
 
@@ -112,18 +113,18 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
 
     def __init__(
         self,
-        kernel: str | Callable[..., Any] = "rbf",
+        kernel: str | Callable[..., ArrayLike] = "rbf",
         *,
-        alphas: Any = POWERS_OF_TWO,
-        cv: Any = "auto",
-        nested: Any = False,
+        alphas: ArrayLike = POWERS_OF_TWO,
+        cv: object = "auto",
+        nested: bool | int = False,
         averaging: str = "folds",
         scoring: str | Metric = "pairwise_error",
-        gamma: Any = "scale",
+        gamma: str | float | Sequence[str | float] = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        basis: Any = None,
+        kernel_params: Mapping[str, object] | None = None,
+        basis: Basis = None,
         query_weight: str = "size",
         ties: str = "include",
         cost: str = "magnitude",
@@ -137,116 +138,70 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.alphas = alphas
-        self.cv = cv
-        self.nested = nested
-        self.averaging = averaging
-        self.scoring = scoring
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.basis = basis
-        self.query_weight = query_weight
-        self.ties = ties
-        self.cost = cost
-        self.solver = solver
-        self.method = method
-        self.patience = patience
-        self.judge_rows = judge_rows
-        self.tol = tol
-        self.max_iter = max_iter
-        self.memory_limit = memory_limit
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
-    @one_blas_thread
-    def fit(
+    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+        """Choose alpha under every gamma, and keep the best."""
+        self.solver_ = self._require_matrix(data.design, "eigen")
+        self.method_ = self._resolve_method(data)
+        alphas = check_alphas(self.alphas)
+        by = None
+        if self.solver_ == "eigen":
+            n_basis = basis_size(self.basis, data.design.shape[0])
+            rank = data.design.shape[0] if n_basis is None else n_basis
+            by = Decomposition(rank, alphas.size, refits=True)
+        # Groups of pairs are decomposed together, whoever scores them.
+        is_listed = by is not None and isinstance(data, PairData)
+        plan = self._held_out(data, None if is_listed else eval_set, groups, by=by, whole_components=True)
+        held_out = self._eval_set(data, eval_set, self._metric) if eval_set is not None else plan
+        self.cv_ = held_out.description
+        problems: list[KernelProblem] = []
+        tried: list[Selection] = []
+        for gamma in self._gammas():
+            problems.append(self._problem(data, gamma, *problems[:1]))
+            tried.append(self._choose_alpha(problems[-1], data, plan, held_out, alphas))
+        best = int(np.argmin([one.error for one in tried]))
+        warn_of_edges(self.alphas, *_table(tried[best]))
+        self._keep_kernel(problems[best])
+        self._write(self._joined(tried, best), self._metric, several=data.several_outputs)
+        if self.nested and isinstance(data, TrainingData):
+            is_kernel = self.kernel_.is_precomputed
+            X = problems[best].X
+            self.nested_score_ = nested_score(self, X, data, self._metric, is_kernel=is_kernel)
+
+    def _choose_alpha(
         self,
-        X: Any,
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_importance: Any = None,
-        eval_set: Any = None,
-        **unknown: Never,
-    ) -> KernelRankRLSCV:
-        """Choose alpha and gamma, and fit the model.
+        problem: KernelProblem,
+        data: TrainingData | PairData,
+        plan: HeldOut,
+        held_out: HeldOut,
+        alphas: Floats,
+    ) -> Selection:
+        """Choose alpha for one kernel: by products with it, or from one decomposition."""
+        if self.solver_ == "eigen":
+            groups = plan if isinstance(plan, PairPlan) else None
+            options = (self._metric, self.averaging, alphas, groups)
+            return choose_in_closed_form(KernelSpace(problem), data, held_out, *options).with_facts(n_iter_=0)
+        tol = float(self.tol)
+        if problem.basis is not None:
+            assert isinstance(data, TrainingData)
+            assert not isinstance(held_out, PairPlan)
+            running = {"tol": tol, "max_iter": self.max_iter, "seed": self.random_state}
+            return ReducedPath(problem, data, held_out, self._metric, **running).choose(alphas)
+        tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
+        search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
+        dual = DualCoordinates(problem, problem.products(data.design))
+        chosen = search.choose(data, held_out, alphas, [dual], refit=not isinstance(held_out, EvalSet))
+        warn_of_extremes(*chosen.extremes, "on the pairs")
+        return chosen.selection
 
-        Parameters
-        ----------
-        X, y, qid, sample_weight, query_importance
-            As in `KernelRankRLS.fit`.
-        eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows to score by instead of what `cv` says; the model is then fitted on X, y alone. For a precomputed kernel
-            the kernel between these rows and the training rows.
-        """
-        refuse_unknown("fit", unknown)
-        metric, gammas = self._check_parameters()
-        data = self._training_data(X, y, qid, sample_weight, query_importance)
-        check_can_nest(self.nested, data.design, eval_set)
-        search = self._search(data.design, metric)
-        given = None if eval_set is None else self._eval_set(data, eval_set, metric)
-        choose, self.cv_ = search.of_rows(data, given)
-        several = data.several_outputs
-        self._choose_gamma(data.design, data.row_weight, gammas, choose, metric, several=several)
-        self._forget("nested_score_")
-        if self.nested:
-            self.nested_score_ = nested_score(self, data, metric, self._row_indexer(data))
-        return self
+    def _joined(self, tried: Sequence[Selection], best: int) -> Selection:
+        """Return the best selection beside the tables of all gammas."""
+        alphas, tables = on_one_grid(*zip(*map(_table, tried), strict=True))
+        errors = tables[0] if _is_one(self.gamma) else np.array(tables)
+        return replace(tried[best], alphas=alphas, errors=errors)
 
-    @one_blas_thread
-    def fit_pairs(
-        self,
-        X: Any,
-        pairs: Any,
-        magnitude: Any = None,
-        weight: Any = None,
-        eval_set: Any = None,
-        groups: Any = None,
-        **unknown: Never,
-    ) -> KernelRankRLSCV:
-        """Choose alpha and gamma, and fit the model to preferences: a list of pairs instead of labels.
-
-        `scoring` must be "pairwise_error" or "concordance". Pairs that tie (magnitude 0) train, but score nothing.
-
-        Parameters
-        ----------
-        X, pairs, magnitude, weight
-            As in `KernelRankRLS.fit_pairs`.
-        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What to score by, instead of what `cv` says; the pairs are row numbers of the X beside them.
-        groups : array-like of shape (pairs,), optional
-            What is held out together, such as queries or annotators; anything hashable. Without it
-            ``cv="leave-query-out"`` holds out each connected component of the rows, and "leave-pair-out" all
-            comparisons of each two rows. "auto" leaves out groups or components where there are several, with
-            ``solver="cg"`` 5 folds of them, else it makes 5 folds of pairs.
-        """
-        refuse_unknown("fit_pairs", unknown)
-        metric, gammas = self._check_parameters()
-        if self.nested:
-            raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
-        data = self._pair_data(X, pairs, magnitude, weight)
-        search = self._search(data.design, metric)
-        if search.by_products and self.basis is not None:
-            raise InvalidInputError(
-                "solver='cg' on a reduced set is for labelled rows.", "use solver='eigen' with fit_pairs."
-            )
-        given = None if eval_set is None else self._pair_eval_set(data, eval_set, metric)
-        choose, self.cv_ = search.of_pairs(data, groups, given)
-        self._choose_gamma(data.design, None, gammas, choose, metric, several=False)
-        self._forget("nested_score_")
-        return self
-
-    def _search(self, design: Design, metric: Metric) -> KernelSearch:
-        """Settle which method is used."""
-        is_operator = isinstance(design, OperatorDesign)
-        self.solver_ = ("cg" if is_operator else "eigen") if self.solver == "auto" else self.solver
-        if is_operator and self.solver_ != "cg":
-            raise InvalidInputError(
-                f"solver={self.solver!r} needs the kernel as a matrix.", "use solver='cg' with an operator."
-            )
+    def _resolve_method(self, data: TrainingData | PairData) -> str:
         converges = self.solver_ == "eigen" or self.basis is not None
         if converges and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(
@@ -254,81 +209,41 @@ class KernelRankRLSCV(PreferenceRanker, KernelRanker, LinearRankRLS):
                 "only.",
                 "use method='auto', or solver='cg' without a basis.",
             )
-        self.method_ = ("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method
-        return KernelSearch(
-            self.cv,
-            metric,
-            self.averaging,
-            self.alphas_,
-            self.solver_ == "cg",
-            basis_size(self.basis, design.shape[0]),
-            self.method_,
-            self.patience,
-            self.judge_rows,
-            float(self.tol),
-            self.max_iter,
-            self.random_state,
-            self.n_threads,
-        )
+        if self.solver_ == "cg" and self.basis is not None and isinstance(data, PairData):
+            raise InvalidInputError(
+                "solver='cg' on a reduced set is for labelled rows.", "use solver='eigen' with fit_pairs."
+            )
+        return str(("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method)
 
-    def _choose_gamma(
-        self,
-        design: Design,
-        row_weight: Floats | None,
-        gammas: list[Any],
-        choose: Choose,
-        metric: Metric,
-        *,
-        several: bool,
-    ) -> None:
-        sign = -1.0 if metric.greater_is_better else 1.0
-        choices: list[KernelChoice] = []
-        best, chosen = np.inf, gammas[0]
-        for gamma in gammas:
-            choices.append(choose(self._problem(design, row_weight, gamma)))
-            error = float((sign * choices[-1].best).mean())
-            if error < best or not choices[1:]:
-                best, chosen, kept = error, gamma, choices[-1]
-        self._problem(design, row_weight, chosen)  # sets the attributes of the chosen kernel again
-        self.alphas_ = np.unique(np.concatenate([choice.alphas for choice in choices]))
-        tables = np.full((len(gammas), self.alphas_.size, kept.values.shape[1]), np.nan)
-        for one, choice in zip(tables, choices, strict=True):
-            one[np.searchsorted(self.alphas_, choice.alphas)] = choice.values
-        table = tables[0] if _is_one(self.gamma) else tables
-        alphas = kept.alphas[np.minimum(kept.positions, kept.alphas.size - 1)]
-        warn_of_edges(kept.alphas, kept.values, metric, stacklevel=4)
-        self.cv_errors_ = table if several else table[..., 0]
-        self.alpha_ = alphas if several else float(alphas[0])
-        self.best_score_ = kept.best if several else float(kept.best[0])
-        self.dual_coef_ = np.array(kept.dual) if several else kept.dual[0]
-        self._forget(*_OF_SURFACES)
-        self._set({"n_iter_": 0, **kept.extra})
+    def _gammas(self) -> list[str | float]:
+        gammas = [self.gamma] if _is_one(self.gamma) else list(self.gamma)
+        if not gammas:
+            raise InvalidInputError(
+                "gamma is an empty list.", "use 'scale', or a list such as [0.01, 0.1, 1]."
+            )
+        return gammas
 
-    def _row_indexer(self, data: TrainingData) -> Callable[[Any, Any], Any]:
-        """Return what gives X of some rows to a model of others."""
-        X = self._problem(data.design, data.row_weight, getattr(self, "gamma_", "scale")).X
-        if self.kernel_.is_precomputed:
-            return lambda rows, train: X[np.ix_(rows, train)]
-        return lambda rows, _: X[rows]
-
-    def _check_parameters(self) -> tuple[Metric, list[Any]]:
-        self._check_loss_parameters()
+    def _check_parameters(self) -> None:
+        check_squared_loss(self.query_weight, self.ties, self.cost)
+        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
         self._check_kernel_parameters()
-        check_cv_parameter(self.cv)
+        check_cv(self.cv)
         check_nested(self.nested)
         check_choice("averaging", self.averaging, AVERAGING)
         check_choice("solver", self.solver, ("auto", "eigen", "cg"))
         check_choice("method", self.method, ("auto", *METHODS))
         for name in ("patience", "judge_rows"):
             check_count(name, getattr(self, name), optional=False)
-        self.alphas_ = check_alphas(self.alphas)
-        gammas = [self.gamma] if _is_one(self.gamma) else list(self.gamma)
-        if not gammas:
-            raise InvalidInputError(
-                "gamma is an empty list.", "use 'scale', or a list such as [0.01, 0.1, 1]."
-            )
-        return get_metric(self.scoring), gammas
+        check_alphas(self.alphas)
+        self._gammas()
+        self._metric  # noqa: B018 - raises where there is none of that name
 
 
-def _is_one(gamma: Any) -> bool:
-    return isinstance(gamma, str) or np.ndim(gamma) == 0
+def _table(selection: Selection) -> tuple[Floats, Floats]:
+    assert selection.alphas is not None
+    assert selection.errors is not None
+    return selection.alphas, selection.errors
+
+
+def _is_one(gamma: object) -> bool:
+    return isinstance(gamma, str) or np.ndim(gamma) == 0  # type: ignore[arg-type]

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Never, Self
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from rankwise.arrays import Floats
-from rankwise.design import Design
+from rankwise.arrays import ArrayLike
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
-from rankwise.estimators.pairwise import PairwiseRanker
-from rankwise.estimators.refusals import refuse_unknown
-from rankwise.pairs.graph import MarginPairs, PairGraph
-from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.selection.margin_fit import curvature_of, label_margins
-from rankwise.threads import one_blas_thread
+from rankwise.problems.kernel import Basis
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.margin_fit import curvature_of
+from rankwise.selection.result import outputs_of
 
 __all__ = ["KernelRankSVM"]
 
 
-class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
+class KernelRankSVM(MarginRanker, KernelRanker):
     """Rank by a function of a kernel's space, fitted with a pairwise loss that stops at a margin.
 
     Minimises the objective of `RankSVM` over functions ``f(x) = Σ a_i k(x, x_i)`` with the penalty ``alpha ‖f‖²`` of
@@ -66,14 +62,14 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
 
     def __init__(
         self,
-        kernel: str | Callable[..., Any] = "rbf",
+        kernel: str | Callable[..., ArrayLike] = "rbf",
         *,
-        gamma: Any = "scale",
+        gamma: str | float = "scale",
         degree: float = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: Mapping[str, object] | None = None,
         alpha: float = 1e-4,
-        basis: Any = None,
+        basis: Basis = None,
         loss: str = "hinge",
         query_weight: str = "equal",
         solver: str = "auto",
@@ -83,78 +79,25 @@ class KernelRankSVM(KernelRanker, MarginRanker, PairwiseRanker):
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.basis = basis
-        self.loss = loss
-        self.query_weight = query_weight
-        self.solver = solver
-        self.memory_limit = memory_limit
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
-    @one_blas_thread
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_importance: Any = None,
-        **unknown: Never,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-            For ``kernel="precomputed"`` the kernel between all pairs of rows.
-        y, qid, sample_weight, query_importance
-            As in `RankSVM.fit`.
-        """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
-        data = self._labelled_data(X, y, qid, sample_weight, query_importance)
-        outputs = range(len(data.columns))
-        pairs = [label_margins(data, output, data.row_weight) for output in outputs]
-        graphs = [data.graph(output, data.row_weight) for output in outputs]
-        self._solve(data.design, pairs, graphs, data.row_weight, several=data.several_outputs)
-        return self
-
-    def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
-        """Fit listed pairs."""
-        graph = graphs[0]
-        assert isinstance(graph, PreferenceGraph)
-        self._solve(design, [self._listed_margins(graph)], graphs, None, several=False)
-
-    def _solve(
-        self,
-        design: Design,
-        pairs: Sequence[MarginPairs],
-        graphs: Sequence[PairGraph],
-        row_weight: Floats | None,
-        *,
-        several: bool,
-    ) -> None:
-        problem = self._problem(design, row_weight, self.gamma)
+    def _learn(self, data: TrainingData | PairData) -> None:
+        """Solve the problem of every output on the explicit features."""
+        pairs, graphs = self._margins(data)
+        problem = self._problem(data, self.gamma)
+        self._keep_kernel(problem)
         if problem.basis is None:
             problem = problem.with_all_rows()
         feature_map = problem.feature_map()
-        features = problem.features(feature_map)
-        fit = self._margin_fit(pairs[0])
+        features, fit = problem.features(feature_map), self._margin_fit(pairs[0])
         solutions = [
             fit.solve(features, own, float(self.alpha), curvature=curvature_of(features, graph))
             for own, graph in zip(pairs, graphs, strict=True)
         ]
         self.n_reads_ = features.reads
-        coef = self._report_solutions(fit, solutions, several)
-        self.dual_coef_ = np.ascontiguousarray(feature_map.dual_coefficients(coef.T).T)
+        self._report_solutions(fit, solutions, several=data.several_outputs)
+        dual = feature_map.dual_coefficients(np.column_stack([solution.coef for solution in solutions]))
+        self._keep_models(outputs_of([dual]), several=data.several_outputs)
 
     def _check_parameters(self) -> None:
         self._check_margin_parameters()

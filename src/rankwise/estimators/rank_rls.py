@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Never
 
 import numpy as np
 
-from rankwise.arrays import Floats
-from rankwise.data.validation import check_choice, check_count, check_flag, check_number
-from rankwise.design import Design
-from rankwise.estimators.pairwise import PairwiseRanker
-from rankwise.estimators.refusals import refuse_unknown
+from rankwise.data.validation import check_choice, check_number
+from rankwise.estimators.checks import check_running, check_squared_loss, check_stopping
+from rankwise.estimators.stopping import StoppingRanker
 from rankwise.estimators.streaming import StreamingRanker
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import Metric, get_metric
-from rankwise.objectives import QuadraticObjective, SquaredObjective
-from rankwise.pairs.graph import PairGraph
+from rankwise.metrics import Metric
+from rankwise.objectives import SquaredObjective
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.early_stopping import EvalSet, stop_early
-from rankwise.selection.solving import resolve_solver, solve
-from rankwise.solvers.choose import ITERATIVE, SOLVERS
+from rankwise.selection.early_stopping import stop_early
+from rankwise.selection.result import outputs_of
+from rankwise.selection.solving import LeastSquares
+from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
-from rankwise.solvers.solution import Solution
-from rankwise.threads import one_blas_thread
 
 __all__ = ["RankRLS"]
 
 
-class RankRLS(StreamingRanker, PairwiseRanker):
+class RankRLS(StreamingRanker, StoppingRanker):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -119,8 +113,6 @@ class RankRLS(StreamingRanker, PairwiseRanker):
     1.0
     """
 
-    coef_: Floats
-
     _squares_columns = False  # every solver tells by its status whether alpha leaves something to compute
 
     def __init__(
@@ -144,179 +136,52 @@ class RankRLS(StreamingRanker, PairwiseRanker):
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.alpha = alpha
-        self.query_weight = query_weight
-        self.ties = ties
-        self.cost = cost
-        self.solver = solver
-        self.precondition = precondition
-        self.tol = tol
-        self.max_iter = max_iter
-        self.learning_rate = learning_rate
-        self.momentum = momentum
-        self.scaling = scaling
-        self.early_stopping = early_stopping
-        self.patience = patience
-        self.scoring = scoring
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
-    @one_blas_thread
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_importance: Any = None,
-        eval_set: Any = None,
-        **unknown: Never,
-    ) -> RankRLS:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
-        y : array-like of shape (rows,) or (rows, outputs)
-            Labels: grades or real-valued scores, higher is better.
-        qid : array-like of shape (rows,), optional
-            The query of each row; anything hashable, in any order. Without it all rows form one ranking.
-        sample_weight : array-like of shape (rows,), optional
-            A pair weighs the product of its rows' weights: weight 2 equals duplication, 0 removal.
-        query_importance : dict or array-like of shape (rows,), optional
-            A factor on the weight of every pair of a query.
-        eval_set : tuple (X, y) or (X, y, qid), optional
-            The rows that early stopping watches; by default a share of the training data.
-        """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
-        self._check_watched(eval_set)
-        self._forget("_stream", "n_samples_seen_")
-        data = self._training_data(X, y, qid, sample_weight, query_importance)
-        if not self.early_stopping:
-            self._learn(data.design, data.graphs())
-            if data.several_outputs:
-                self.coef_ = np.atleast_2d(self.coef_)  # y may have a single column
-            return self
-        metric = get_metric(self.scoring)
-        eval_set = None if eval_set is None else self._eval_set(data, eval_set, metric)
-        self._set(self._stopped_early(data, metric, eval_set))
-        return self
-
-    @one_blas_thread
-    def fit_pairs(
-        self,
-        X: Any,
-        pairs: Any,
-        magnitude: Any = None,
-        weight: Any = None,
-        eval_set: Any = None,
-        **unknown: Never,
-    ) -> RankRLS:
-        """Fit the model to preferences: a list of pairs instead of labels.
-
-        Each pair weighs `weight`; `query_weight` plays no part. A pair may come several times, which adds up its
-        weights, and may contradict another one, which is noise. For preferred and rejected rows as two matrices see
-        `rankwise.data.stack_preferred`, for clicks `rankwise.data.pairs_from_clicks`.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
-        pairs : array-like of int of shape (pairs, 2)
-            Row numbers of winner and loser.
-        magnitude : float or array-like of shape (pairs,), optional
-            By how much the winner is preferred, 1 by default; 0 says that the two tie. `cost` says what it does.
-        weight : float or array-like of shape (pairs,), optional
-            How much each pair weighs, 1 by default; 0 leaves it out.
-        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What early stopping watches; the pairs are row numbers of the X beside them. By default a share of the
-            training pairs is held out: `validation_fraction` of the couples of rows that are compared, chosen by the
-            content of the two rows and `random_state`, with all comparisons of a couple. `scoring` must be
-            "pairwise_error" or "concordance".
-
-        Returns
-        -------
-        self
-            With ``n_pairs_``, ``n_components_`` and ``n_unpaired_rows_`` as in `PairwiseRanker.fit_pairs`, which count
-            all pairs, held out or not.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rankwise import RankRLS
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(100, 5))
-        >>> pairs = [(i, j) if X[i, 0] > X[j, 0] else (j, i) for i, j in zip(range(99), range(1, 100))]
-        >>> model = RankRLS(0.0, early_stopping=True).fit_pairs(X[:60], pairs[:59], eval_set=(X, pairs[60:]))
-        >>> model.score_pairs(X, pairs[60:]) == 1 - min(model.history_)
-        True
-        """
-        refuse_unknown("fit_pairs", unknown)
-        self._check_watched(eval_set)
-        self._forget("_stream", "n_samples_seen_")
-        if not self.early_stopping:
-            return super().fit_pairs(X, pairs, magnitude, weight)
-        self._check_parameters()
-        data = self._pair_data(X, pairs, magnitude, weight)
-        metric = get_metric(self.scoring)
-        eval_set = None if eval_set is None else self._pair_eval_set(data, eval_set, metric)
-        self._set(self._stopped_early(data, metric, eval_set))
-        return self
-
-    def _learn(self, design: Design, graphs: Sequence[PairGraph]) -> None:
+    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
-        self.solver_ = self._resolve_solver(design, forms_matrix=graphs[0].blocks is not None)
-        solutions = [self._solve(SquaredObjective(design, graph), self.solver_) for graph in graphs]
-        coef = np.column_stack([s.coef for s in solutions]) if len(solutions) > 1 else solutions[0].coef
-        self.coef_ = np.ascontiguousarray(coef.T)
-        self.n_iter_ = max(s.n_iter for s in solutions)
-        self._forget("best_iteration_", "history_")
-
-    def _stopped_early(
-        self, data: TrainingData | PairData, metric: Metric, eval_set: EvalSet | None
-    ) -> dict[str, Any]:
-        self._resolve_solver(data.design, forms_matrix=False)  # says what is missing
-        return stop_early(self, data, metric, eval_set)
-
-    def _solve(self, objective: QuadraticObjective, solver: str) -> Solution:
-        return solve(self, solver, objective)
-
-    def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
-        return resolve_solver(self, design, forms_matrix=forms_matrix)
-
-    def _check_watched(self, eval_set: Any) -> None:
-        if eval_set is not None and not self.early_stopping:
-            raise InvalidInputError(
-                "eval_set was passed, but nothing looks at it.",
-                "set early_stopping=True, or use RankRLSCV to choose alpha on it.",
+        self._forget("_stream", "n_samples_seen_")
+        fit, several = self._least_squares(), data.several_outputs
+        if self.early_stopping:
+            fit.resolved(data.design, forms_matrix=False)  # says what is missing
+            held_out = self._held_out(data, eval_set, self._metric)
+            self._write(
+                stop_early(fit, data, held_out, self._metric, self.patience), self._metric, several=several
             )
+            return
+        graphs = data.graphs()
+        fit = fit.resolved(data.design, forms_matrix=graphs[0].blocks is not None)
+        solutions = [fit.solve(SquaredObjective(data.design, graph)) for graph in graphs]
+        self.solver_, self.n_iter_ = fit.solver, max(solution.n_iter for solution in solutions)
+        self._forget("best_iteration_", "history_")
+        self._keep_models(outputs_of([solution.coef for solution in solutions]), several=several)
+
+    def _least_squares(self) -> LeastSquares:
+        options = SolverOptions(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            precondition=self.precondition,
+            learning_rate=self.learning_rate,
+            momentum=self.momentum,
+        )
+        return LeastSquares(self.solver, float(self.alpha), float(self.scaling), options)
 
     def _check_parameters(self) -> None:
-        self._check_loss_parameters()
+        check_squared_loss(self.query_weight, self.ties, self.cost)
+        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
+        check_stopping(self.early_stopping, self.scoring, self.patience, self.validation_fraction)
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         if self.precondition is not None:
             check_choice("precondition", self.precondition, ("jacobi",))
         check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
         check_number("scaling", self.scaling, minimum=-np.inf, remedy="use 0 (off) or 0.25")
         if self.learning_rate is not None:
-            check_number(
-                "learning_rate",
-                self.learning_rate,
-                minimum=np.nextafter(0, 1),
-                remedy="use None for the best",
-            )
+            tiny = float(np.nextafter(0, 1))
+            check_number("learning_rate", self.learning_rate, minimum=tiny, remedy="use None for the best")
         if not isinstance(self.momentum, Real) or not 0 <= float(self.momentum) < 1:
             raise InvalidInputError(f"momentum={self.momentum!r} is not at least 0 and below 1.", "use 0.9.")
         if self.early_stopping and self.solver not in {"auto", *ITERATIVE}:
             raise InvalidInputError(
                 f"early_stopping chooses among iterates, and solver={self.solver!r} has none.",
                 "use solver='auto' or another that iterates, or early_stopping=False.",
-            )
-        check_flag("early_stopping", self.early_stopping)
-        get_metric(self.scoring)
-        check_count("patience", self.patience, optional=False)
-        if not isinstance(self.validation_fraction, Real) or not 0 < float(self.validation_fraction) < 1:
-            raise InvalidInputError(
-                f"validation_fraction={self.validation_fraction!r} is not between 0 and 1.", "use 0.1."
             )

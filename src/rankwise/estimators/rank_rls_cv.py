@@ -2,49 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any, Never
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from rankwise.data.validation import check_choice, check_count
-from rankwise.estimators.linear_rls import LinearRankRLS
-from rankwise.estimators.pairwise import PreferenceRanker
-from rankwise.estimators.paths import PathReader
-from rankwise.estimators.refusals import refuse_unknown
+from rankwise.arrays import ArrayLike, Floats
+from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.estimators.choosing import ChoosingRanker
+from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import Metric, get_metric
-from rankwise.problems.training import TrainingData, TrainingProblem
-from rankwise.selection.closed_form import (
-    ExactChoice,
-    check_exact_method,
-    choose_by_pairs,
-    choose_by_rows,
-    exact_attributes,
-    is_exact,
-)
-from rankwise.selection.cv import (
-    folds_of_pairs,
-    folds_of_rows,
-    groups_of_pairs,
-    scoring_rows,
-    scoring_share,
-)
-from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
-from rankwise.selection.held_out import EvalSetSystems, HeldOutSystems, PairFoldSystems, RowFoldSystems
-from rankwise.selection.hold_out_plan import EXACT_CV, check_cv_parameter, plan_hold_out
-from rankwise.selection.krylov_fit import warn_interrupted
-from rankwise.selection.nested import check_can_nest, check_nested, nested_score, row_indexer
-from rankwise.selection.reading import AVERAGING, METHODS, check_alphas, check_powers
-from rankwise.selection.surface import SurfaceSearch, table_tolerance, warn_unfinished
-from rankwise.selection.surface_report import surface_attributes
-from rankwise.threads import one_blas_thread
+from rankwise.kernels import matrix_rows
+from rankwise.metrics import Metric
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
+from rankwise.selection.decompositions import ColumnSpace
+from rankwise.selection.equations import LinearCoordinates
+from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_powers
+from rankwise.selection.krylov_fit import KrylovFit
+from rankwise.selection.nested import check_nested, nested_score
+from rankwise.selection.scorers import EvalSet
+from rankwise.selection.splits import check_cv, is_exact_name
+from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
 
 __all__ = ["RankRLSCV"]
 
-_MAX_ITER = 1000
 
-
-class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
+class RankRLSCV(ChoosingRanker, LinearRanker):
     """`RankRLS` with its regularisation chosen on held-out rows.
 
     Every alpha of the grid and every iteration of conjugate gradients share one Krylov space, so one run
@@ -148,14 +136,14 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
 
     def __init__(
         self,
-        alphas: Any = POWERS_OF_TWO,
+        alphas: ArrayLike = POWERS_OF_TWO,
         *,
-        cv: Any = "auto",
+        cv: object = "auto",
         scoring: str | Metric = "pairwise_error",
-        nested: Any = False,
+        nested: bool | int = False,
         method: str = "auto",
         averaging: str = "folds",
-        scaling: Any = 0.0,
+        scaling: ArrayLike = 0.0,
         query_weight: str = "size",
         ties: str = "include",
         cost: str = "magnitude",
@@ -166,197 +154,83 @@ class RankRLSCV(PathReader, PreferenceRanker, LinearRankRLS):
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.alphas = alphas
-        self.cv = cv
-        self.scoring = scoring
-        self.nested = nested
-        self.method = method
-        self.averaging = averaging
-        self.scaling = scaling
-        self.query_weight = query_weight
-        self.ties = ties
-        self.cost = cost
-        self.patience = patience
-        self.judge_rows = judge_rows
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
-    @one_blas_thread
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_importance: Any = None,
-        eval_set: Any = None,
-        **unknown: Never,
-    ) -> RankRLSCV:
-        """Choose the regularisation and fit the model.
+    # Of each output, the run and the column of it that hold its Krylov space; not part of copies and files.
+    _runs: Sequence[tuple[KrylovFit, int]] = ()
+
+    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+        """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
+        alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
+        by = exact_for_columns(self.cv, self.method, data, alphas.size)
+        held_out = self._held_out(data, eval_set, groups, by=by)
+        self.cv_ = held_out.description
+        if not isinstance(held_out, EvalSet) and held_out.is_exact:
+            spaces = [ColumnSpace.of_design(data.design, power) for power in powers]
+            how = (self._metric, self.averaging, alphas)
+            tried = [choose_in_closed_form(space, data, held_out, *how) for space in spaces]
+            best = int(np.argmin([one.error for one in tried]))
+            selection = replace(tried[best], choices={"tikhonov": tried[best].chosen})
+            selection = selection.with_facts(scaling_=powers[best], n_iter_=0, n_products_=0)
+            self.method_, self._runs = "tikhonov", ()
+        else:
+            self.method_ = "hybrid" if self.method == "auto" else self.method
+            tol = table_tolerance(data.design, self.method_, self.tol)
+            search = SurfaceSearch(
+                self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter
+            )
+            coordinates = [LinearCoordinates(data.design, power) for power in powers]
+            refit = not isinstance(held_out, EvalSet)
+            chosen = search.choose(data, held_out, alphas, coordinates, refit=refit)
+            selection = chosen.selection.with_facts(scaling_=powers[chosen.tried])
+            self._runs = chosen.runs
+        self._keep(selection, data)
+        if self.nested and isinstance(data, TrainingData):
+            self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
+
+    def coef_path(self, alpha: float, output: int = 0) -> Floats:
+        """Return the coefficients of any alpha after every iteration, (iterations, features).
+
+        They are formed on demand from the Krylov space of the fit, which is not saved with the model.
 
         Parameters
         ----------
-        X, y, qid, sample_weight, query_importance
-            As in `RankRLS.fit`.
-        eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows to score by, instead of folds; the model is then fitted on X, y alone.
+        alpha : float
+            Need not be in the grid.
+        output : int, default=0
         """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
-        data = self._training_data(X, y, qid, sample_weight, query_importance)
-        metric = get_metric(self.scoring)
-        check_can_nest(self.nested, data.design, eval_set)
-        if eval_set is not None:
-            rows, scorers = self._eval_set(data, eval_set, metric)
-            self.cv_ = f"an evaluation set of {rows.shape[0]} rows"
-            self._select(data, EvalSetSystems(data, rows, scorers), refit=False)
-        else:
-            self._fit_held_out(data, metric)
-        self._forget("nested_score_")
-        if self.nested:
-            self.nested_score_ = nested_score(self, data, metric, row_indexer(data.design))
-        return self
+        check_is_fitted(self)
+        if not self._runs:
+            raise InvalidInputError(
+                "There is no Krylov space: this model was loaded or copied, or chosen by exact hold-out.",
+                "call fit with cv=5, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
+            )
+        check_number("alpha", alpha, minimum=0, remedy="use 0 or a positive number")
+        if not isinstance(output, Integral) or not 0 <= output < len(self._runs):
+            raise InvalidInputError(
+                f"output={output!r} is not one of the {len(self._runs)} outputs.", "outputs count from 0."
+            )
+        fit, column = self._runs[output]
+        return fit.path(column, float(alpha))
 
-    def _fit_held_out(self, data: TrainingData, metric: Metric) -> None:
-        """Choose by what `cv` says, exactly or by folds in lockstep."""
-        alphas = check_alphas(self.alphas)
-        takes_exact, why_not = is_exact(self.cv, self.method, data, metric, alphas.size)
-        if not takes_exact:
-            fold, words = folds_of_rows(self.cv, data, self.random_state)
-            scored, how_many = scoring_rows(data, fold, self.judge_rows, self.random_state)
-            self.cv_ = words + how_many + why_not
-            systems = RowFoldSystems(data, fold, scored, metric, self.averaging, self.n_threads)
-            self._select(data, systems, refit=True)
-            return
-        plan = plan_hold_out(
-            self.cv,
-            data,
-            metric,
-            self.random_state,
-            rank=min(data.design.shape),
-            n_alphas=alphas.size,
-            is_pooled=self.averaging == "pooled",
-        )
-        self.cv_ = plan.words
-        choice = choose_by_rows(data, plan, metric, alphas, check_powers(self.scaling))
-        self._keep_exact(choice, several=data.several_outputs)
-
-    @one_blas_thread
-    def fit_pairs(
-        self,
-        X: Any,
-        pairs: Any,
-        magnitude: Any = None,
-        weight: Any = None,
-        eval_set: Any = None,
-        groups: Any = None,
-        **unknown: Never,
-    ) -> RankRLSCV:
-        """Choose the regularisation and fit the model to preferences: a list of pairs instead of labels.
-
-        `scoring` must be "pairwise_error" or "concordance". Pairs that tie (magnitude 0) train, but score nothing.
-
-        Parameters
-        ----------
-        X, pairs, magnitude, weight
-            As in `RankRLS.fit_pairs`.
-        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What to score by instead of folds; the pairs are row numbers of the X beside them. The model is then fitted
-            on the training pairs alone.
-        groups : array-like of shape (pairs,), optional
-            What must not be divided between folds, such as prompts or raters; anything hashable. Without it, the folds
-            that are made of a number `cv` keep all comparisons of the same two rows together. A splitter in `cv`, such
-            as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs, and gets the groups. Exactly and
-            in turn, ``cv="leave-query-out"`` holds out each group, or without groups each connected component of the
-            rows, and "leave-pair-out" all comparisons of each two rows.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from rankwise import RankRLSCV
-        >>> from rankwise.model_selection import PreferenceKFold
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(100, 5))
-        >>> noisy = X[:, 0] + rng.normal(size=100)
-        >>> pairs = [(i, j) for i, j in rng.integers(100, size=(500, 2)) if noisy[i] > noisy[j]]
-        >>> model = RankRLSCV(cv=PreferenceKFold(3, by="items")).fit_pairs(X, pairs)
-        >>> bool(model.best_score_ < 0.4)
-        True
-        """
-        refuse_unknown("fit_pairs", unknown)
-        self._check_parameters()
-        data = self._pair_data(X, pairs, magnitude, weight)
-        metric = get_metric(self.scoring)
-        if self.nested:
-            raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
-        systems: HeldOutSystems
-        if eval_set is not None:
-            rows, scorers = self._pair_eval_set(data, eval_set, metric)
-            self.cv_ = f"an evaluation set of {scorers[0].winner.size} pairs"
-            systems = EvalSetSystems(data, rows, scorers)
-        elif isinstance(self.cv, str) and self.cv in EXACT_CV:
-            group, self.cv_ = groups_of_pairs(self.cv, data, groups)
-            options = (self.averaging, check_alphas(self.alphas), check_powers(self.scaling))
-            return self._keep_exact(choose_by_pairs(data, group, metric, *options), several=False)
-        else:
-            left_out, words = folds_of_pairs(self.cv, data, groups, self.random_state)
-            left_out, how_many = scoring_share(data, left_out, self.judge_rows, self.random_state)
-            self.cv_ = words + how_many
-            systems = PairFoldSystems(data, left_out, metric, self.averaging)
-        return self._select(data, systems, refit=eval_set is None)
-
-    def _select(self, problem: TrainingProblem, systems: HeldOutSystems, *, refit: bool) -> RankRLSCV:
-        """Search under every value of `scaling`, and keep the model of the best."""
-        grid = check_alphas(self.alphas)
-        self.method_ = "hybrid" if self.method == "auto" else self.method
-        search = SurfaceSearch.over_grid(
-            problem,
-            self.method_,
-            grid,
-            patience=self.patience,
-            tol=table_tolerance(problem.design, self.method_, self.tol),
-            max_iter=_MAX_ITER if self.max_iter is None else self.max_iter,
-            metric=get_metric(self.scoring),
-            default=POWERS_OF_TWO,
-        )
-        trials = search.run_all(check_powers(self.scaling), systems)
-        best = min(trials, key=lambda trial: trial.error)
-        self.n_products_ = sum(fit.n_products for trial in trials for fit in trial.fits)
-        if refit:
-            try:
-                search.refit(best)
-                self.n_products_ += sum({id(fit): fit.n_products for fit, _ in best.columns}.values())
-            except KeyboardInterrupt:
-                warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
-        self._set(surface_attributes(search, best, grid, get_metric(self.scoring)))
-        if not best.converged:
-            warn_unfinished(search)
-        if self.method_ != "early-stopping":
-            warn_of_edges(self.alphas_, self.cv_errors_, get_metric(self.scoring), stacklevel=4)
-        coef = best.coefficients()
-        self.coef_ = np.array(coef) if problem.several_outputs else coef[0]
-        self._models = best.columns
-        return self
-
-    def _keep_exact(self, choice: ExactChoice, *, several: bool) -> RankRLSCV:
-        """Keep a choice by exact hold-out, which has no surface."""
-        self._forget("surface_", "unpenalised_", "best_iteration_", "keeps_basis_")
-        self._set(exact_attributes(choice, several=several))
-        warn_of_edges(self.alphas_, self.cv_errors_, get_metric(self.scoring), stacklevel=4)
-        self.method_, self._models = "tikhonov", []
-        return self
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "_runs"}
 
     def _check_parameters(self) -> None:
-        self._check_loss_parameters()
+        check_squared_loss(self.query_weight, self.ties, self.cost)
+        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
         check_choice("method", self.method, ("auto", *METHODS))
         check_choice("averaging", self.averaging, AVERAGING)
         check_nested(self.nested)
-        get_metric(self.scoring)
+        self._metric  # noqa: B018 - raises where there is none of that name
         for name in ("patience", "judge_rows"):
             check_count(name, getattr(self, name), optional=False)
-        check_cv_parameter(self.cv)
-        check_exact_method(self.cv, self.method)
+        check_cv(self.cv)
+        if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:
+            raise InvalidInputError(
+                f"cv={self.cv!r} knows the converged models only, and method={self.method!r} stops early.",
+                "use method='auto' or 'tikhonov', or a number of folds.",
+            )
         check_alphas(self.alphas)
         check_powers(self.scaling)

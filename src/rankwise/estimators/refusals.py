@@ -1,4 +1,4 @@
-"""What is said about input that an estimator refuses."""
+"""The words for input that an estimator refuses."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _remedy(message: str) -> str:
         return "pass a matrix with one row per item and the columns that the model was fitted with."
     if "could not convert" in message or "dtype" in message:
         return "encode text and categories as numbers first, for example with sklearn.preprocessing.OneHotEncoder."
-    return "pass a two-dimensional numeric X with one row per item, and one finite label a row in y."
+    return "pass a two-dimensional numeric X with one row per item, and one finite label per row in y."
 
 
 def _some(names: list[str], shown: int = 5) -> str:

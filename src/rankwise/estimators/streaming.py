@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Never, Self
+from dataclasses import replace
+from typing import ClassVar, Never, Self
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Labels, MatrixLike
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import Design, shifted_design
-from rankwise.estimators.linear_rls import LinearRankRLS
+from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
-from rankwise.objectives import QuadraticObjective
 from rankwise.selection.solving import out_of_range
 from rankwise.solvers.choose import fits_direct
-from rankwise.solvers.solution import Solution
-from rankwise.streaming.accumulators import (
-    PairOptions,
-)
+from rankwise.streaming.accumulators import PairOptions
 from rankwise.streaming.state import Stream
 from rankwise.threads import one_blas_thread
 
@@ -28,14 +25,19 @@ __all__ = ["FEW_COLUMNS", "StreamingRanker"]
 FEW_COLUMNS = 2048
 
 
-class StreamingRanker(LinearRankRLS):
+class StreamingRanker(LinearRanker):
     """A linear RankRLS that can be fitted a batch of rows at a time."""
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
     @one_blas_thread
     def partial_fit(
-        self, X: Any, y: Any, qid: Any = None, sample_weight: Any = None, **unknown: Never
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **unknown: Never,
     ) -> Self:
         """Fit the model to more rows: what is minimised is the sum over all calls so far, plus ``alpha ‖w‖²``.
 
@@ -79,34 +81,30 @@ class StreamingRanker(LinearRankRLS):
         if self.early_stopping:
             raise InvalidInputError(
                 "early_stopping holds rows out of a fit, and partial_fit has only the rows of this call.",
-                "set early_stopping=False, and judge the model between the calls.",
+                "set early_stopping=False, and score the model between the calls.",
             )
-        if y is None:
-            raise InvalidInputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None.",
-                "pass the labels that the rows are to be ranked by.",
-            )
+        self._require_labels(y)
         stream: Stream | None = self.__dict__.get("_stream")
-        X, y = self._check_matrix(X, y, reset=stream is None, min_rows=1)
-        queries = check_qid(qid, X.shape[0])
-        row_weight = check_weights(sample_weight, X.shape[0], may_all_be_zero=True)  # others may come
+        checked, labels = self._check_labelled(X, y, reset=stream is None, min_rows=1)
+        queries = check_qid(qid, labels.shape[0])
+        row_weight = check_weights(sample_weight, labels.shape[0], may_all_be_zero=True)  # others may come
         # One ranking goes on from the means of its rows so far, so all of it is shifted alike.
         if stream is None or stream.with_qid:
-            design = self._design(X)
+            design = self._design(checked)
         else:
-            design = shifted_design(X, stream.shift, self.n_threads)
+            design = shifted_design(checked, stream.shift, self.n_threads)
         options = PairOptions(self.ties, self.cost, self.query_weight)
         if stream is None:
-            stream = self._open_stream(design, y.shape[1:], options, with_qid=qid is not None)
-        stream.check(options, y.shape[1:], queries, with_qid=qid is not None)
-        if not stream.exact and design.kind == "operator":
+            stream = self._open_stream(design, labels.shape[1:], options, with_qid=qid is not None)
+        stream.check(options, labels.shape[1:], queries, with_qid=qid is not None)
+        if not stream.exact and not design.has_rows:
             raise UnsuitableSolverError(
                 "A LinearOperator gives no diagonal, which learning from a stream of many columns remembers.",
                 "pass a dense or sparse X.",
             )
         # Nothing is kept before everything is done, so that a failure leaves the model and its stream as they were.
         with np.errstate(over="ignore", invalid="ignore"):
-            stream = stream.after(design, y, queries, row_weight, float(self.alpha))
+            stream = stream.after(design, labels, queries, row_weight, float(self.alpha))
         self._describe(stream)
         self._stream = stream
         return self
@@ -118,7 +116,7 @@ class StreamingRanker(LinearRankRLS):
         wants_matrix = self.solver in {"direct", "eigen"} or n_features <= FEW_COLUMNS
         exact = self.solver != "stochastic" and wants_matrix and fits_direct(n_features)
         if self.solver in {"direct", "eigen"} and not exact:
-            self._resolve_solver(design, forms_matrix=True)  # says what is missing
+            self._least_squares().resolved(design, forms_matrix=True)  # says what is missing
         if not exact and self.scaling != 0:
             raise UnsuitableSolverError(
                 "scaling needs the diagonal of X'LX over all rows before the first of them is learned from.",
@@ -134,19 +132,14 @@ class StreamingRanker(LinearRankRLS):
         )
 
     def _describe(self, stream: Stream) -> None:
-        attributes: dict[str, Any] = {"solver_": "stochastic", "n_iter_": 1}
+        attributes: dict[str, object] = {"solver_": "stochastic", "n_iter_": 1}
         if stream.exact:
-            solver = "direct" if self.solver == "auto" else self.solver
-            solutions: list[Solution] = []
-
-            def solve(objective: QuadraticObjective) -> Floats:
-                solutions.append(self._solve(objective, solver))
-                return solutions[-1].coef
-
-            coef = stream.coef(solve)
-            attributes = {"solver_": solver, "n_iter_": max(solution.n_iter for solution in solutions)}
+            fit = self._least_squares()
+            fit = replace(fit, solver="direct") if fit.solver == "auto" else fit
+            coef, n_iter = stream.solved(fit)
+            attributes = {"solver_": fit.solver, "n_iter_": n_iter}
         else:
-            coef = stream.coef(None)
+            coef = stream.coef()
             if not np.isfinite(coef).all():
                 raise out_of_range()
         if stream.with_qid:
@@ -158,17 +151,4 @@ class StreamingRanker(LinearRankRLS):
         self._set(attributes)
         self.coef_ = coef
         self.fitted_with_qid_ = stream.with_qid
-        self.n_queries_ = stream.n_queries
-        self.n_samples_seen_ = stream.n_rows
-
-    def _check_parameters(self) -> None:
-        """Raise unless the parameters make sense."""
-        raise NotImplementedError
-
-    def _resolve_solver(self, design: Design, *, forms_matrix: bool) -> str:
-        """Return the solver's name; raise where it cannot be used."""
-        raise NotImplementedError
-
-    def _solve(self, objective: QuadraticObjective, solver: str) -> Solution:
-        """Find the minimum of an objective plus the penalty."""
-        raise NotImplementedError
+        self.n_queries_, self.n_samples_seen_ = stream.n_queries, stream.n_rows

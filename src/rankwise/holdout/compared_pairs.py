@@ -21,13 +21,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.interpolation import Interpolation
 from rankwise.holdout.levels import leaves_one_level

@@ -18,6 +18,7 @@ from rankwise.threads import blas_held, large_algebra
 __all__ = ["groups_of", "held_out_residuals"]
 
 _LARGE = 500  # rows in a group, from which on its own linear algebra is worth several threads
+_FEW = 1 << 20  # numbers in all systems together, below which starting threads takes longer than solving them
 _BATCH = 1 << 20  # doubles in a batch of small systems: they stay in cache
 
 
@@ -78,6 +79,9 @@ def held_out_residuals(
             for rows in groups:
                 leave_out(rows)
         return out
+    rank = decomposition.rank
+    if alphas.size * sum(rows.size * min(rows.size, rank) for rows in groups) < _FEW:
+        n_threads = 1
     # Threads of the linear algebra library lose more by waiting for each other than they win here.
     with blas_held():
         if isinstance(decomposition, PrimalHoldOut) and largest <= decomposition.rank:

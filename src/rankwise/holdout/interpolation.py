@@ -7,13 +7,13 @@ interpolation over an interval of half-width h gains a factor of about ``2π / h
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from math import asinh, ceil, log, pi
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 
 __all__ = ["Interpolation"]
 
@@ -34,7 +34,7 @@ class Interpolation:
         if half < 1e-15:
             return np.array([self.low])
         n_nodes = 2 + ceil(-log(_PRECISION) / asinh(pi / half))
-        return np.asarray(self.low * np.exp(half * (1 + np.cos((np.arange(n_nodes) + 0.5) * pi / n_nodes))))
+        return np.asarray(self.low * np.exp(half * (1 + _chebyshev_points(n_nodes))))
 
     def weights(self, at: Floats) -> Floats:
         """Return the weight of each node, (nodes, ...): the values at the nodes with them are those at the points."""
@@ -42,8 +42,12 @@ class Interpolation:
         if n_nodes == 1:
             return np.ones((1, *at.shape))
         half = log(self.high / self.low) / 2
-        own, others = (
-            chebvander(np.clip(np.log(x / self.low) / half - 1, -1, 1), n_nodes - 1) for x in (self.nodes, at)
-        )
+        # Taken back from the nodes, the points would have errors of a rounding over `half`, and so the sum of weights.
+        own = chebvander(_chebyshev_points(n_nodes), n_nodes - 1)
+        others = chebvander(np.clip(np.log(at / self.low) / half - 1, -1, 1), n_nodes - 1)
         own[:, 0] /= 2  # discrete orthogonality of the polynomials at their nodes
         return np.asarray(np.moveaxis(others @ (2 / n_nodes * own.T), -1, 0))
+
+
+def _chebyshev_points(n_points: int) -> Floats:
+    return np.asarray(np.cos((np.arange(n_points) + 0.5) * pi / n_points))

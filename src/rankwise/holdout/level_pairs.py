@@ -149,20 +149,20 @@ def _of_two_levels(
         scores = np.empty((first.size * second.size, 2))
         of_first, of_vectors = _parted(to_first @ to), _parted(products)
         _core.level_pair_scores(
-            weighted @ other.T + to_first @ middle.T,
-            own,
-            own_second,
-            of_first[0],
-            of_second[0],
-            of_vectors[0],
-            of_first[1],
-            of_second[1],
-            of_vectors[1],
-            correction,
-            float(pull[levels[0]]),
-            float(pull[levels[1]]),
-            scores,
-            n_threads if scores.size > _MANY_SCORES else 1,
+            across=weighted @ other.T + to_first @ middle.T,
+            own_a=own,
+            own_b=own_second,
+            to_a=of_first[0],
+            to_b=of_second[0],
+            vector_products=of_vectors[0],
+            pulled_a=of_first[1],
+            pulled_b=of_second[1],
+            pulled_vectors=of_vectors[1],
+            correction=correction,
+            pull_a=float(pull[levels[0]]),
+            pull_b=float(pull[levels[1]]),
+            scores=scores,
+            n_threads=n_threads if scores.size > _MANY_SCORES else 1,
         )
         yield (first, second), scores
 
@@ -179,7 +179,7 @@ def _by_systems(
     learns: dict[tuple[int, int], float],
     n_threads: int,
 ) -> Iterator[_Found]:
-    """Decompose once, with the degrees that levels have which neither row is of; then a system a pair of levels."""
+    """Decompose once, with the degrees that levels have which neither row is of; then a system per pair of levels."""
     degree = ranking.level.size - 2.0 - ranking.sizes
     whole = float(degree.max())
     decomposition = reweighted((degree / whole)[ranking.level])

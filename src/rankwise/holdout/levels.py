@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Rows
+from rankwise.cached import cached_property
 
 __all__ = [
     "LevelRanking",

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.special
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics.metric import Doubles, Metric, order_free_sum
+from rankwise.metrics.metric import Doubles, Grouping, Metric, order_free_sum
 from rankwise.metrics.table import get_metric
 
 __all__ = [
@@ -62,11 +62,11 @@ class Interval:
 
 def bootstrap_interval(
     metric: str | Metric,
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     level: float = 0.95,
     n_resamples: int = 2000,
     random_state: int = 0,
@@ -123,8 +123,8 @@ def bootstrap_interval(
 
 
 def bootstrap_mean(
-    values: Any,
-    weight: Any = None,
+    values: ArrayLike,
+    weight: ArrayLike | None = None,
     *,
     level: float = 0.95,
     n_resamples: int = 2000,
@@ -180,7 +180,7 @@ def bootstrap_mean(
     return Interval(estimate, low, high, level, int(column.size), unit)
 
 
-def read_labels(y_true: Any, qid: Any) -> tuple[Doubles, Queries]:
+def read_labels(y_true: ArrayLike, qid: Grouping) -> tuple[Doubles, Queries]:
     """Pass labels and query ids through validation; encoded ids as they are."""
     labels = check_numbers("y_true", y_true)
     return labels, qid if isinstance(qid, Queries) else check_qid(qid, labels.size)

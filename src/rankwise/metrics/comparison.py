@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_numbers, check_weights
 from rankwise.metrics.bootstrap import (
     Interval,
@@ -18,7 +18,7 @@ from rankwise.metrics.bootstrap import (
     read_labels,
     values_of_copies,
 )
-from rankwise.metrics.metric import Doubles, Metric
+from rankwise.metrics.metric import Doubles, Grouping, Metric
 from rankwise.metrics.table import get_metric
 
 __all__ = ["Comparison", "compare_rankings", "holm", "p_words", "paired_test"]
@@ -51,15 +51,15 @@ class Comparison:
 
 def compare_rankings(
     metric: str | Metric,
-    y_true: Any,
-    first: Any,
-    second: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    first: ArrayLike,
+    second: ArrayLike,
+    qid: Grouping = None,
     *,
     level: float = 0.95,
     n_resamples: int = 10_000,
     random_state: int = 0,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Comparison:
     """Compare two rankings of the same rows, query by query.
 
@@ -121,7 +121,7 @@ def compare_rankings(
     )
 
 
-def paired_test(differences: Any, *, n_resamples: int = 10_000, random_state: int = 0) -> float:
+def paired_test(differences: ArrayLike, *, n_resamples: int = 10_000, random_state: int = 0) -> float:
     """Return the two-sided p-value of the paired randomisation test: the mean under random signs.
 
     Parameters
@@ -157,7 +157,7 @@ def paired_test(differences: Any, *, n_resamples: int = 10_000, random_state: in
     return (1 + count) / (1 + n_resamples)
 
 
-def holm(p_values: Any) -> Doubles:
+def holm(p_values: ArrayLike) -> Doubles:
     """Adjust p-values for being several (Holm 1979).
 
     Examples

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.stats
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_numbers
 from rankwise.exceptions import InvalidInputError, NoPairsError
@@ -51,7 +52,7 @@ class AucEstimate:
         return float(2 * scipy.stats.norm.sf(abs(difference) / np.sqrt(variance)))
 
 
-def auc_estimate(y_true: Any, scores: Any) -> AucEstimate:
+def auc_estimate(y_true: ArrayLike, scores: ArrayLike) -> AucEstimate:
     """AUC with DeLong's covariance, in O(m log m) a column.
 
     Parameters

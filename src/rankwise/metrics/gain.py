@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from rankwise import _core
+from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
+from rankwise.metrics.metric import Grouping
 from rankwise.metrics.top import TopEvaluator, TopMetric
 
 if TYPE_CHECKING:
@@ -172,9 +174,9 @@ class Err(TopMetric):
 
 
 def ndcg(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     k: int | None = None,
     gain: str = "exp",
@@ -222,7 +224,9 @@ def ndcg(
     return metric(y_true, scores, qid)
 
 
-def mean_ndcg(y_true: Any, scores: Any, qid: Any = None, *, convention: str | None = "letor4") -> float:
+def mean_ndcg(
+    y_true: ArrayLike, scores: ArrayLike, qid: Grouping = None, *, convention: str | None = "letor4"
+) -> float:
     """Mean of NDCG@1, NDCG@2, ... down to the last row of a query, mean over queries.
 
     The figure that the script of LETOR 4 calls MeanNDCG. With ``convention=None`` it takes the conventions of
@@ -238,9 +242,9 @@ def mean_ndcg(y_true: Any, scores: Any, qid: Any = None, *, convention: str | No
 
 
 def err(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     k: int | None = None,
     max_grade: float | None = None,

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
@@ -23,6 +24,7 @@ from rankwise.threads import default_threads
 
 __all__ = ["Doubles", "Evaluator", "Metric", "PerQuery", "order_free_sum"]
 
+Grouping = Queries | ArrayLike | None  # the query of each row, encoded or as a caller passes it
 Doubles = npt.NDArray[np.float64]
 
 # Starting threads costs what sorting some thousand rows costs.
@@ -99,7 +101,7 @@ class Evaluator(ABC):
         self.n_threads = n_threads
         self._shares = None if shares is None else shares[counted]
 
-    def __call__(self, scores: Any) -> float:
+    def __call__(self, scores: ArrayLike) -> float:
         """Return the metric of one score per row."""
         return self.evaluate(check_numbers("scores", scores, self.queries.n_rows))
 
@@ -107,7 +109,7 @@ class Evaluator(ABC):
         """Return the metric of scores that were already validated."""
         return float(self._means(column[:, np.newaxis])[0])
 
-    def many(self, scores: Any) -> Doubles:
+    def many(self, scores: ArrayLike) -> Doubles:
         """Return the metric of each column of a (rows, columns) matrix of scores."""
         block = np.asarray(unmasked("scores", scores), dtype=np.float64)
         if block.ndim != 2 or block.shape[0] != self.queries.n_rows:
@@ -121,7 +123,7 @@ class Evaluator(ABC):
             )
         return self._means(block)
 
-    def per_query(self, scores: Any) -> PerQuery:
+    def per_query(self, scores: ArrayLike) -> PerQuery:
         """Return the metric of one score per row, query by query."""
         column = check_numbers("scores", scores, self.queries.n_rows)
         values = np.where(self.counted, self._values(column[:, np.newaxis])[0], np.nan)
@@ -176,14 +178,26 @@ class Metric(ABC):
     def describe(self) -> str:
         """Return the convention in words; a figure is never printed without it."""
 
-    def __call__(self, y_true: Any, scores: Any, qid: Any = None, *, sample_weight: Any = None) -> float:
+    def __call__(
+        self,
+        y_true: ArrayLike,
+        scores: ArrayLike,
+        qid: Grouping = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+    ) -> float:
         """Return the metric of one score per row."""
         labels = check_numbers("y_true", y_true)
         column = check_numbers("scores", scores, labels.shape[0])
         return self.prepare(labels, qid, sample_weight=sample_weight).evaluate(column)
 
     def prepare(
-        self, y_true: Any, queries: Any = None, *, sample_weight: Any = None, n_threads: int | None = None
+        self,
+        y_true: ArrayLike,
+        queries: Grouping = None,
+        *,
+        sample_weight: ArrayLike | None = None,
+        n_threads: int | None = None,
     ) -> Evaluator:
         """Do everything that depends on the labels alone.
 

@@ -7,13 +7,14 @@ writing the row twice, and a weight of 0 equals leaving it out. Queries without 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics.metric import Doubles, Evaluator, Metric
+from rankwise.metrics.metric import Doubles, Evaluator, Grouping, Metric
 from rankwise.metrics.pair_counts import LabelPairs, OrderEvaluator, TauEvaluator
 
 if TYPE_CHECKING:
@@ -149,13 +150,13 @@ def check_tie_cost(ties: object) -> None:
 
 
 def pairwise_error(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     ties: float = 0.5,
     average: str = "queries",
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of the pairs with different labels that the scores put in the wrong order.
 
@@ -189,13 +190,13 @@ def pairwise_error(
 
 
 def concordance(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     ties: float = 0.5,
     average: str = "queries",
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of the pairs with different labels that the scores put in the right order.
 
@@ -211,13 +212,13 @@ def concordance(
 
 
 def auc(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     relevant: float | None = None,
     average: str = "queries",
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Area under the ROC curve inside queries: the concordance of relevant and other rows.
 
@@ -239,7 +240,13 @@ def auc(
     return Auc(relevant=relevant, average=average)(y_true, scores, qid, sample_weight=sample_weight)
 
 
-def kendall_tau(y_true: Any, scores: Any, qid: Any = None, *, sample_weight: Any = None) -> float:
+def kendall_tau(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    sample_weight: ArrayLike | None = None,
+) -> float:
     """Kendall's tau-b of labels and scores, mean over queries.
 
     Equals `scipy.stats.kendalltau` on each query. Queries whose labels are all equal do not count; where

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_numbers
 from rankwise.metrics.metric import Doubles, order_free_sum
@@ -14,7 +13,9 @@ from rankwise.metrics.pairwise import check_tie_cost
 __all__ = ["contradicted", "preference_error"]
 
 
-def preference_error(scores: Any, pairs: Any, weight: Any = None, *, ties: float = 0.5) -> float:
+def preference_error(
+    scores: ArrayLike, pairs: ArrayLike, weight: ArrayLike | None = None, *, ties: float = 0.5
+) -> float:
     """Share of preferences that the scores contradict.
 
     Parameters

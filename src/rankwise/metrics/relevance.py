@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from rankwise import _core
+from rankwise.arrays import ArrayLike
 from rankwise.exceptions import InvalidInputError
+from rankwise.metrics.metric import Grouping
 from rankwise.metrics.top import TopEvaluator, TopMetric, relevance
 
 if TYPE_CHECKING:
@@ -123,9 +125,9 @@ class ReciprocalRank(_BinaryMetric):
 
 
 def average_precision(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     relevant: float = 1,
     k: int | None = None,
@@ -171,9 +173,9 @@ def average_precision(
 
 
 def precision(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     k: int = 10,
     relevant: float = 1,
@@ -197,9 +199,9 @@ def precision(
 
 
 def reciprocal_rank(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     relevant: float = 1,
     k: int | None = None,

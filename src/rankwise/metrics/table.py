@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.gain import Err, MeanNdcg, Ndcg
-from rankwise.metrics.metric import Metric, PerQuery
+from rankwise.metrics.metric import Grouping, Metric, PerQuery
 from rankwise.metrics.pairwise import Auc, Concordance, KendallTau, PairwiseError
 from rankwise.metrics.relevance import AveragePrecision, Precision, ReciprocalRank
 
@@ -35,7 +36,7 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
-def get_metric(name: str | Metric, **options: Any) -> Metric:
+def get_metric(name: str | Metric, **options: object) -> Metric:
     """Look a metric up by its name, with a cutoff after ``@`` where it takes one.
 
     Parameters
@@ -82,12 +83,12 @@ def get_metric(name: str | Metric, **options: Any) -> Metric:
 
 def per_query(
     metric: str | Metric,
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
-    sample_weight: Any = None,
-    **options: Any,
+    sample_weight: ArrayLike | None = None,
+    **options: object,
 ) -> PerQuery:
     """Evaluate a metric query by query.
 
@@ -116,9 +117,9 @@ def per_query(
 
 
 def evaluate(
-    y_true: Any,
-    scores: Any,
-    qid: Any = None,
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
     *,
     metrics: Iterable[str | Metric] = ("pairwise_error", "ndcg@10", "map"),
 ) -> dict[str, float]:

@@ -27,26 +27,23 @@ equal    1 / (pairs of the query) pairs with different labels; each query weighs
 
 The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once. A sum of objectives is an objective.
 
-Quadratic ⊂ Smooth ⊂ Convex: a solver declares which of the three protocols it needs.
+A solver declares which protocol it needs: `QuadraticObjective`, or `MarginObjective` for the losses with margins.
 """
 
 from __future__ import annotations
 
 from rankwise.objectives.margins import HingeObjective, HingePoint, MeanLoss, MeanLossPoint
 from rankwise.objectives.protocols import (
-    ConvexObjective,
     ConvexPoint,
     MarginObjective,
     MarginPoint,
     QuadraticObjective,
     ScoreSample,
-    SmoothObjective,
     SmoothPoint,
 )
 from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, SumOfQuadratics, prior_scale
 
 __all__ = [
-    "ConvexObjective",
     "ConvexPoint",
     "HingeObjective",
     "HingePoint",
@@ -57,7 +54,6 @@ __all__ = [
     "QuadraticObjective",
     "ScaledObjective",
     "ScoreSample",
-    "SmoothObjective",
     "SmoothPoint",
     "SquaredObjective",
     "SumOfQuadratics",

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
+from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.losses import HingeLoss, HingeLossPoint, SmoothLoss, SmoothLossPoint
 from rankwise.pairs.graph import MarginPairs, SmoothedHinge
@@ -42,7 +42,7 @@ class _MeanOverPairs:
 
 
 class MeanLoss(_MeanOverPairs):
-    """``(1/Σω) Σ ω loss`` for a smooth loss; implements `SmoothObjective` and `MarginObjective`."""
+    """``(1/Σω) Σ ω loss`` for a smooth loss; implements `MarginObjective`."""
 
     def __init__(self, design: Design, pairs: MarginPairs, loss: SmoothLoss) -> None:
         super().__init__(design, pairs)
@@ -109,7 +109,7 @@ class MeanLossPoint(_MeanPoint):
 
 
 class HingeObjective(_MeanOverPairs):
-    """``(1/Σω) Σ ω max(0, t)``; implements `ConvexObjective` and `MarginObjective`, and can be smoothed."""
+    """``(1/Σω) Σ ω max(0, t)``; implements `MarginObjective`, and can be smoothed."""
 
     def at(self, coef: Floats) -> HingePoint:
         """Evaluate at a coefficient vector."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from math import sqrt
 from typing import Protocol
 
@@ -21,6 +20,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.blocks import QueryBlocks, laplacian
+from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.design.row_order import in_row_order
 from rankwise.objectives.protocols import QuadraticObjective
@@ -214,7 +214,7 @@ def row_parts(
 
 
 def _can_be_cut(objective: SquaredObjective) -> bool:
-    return objective.graph.blocks is not None and objective.design.kind != "operator"
+    return objective.graph.blocks is not None and objective.design.has_rows
 
 
 def _cut(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:

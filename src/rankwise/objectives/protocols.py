@@ -1,4 +1,4 @@
-"""Quadratic ⊂ Smooth ⊂ Convex: what a solver may ask of an objective; a solver declares which one it needs."""
+"""What a solver may ask of an objective: a quadratic, or a convex loss of linear scores."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ import numpy.typing as npt
 from rankwise.arrays import Floats
 
 __all__ = [
-    "ConvexObjective",
     "ConvexPoint",
     "MarginObjective",
     "MarginPoint",
     "QuadraticObjective",
     "ScoreSample",
-    "SmoothObjective",
     "SmoothPoint",
 ]
 
@@ -38,28 +36,6 @@ class SmoothPoint(ConvexPoint, Protocol):
 
     def hessian_product(self, v: Floats) -> Floats:
         """Apply the (generalised) Hessian."""
-
-
-class ConvexObjective(Protocol):
-    """Something with a value and a subgradient everywhere."""
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-
-    def at(self, coef: Floats) -> ConvexPoint:
-        """Evaluate at a coefficient vector."""
-
-
-class SmoothObjective(Protocol):
-    """Something with a value, a gradient and Hessian products."""
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at a coefficient vector."""
 
 
 class QuadraticObjective(Protocol):

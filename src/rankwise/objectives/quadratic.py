@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 
 import numpy as np
 
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.losses import SquaredLoss, SquaredLossPoint
 from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint

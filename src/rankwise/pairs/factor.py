@@ -16,7 +16,6 @@ takes an eigendecomposition of levels × levels a query. Explicit preferences ha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +24,7 @@ import numpy.typing as npt
 from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.blocks import MANY_SCORES, QueryBlocks
+from rankwise.cached import cached_property
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph

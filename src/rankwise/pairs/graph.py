@@ -31,10 +31,6 @@ class PairGraph(Protocol):
         """The total weight of the pairs whose order is known, ``Σω``."""
 
     @property
-    def net_wins(self) -> Floats:
-        """For each row the weight it wins minus the weight it loses, ``A'ω``."""
-
-    @property
     def pull(self) -> Floats:
         """The linear term of the squared loss, ``r = A'Ωz``; a column per output where there are several."""
 
@@ -70,8 +66,15 @@ class SmoothedHinge:
     active: float
 
 
-class ViolatedPairs(PairGraph, Protocol):
+class ViolatedPairs(Protocol):
     """The pairs that lie inside their margin at some scores: ``f_i - f_j < z``."""
+
+    @property
+    def net_wins(self) -> Floats:
+        """For each row the weight it wins minus the weight it loses, ``A'ω``."""
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Apply their ``L = A'ΩA`` to a vector or to the columns of a block of vectors."""
 
     @property
     def active(self) -> float:

@@ -1,6 +1,6 @@
 """Pairs that labels induce inside queries: with or without ties, in three costs and three query weights.
 
-Section 1 of docs/mathematics.md: with row weights ``w``, ``N = Σw`` of a query and a factor ``s_q`` a pair,
+Section 1.1 of docs/mathematics.md: with row weights ``w``, ``N = Σw`` of a query and a factor ``s_q`` a pair,
 
     ties included   L = s_q (N diag(w) - ww')                      every pair of rows, tied ones too
     ties excluded   the same minus each level's own term           pairs with different labels only
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.blocks import QueryBlocks, laplacian
+from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
 
 __all__ = [

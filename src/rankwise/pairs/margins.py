@@ -7,12 +7,12 @@ takes no part, and neither does a pair of weight 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.pairs.preferences import PreferenceGraph
 
@@ -103,27 +103,10 @@ class ViolatedPreferences:
     margin: Floats
     slack: Floats
 
-    blocks = None
-
-    @cached_property
-    def weight(self) -> float:
-        """The total weight of the violated pairs."""
-        return float(self.pair_weight.sum())
-
     @cached_property
     def net_wins(self) -> Floats:
         """For each row the violated weight it should win minus the one it should lose."""
         return self._at_rows(self.pair_weight)
-
-    @property
-    def pull(self) -> Floats:
-        """``r = A'Ωz``."""
-        return self._at_rows(self.pair_weight * self.margin)
-
-    @property
-    def constant(self) -> Floats:
-        """``c = z'Ωz``."""
-        return np.array(self.pair_weight @ self.margin**2)
 
     @property
     def active(self) -> float:

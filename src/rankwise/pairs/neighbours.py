@@ -10,7 +10,6 @@ weights of 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +19,7 @@ from scipy.sparse.csgraph import connected_components
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
 from rankwise.blocks import MANY_SCORES
+from rankwise.cached import cached_property
 
 __all__ = ["Neighbours", "connect"]
 

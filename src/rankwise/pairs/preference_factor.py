@@ -7,7 +7,6 @@ O(pairs) a product: what conjugate gradients take where a matrix of rows × rows
 
 from __future__ import annotations
 
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = ["ComponentFactor", "IncidenceFactor"]

@@ -18,12 +18,12 @@ neither in `weight` nor in `net_wins`. With ties excluded they take no part at a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.neighbours import Neighbours, connect
 

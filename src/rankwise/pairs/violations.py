@@ -1,4 +1,4 @@
-"""The violated pairs of a ranking, counted without enumerating them.
+"""The violated pairs of a ranking, counted without enumerating them (docs/mathematics.md, section 6.1).
 
 Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher; it weighs
 ``scale_q * weight_i * weight_j``. At scores ``f`` it is *violated* when it lies strictly inside the margin:
@@ -13,7 +13,6 @@ Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
@@ -21,6 +20,8 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats
+from rankwise.blocks import as_table
+from rankwise.cached import cached_property
 from rankwise.pairs.graph import SmoothedHinge
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ __all__ = ["Counting", "ViolationSweep", "Violations"]
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 Counting = Literal["auto", "brute", "levels", "fenwick"]
 
-_CODES = {"brute": 1, "levels": 2, "fenwick": 3}  # enum Counting in cpp/order_statistics.hpp; 0 has no pairs
-_MAX_LEVELS = 8  # kMaxLevels there
+_NO_PAIRS, _BRUTE, _LEVELS, _FENWICK = (
+    _core.counting_code(name) for name in ("no_pairs", "brute", "levels", "fenwick")
+)
 # Rows. Distinct labels, one thread, ns a row by brute force | Fenwick: counts with their sort 52 | 101 at 100
 # rows, 145 | 101 at 200; Laplacian 52 | 69, 109 | 72; smoothed 166 | 195, 327 | 192. Five levels cross there.
 _BRUTE_UP_TO = 128
@@ -83,7 +85,7 @@ class ViolationSweep:
         ranks = label_ranks if order is None else label_ranks[order]
         self._n_levels = _levels_per_query(ranks, self.query_start)
         self._counting = _choose_counting(self.sizes, self._n_levels, method)
-        self._order = _grouped_order(ranks, self.sizes, self._counting == _CODES["brute"], order)
+        self._order = _grouped_order(ranks, self.sizes, self._counting == _BRUTE, order)
         self._ranks = np.ascontiguousarray(self._grouped(label_ranks), dtype=np.int32)
         self._row_weight = None if row_weight is None else self.to_grouped(row_weight)
         self._scale = None if scale is None else np.ascontiguousarray(scale, dtype=np.float64)
@@ -130,7 +132,7 @@ class ViolationSweep:
         n_rows = score.size
         order = np.empty(n_rows, dtype=np.int32)
         sorted_score, sorted_rank = np.empty(n_rows), np.empty(n_rows, dtype=np.int32)
-        swept = self._counting > _CODES["brute"]
+        swept = (self._counting == _LEVELS) | (self._counting == _FENWICK)
         for query in np.flatnonzero(swept & (self.sizes >= _NUMPY_SORTS_FROM)):
             rows = slice(self.query_start[query], self.query_start[query + 1])
             order[rows] = np.argsort(score[rows])
@@ -142,7 +144,7 @@ class ViolationSweep:
     def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], ViolationSweep] | None:
         """Return about so many rows of one large ranking, evenly by label, and their pairs; else None."""
         stride = self.n_rows // n_rows
-        if stride < 2 or self.sizes.size > 1 or self._n_levels[0] <= _MAX_LEVELS:
+        if stride < 2 or self.sizes.size > 1 or self._n_levels[0] <= _core.MAX_LEVELS:
             return None  # few levels are cheap to count
         rows = np.sort(np.argsort(self._ranks, kind="stable")[::stride])
         _, ranks = np.unique(self._ranks[rows], return_inverse=True)
@@ -155,7 +157,12 @@ class ViolationSweep:
     def kernel_queries(self) -> _core.RankedQueries:
         """Return the kernels' view of the arrays; made for each call, so that a sweep can be pickled."""
         return _core.RankedQueries(
-            self.query_start, self._counting, self._n_levels, self._ranks, self._row_weight, self._scale
+            start=self.query_start,
+            counting=self._counting,
+            n_levels=self._n_levels,
+            rank=self._ranks,
+            weight=self._row_weight,
+            scale=self._scale,
         )
 
     def to_grouped(self, values: npt.NDArray[np.floating]) -> Floats:
@@ -176,7 +183,7 @@ class ViolationSweep:
 
 @dataclass(frozen=True)
 class Violations:
-    """The subgraph of pairs that are violated at some scores, made by `ViolationSweep.at`; implements `PairGraph`."""
+    """The pairs that are violated at some scores, made by `ViolationSweep.at`; implements `ViolatedPairs`."""
 
     sweep: ViolationSweep
     _score: Floats
@@ -215,15 +222,6 @@ class Violations:
         return np.array(self.sweep.margin**2 * self.weight)
 
     @property
-    def n_rows(self) -> int:
-        """How many rows the pairs refer to."""
-        return int(self._score.size)
-
-    @property
-    def blocks(self) -> None:
-        """Violated pairs have no structure by level that a fused product could use."""
-
-    @property
     def active(self) -> float:
         """``Σ ωz``."""
         return self.sweep.margin * self.weight
@@ -250,7 +248,7 @@ class Violations:
 
     def laplacian(self, v: Floats) -> Floats:
         """Return ``L_V v`` for a vector or a (rows, columns) block."""
-        grouped = self.sweep.to_grouped(v)
+        grouped = as_table(self.sweep.to_grouped(v))
         out = np.empty_like(grouped)
         _core.violation_laplacian(
             self.sweep.kernel_queries(),
@@ -261,7 +259,7 @@ class Violations:
             out,
             self.sweep.n_threads,
         )
-        return self.sweep.from_grouped(out)
+        return self.sweep.from_grouped(out).reshape(v.shape)
 
     def smoothed(self, delta: float) -> SmoothedHinge:
         """Return value and gradient of the Huberised hinge; they tend to the hinge's as ``delta`` goes to 0.
@@ -311,7 +309,12 @@ class Violations:
         return centred
 
     def _kernel_point(self) -> _core.SortedScores:
-        return _core.SortedScores(self._score, self._order, self._sorted_score, self._sorted_rank)
+        return _core.SortedScores(
+            score=self._score,
+            order=self._order,
+            sorted_score=self._sorted_score,
+            sorted_rank=self._sorted_rank,
+        )
 
 
 def _levels_per_query(
@@ -327,14 +330,14 @@ def _levels_per_query(
 def _choose_counting(
     sizes: npt.NDArray[np.int64], n_levels: npt.NDArray[np.int32], method: Counting
 ) -> npt.NDArray[np.uint8]:
-    swept = np.where(n_levels <= _MAX_LEVELS, _CODES["levels"], _CODES["fenwick"])
+    swept = np.where(n_levels <= _core.MAX_LEVELS, _LEVELS, _FENWICK)
     if method == "auto":
-        codes = np.where(sizes <= _BRUTE_UP_TO, _CODES["brute"], swept)
+        codes = np.where(sizes <= _BRUTE_UP_TO, _BRUTE, swept)
     elif method == "levels":
         codes = swept
     else:
-        codes = np.full(sizes.size, _CODES[method])
-    return np.where(n_levels > 1, codes, 0).astype(np.uint8)
+        codes = np.full(sizes.size, _core.counting_code(method))
+    return np.where(n_levels > 1, codes, _NO_PAIRS).astype(np.uint8)
 
 
 def _grouped_order(

@@ -26,14 +26,16 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.exceptions import ModelFileError
+from rankwise.exceptions import MemoryLimitError, ModelFileError
+from rankwise.memory import fits
 
-__all__ = ["FORMAT", "MAGIC", "Container", "is_storable", "read_container", "write_container"]
+__all__ = ["FORMAT", "MAGIC", "Container", "gathered", "is_storable", "read_container", "write_container"]
 
 MAGIC = b"RANKWISE"
 FORMAT = (1, 0)  # major: a reader of another one cannot read it; minor: it can, and misses something
 
 Array = npt.NDArray[Any]
+_Entry = tuple[np.dtype[Any], tuple[int, ...], str]  # type, shape, order in memory
 
 _PREFIX = 16
 _ALIGNMENT = 64
@@ -105,17 +107,37 @@ def read_container(stream: BinaryIO, *, only_header: bool = False) -> Container:
         Whether the arrays are left out of the result.
     """
     if not stream.seekable():
-        stream = io.BytesIO(stream.read())
+        stream = gathered(stream)
     start = stream.tell()
     size = stream.seek(0, io.SEEK_END) - start
     stream.seek(start)
     prefix = stream.read(_PREFIX)
+    major, minor = _check_prefix(prefix)
+    if size < _PREFIX + _CHECKSUM:
+        raise _damaged("it ends too early")
+    stream.seek(start)
+    _compare_checksum(stream, size)
+    stream.seek(start + _PREFIX)
+    length = int.from_bytes(prefix[12:16], "little")
+    room = size - _PREFIX - _CHECKSUM - length
+    if room < 0 or length > _MAX_HEADER:
+        raise _damaged(f"its header is said to take {length} bytes")
+    header = _parse(stream.read(length))
+    entries, needed = _check_entries(header.pop("arrays", None), room)
+    if needed != room:
+        raise _damaged(f"{room - needed} bytes belong to nothing")
+    arrays = {} if only_header else {name: _read_array(stream, *entry) for name, entry in entries.items()}
+    return Container(header, arrays, (major, minor))
+
+
+def _check_prefix(prefix: bytes) -> tuple[int, int]:
+    """Return the version of the format that a file is written in, if it can be read."""
     if prefix[: len(MAGIC)] != MAGIC:
         raise ModelFileError(
             "This is no rankwise model file: it does not start as one does.",
             "pass a file that model.save or `rankwise fit` wrote; data files are read by rankwise.data.",
         )
-    if size < _PREFIX + _CHECKSUM:
+    if len(prefix) < _PREFIX:
         raise _damaged("it ends too early")
     major, minor = (int.from_bytes(prefix[at : at + 2], "little") for at in (8, 10))
     if major != FORMAT[0]:
@@ -125,17 +147,35 @@ def read_container(stream: BinaryIO, *, only_header: bool = False) -> Container:
             if major > FORMAT[0]
             else "the file is damaged: write it again.",
         )
-    stream.seek(start)
-    _compare_checksum(stream, size)
-    stream.seek(start + _PREFIX)
+    return major, minor
+
+
+def gathered(stream: BinaryIO) -> BinaryIO:
+    """Read what comes through a pipe into memory: no more than its header says, and no more than there is room for."""
+    content = io.BytesIO()
+
+    def fetch(n_bytes: int) -> bool:
+        while n_bytes and (chunk := stream.read(min(n_bytes, _CHUNK))):
+            content.write(chunk)
+            n_bytes -= len(chunk)
+        return n_bytes == 0
+
+    is_whole = fetch(_PREFIX)
+    prefix = content.getvalue()
+    _check_prefix(prefix)
     length = int.from_bytes(prefix[12:16], "little")
-    room = size - _PREFIX - _CHECKSUM - length
-    if room < 0 or length > _MAX_HEADER:
+    if length > _MAX_HEADER:
         raise _damaged(f"its header is said to take {length} bytes")
-    header = _parse(stream.read(length))
-    entries = _check_entries(header.pop("arrays", None), room)
-    arrays = {} if only_header else {name: _read_array(stream, *entry) for name, entry in entries.items()}
-    return Container(header, arrays, (major, minor))
+    if is_whole and fetch(length):
+        needed = _check_entries(_parse(content.getvalue()[_PREFIX:]).get("arrays"), 2**62)[1]
+        if not fits(2 * needed):
+            raise MemoryLimitError(
+                f"The model takes {needed / 1e9:,.1f} GB, and comes through a pipe, which takes as much again.",
+                "save it to a file first, or use a machine with more memory.",
+            )
+        fetch(needed + _CHECKSUM + 1)  # one byte more would be one too many
+    content.seek(0)
+    return content
 
 
 def _compare_checksum(stream: BinaryIO, size: int) -> None:
@@ -181,9 +221,10 @@ def _parse(text: bytes) -> dict[str, Any]:
     return header
 
 
-def _check_entries(entries: Any, room: int) -> dict[str, tuple[np.dtype[Any], tuple[int, ...], str]]:
-    """Return type, shape and order by name, after comparing their sizes with the room there is."""
-    found: dict[str, tuple[np.dtype[Any], tuple[int, ...], str]] = {}
+def _check_entries(entries: object, room: int) -> tuple[dict[str, _Entry], int]:
+    """Return what is said of each array, and how much all take, after comparing that with the room there is."""
+    found: dict[str, _Entry] = {}
+    needed = 0
     if not isinstance(entries, list):
         raise _damaged("its header lists no arrays")
     for entry in entries:
@@ -201,13 +242,11 @@ def _check_entries(entries: Any, room: int) -> dict[str, tuple[np.dtype[Any], tu
             or math.prod(max(axis, 1) for axis in shape) >= 2**60 // np.dtype(kind).itemsize
         ):
             raise _damaged(f"array {name!r} has shape {shape!r}")
-        room -= _padded(math.prod(shape) * np.dtype(kind).itemsize)
-        if room < 0:
+        needed += _padded(math.prod(shape) * np.dtype(kind).itemsize)
+        if needed > room:
             raise _damaged(f"there is no room for array {name!r}")
         found[name] = np.dtype(kind), tuple(shape), str(order)
-    if room:
-        raise _damaged(f"{room} bytes belong to nothing")
-    return found
+    return found, needed
 
 
 def _read_array(stream: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Array:

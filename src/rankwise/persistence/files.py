@@ -13,10 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
-from rankwise.automatic.ranker import AutoRanker
-from rankwise.estimators.base import Ranker
 from rankwise.exceptions import ModelFileError
-from rankwise.persistence.automatic import read_automatic, write_automatic
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
 from rankwise.persistence.models import RANKERS, read_step, training_summary, write_step
 from rankwise.persistence.values import Reader, Writer, wrong
@@ -37,8 +34,9 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
     Parameters
     ----------
     model : estimator or sklearn.pipeline.Pipeline
-        An `AutoRanker`, or a ranker of rankwise, alone or after steps of StandardScaler, MinMaxScaler, MaxAbsScaler,
-        RobustScaler, Normalizer and `rankwise.preprocessing.QueryScaler`.
+        An `AutoRanker`, or a ranker of rankwise, alone or after steps that prepare its columns: scikit-learn's scalers,
+        imputers, encoders, splines, bins, quantiles and powers, `ColumnTransformer`, `FeatureUnion` and pipelines of
+        these, and the transformers of `rankwise.preprocessing`.
     file : path or binary stream
     notes : mapping, optional
         Anything JSON can say, kept in the header beside the model, such as where the data came from.
@@ -54,18 +52,18 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    chooser = model if isinstance(model, AutoRanker) else None
+    chooser = model if isinstance(model, rankwise.AutoRanker) else None
     if chooser is not None:
         check_is_fitted(chooser)
         model = chooser.best_estimator_
     steps = model.steps if type(model) is Pipeline else [("", model)]
-    if not isinstance(steps[-1][1], Ranker):
+    if not hasattr(steps[-1][1], "predict"):
         raise ModelFileError(
             f"The model is a {type(steps[-1][1]).__name__}, which ranks nothing.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline that ends in one.",
         )
     check_is_fitted(steps[-1][1])
-    writer = Writer()
+    writer = Writer(write_step)
     header: dict[str, Any] = {
         "format": list(FORMAT),
         "rankwise": rankwise.__version__,
@@ -77,10 +75,15 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
         "steps": [_write_named(name, step, len(steps) > 1, writer) for name, step in steps],
     }
     if type(model) is Pipeline:
-        options = {key: value for key, value in model.get_params(deep=False).items() if key != "steps"}
+        # Where a pipeline keeps its transformers is the affair of whoever fits it, and no file's.
+        options = {
+            key: value
+            for key, value in model.get_params(deep=False).items()
+            if key not in {"steps", "memory"}
+        }
         header["pipeline"] = writer.write(options, "pipeline")
     if chooser is not None:
-        header["automatic"] = write_automatic(chooser, writer)
+        header["automatic"] = chooser.written(writer)
     container = Container(header, writer.arrays)
     destination: Any = nullcontext(file) if hasattr(file, "write") else replacing(file)
     with destination as stream:
@@ -113,7 +116,7 @@ def load(file: File) -> Any:
 
 def _load(file: File) -> Any:
     container = _read(file)
-    reader = Reader(container.arrays)
+    reader = Reader(container.arrays, read_step)
     written = container.header.get("steps")
     if not isinstance(written, list) or not written:
         raise wrong("it holds no model")
@@ -128,7 +131,7 @@ def _load(file: File) -> Any:
         raise wrong("it holds several steps and no pipeline")
     model = steps[0][1] if options is None else _read_pipeline(steps, reader.read(options))
     chooser = container.header.get("automatic")
-    return model if chooser is None else read_automatic(chooser, model, reader)
+    return model if chooser is None else rankwise.AutoRanker.read(chooser, model, reader)
 
 
 def read_header(file: File) -> dict[str, Any]:
@@ -163,13 +166,13 @@ def _read(file: File, *, only_header: bool = False) -> Container:
         return read_container(stream, only_header=only_header)
 
 
-def _write_named(name: str, step: Any, has_others: bool, writer: Writer) -> dict[str, Any]:
+def _write_named(name: str, step: object, has_others: bool, writer: Writer) -> dict[str, Any]:
     if step is None or isinstance(step, str):
         return {"name": name, "class": None, "parameters": {}, "attributes": {}}
     return {"name": name, **write_step(step, f"{name}/" if has_others else "", writer)}
 
 
-def _read_named(written: Any, reader: Reader) -> tuple[str, Any]:
+def _read_named(written: object, reader: Reader) -> tuple[str, Any]:
     if not isinstance(written, dict) or not isinstance(written.get("name"), str):
         raise wrong("a step has no name")
     if written.get("class", "") is None:
@@ -177,13 +180,19 @@ def _read_named(written: Any, reader: Reader) -> tuple[str, Any]:
     return written["name"], read_step(written, reader)
 
 
-def _read_pipeline(steps: list[tuple[str, Any]], options: Any) -> Pipeline:
+def _read_pipeline(steps: list[tuple[str, Any]], options: object) -> Pipeline:
     if not isinstance(options, dict) or not set(options) <= {"memory", "transform_input", "verbose"}:
         raise wrong("its pipeline has options that are not known here")
+    own = {key: value for key, value in options.items() if key != "memory"}
+    wanted = own.get("transform_input")
+    if not isinstance(own.get("verbose", False), bool) or not (
+        wanted is None or (isinstance(wanted, list) and all(isinstance(name, str) for name in wanted))
+    ):
+        raise wrong("its pipeline has options that are none")
     if len({name for name, _ in steps}) != len(steps):
         raise wrong("two steps have the same name")
     try:
-        return Pipeline(steps, **options)
+        return Pipeline(steps, **own)
     except (TypeError, ValueError) as error:
         raise wrong(f"its steps make no pipeline ({error})") from error
 

@@ -3,48 +3,35 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 import sklearn
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, RobustScaler, StandardScaler
 
-from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.kernel_rls import KernelRankRLS
-from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
-from rankwise.estimators.kernel_svm import KernelRankSVM
-from rankwise.estimators.rank_rls import RankRLS
-from rankwise.estimators.rank_rls_cv import RankRLSCV
-from rankwise.estimators.rank_svm import RankSVM
-from rankwise.estimators.rank_svm_cv import RankSVMCV
+import rankwise
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
+from rankwise.persistence.parameters import unfit_parameter
+from rankwise.persistence.transformers import PRIVATE, TRANSFORMERS, check_transformer, parameters_of
 from rankwise.persistence.values import Reader, Writer, wrong
-from rankwise.preprocessing import QueryScaler, RankScaler, TableEncoder
 
 __all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
 
-RANKERS: Mapping[str, type] = {
-    kind.__name__: kind
-    for kind in (KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV)
-}
-SCALERS: Mapping[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        MaxAbsScaler,
-        MinMaxScaler,
-        Normalizer,
-        QueryScaler,
-        RankScaler,
-        RobustScaler,
-        StandardScaler,
-        TableEncoder,
-    )
-}
-_CLASSES = {**RANKERS, **SCALERS}
+# By their public names: a class is looked up, and imported, once a file names it. Estimators know how to save
+# themselves, so this room must not import theirs.
+RANKERS = (
+    "KernelRankRLS",
+    "KernelRankRLSCV",
+    "KernelRankSVM",
+    "RankRLS",
+    "RankRLSCV",
+    "RankSVM",
+    "RankSVMCV",
+)
+SCALERS = TRANSFORMERS
 
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 _METHODS = ("fit", "score", "transform", "inverse_transform", "predict", "partial_fit")
@@ -66,23 +53,33 @@ _SUMMARY = (
 )
 
 
+def _class_of(name: str) -> Any:
+    """Return the class that a file means by a name; None where it means none."""
+    return getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
+
+
 def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     """Return the JSON of one estimator or scaler; `prefix` starts the names of its arrays."""
     kind = type(step)
     name = kind.__name__
-    if kind is not _CLASSES.get(name):
+    if kind is not _class_of(name):
         raise ModelFileError(
             f"{name} is not one of the classes that a model file holds.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(SCALERS)} that ends in one; anything else "
             "can be pickled, for readers who trust you.",
         )
-    parameters = step.get_params(deep=False)
-    fitted = {key: value for key, value in vars(step).items() if _FITTED.fullmatch(key)}
+    parameters = parameters_of(step)
+    writes = {key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()}
+    if (unfit := unfit_parameter(parameters)) is not None:
+        raise ModelFileError(
+            f"{name} has {unfit}={parameters[unfit]!r:.80}, which a model file does not hold.",
+            "set it to a value that fit takes before saving (set_params).",
+        )
+    kept = PRIVATE.get(name, frozenset())
+    fitted = {key: value for key, value in vars(step).items() if _FITTED.fullmatch(key) or key in kept}
     written: dict[str, Any] = {
         "class": name,
-        "parameters": {
-            key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()
-        },
+        "parameters": writes,
         "attributes": {key: writer.write(value, f"{prefix}{key}") for key, value in fitted.items()},
     }
     if "_metadata_request" in vars(step):
@@ -96,46 +93,50 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     return written
 
 
-def read_step(written: Any, reader: Reader) -> Any:
+def read_step(written: object, reader: Reader) -> Any:
     """Make the estimator or scaler that some JSON describes."""
     if not isinstance(written, dict) or not isinstance(written.get("class"), str):
         raise wrong("a step names no class")
-    if written["class"] not in _CLASSES:
+    kind = _class_of(written["class"])
+    if kind is None:
         raise wrong(f"class {written['class']!r:.80} is not known here")
-    kind: Any = _CLASSES[written["class"]]
     parameters, attributes = reader.read(written.get("parameters")), reader.read(written.get("attributes"))
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         raise wrong(f"{kind.__name__} has no parameters or attributes")
-    known = kind().get_params(deep=False)
     for name in parameters:
-        if name not in known:
+        if name not in signature(kind).parameters:
             raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
-    step = kind(**parameters)
+    if (unfit := unfit_parameter(parameters)) is not None:
+        raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
+    try:
+        step = kind(**parameters)
+    except TypeError as error:
+        raise wrong(f"{kind.__name__} lacks parameters ({error})") from error
     for name, value in attributes.items():
-        if not isinstance(name, str) or not _FITTED.fullmatch(name):
-            raise wrong(f"{name!r:.80} is no fitted attribute")
-        if isinstance(getattr(kind, name, None), property):
-            raise wrong(f"{name} is not an attribute to set")
+        _check_attribute(kind, name)
         setattr(step, name, value)
     _restore_requests(step, written.get("requests"))
-    if written.get("output") is not None:
-        output = written["output"]
-        known_output = isinstance(output, str) and output in {"default", "pandas", "polars"}
-        if not known_output or not hasattr(step, "set_output"):
-            raise wrong("an output container is unknown")
-        step.set_output(transform=written["output"])
+    _restore_output(step, written.get("output"))
     _check_shapes(step)
+    check_transformer(step)
     return step
 
 
-def training_summary(model: Any) -> dict[str, Any]:
+def _check_attribute(kind: type, name: object) -> None:
+    if not isinstance(name, str) or not (_FITTED.fullmatch(name) or name in PRIVATE.get(kind.__name__, ())):
+        raise wrong(f"{name!r:.80} is no fitted attribute")
+    if isinstance(getattr(kind, name, None), property):
+        raise wrong(f"{name} is not an attribute to set")
+
+
+def training_summary(model: object) -> dict[str, Any]:
     """Return what a reader of the header wants to know first about how the model came about."""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}
     return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()}
 
 
-def _restore_requests(step: Any, requests: Any) -> None:
+def _restore_requests(step: object, requests: object) -> None:
     if requests is None:
         return
     if not isinstance(requests, dict):
@@ -152,6 +153,15 @@ def _restore_requests(step: Any, requests: Any) -> None:
                 raise wrong(f"a metadata request is none ({error})") from error
 
 
+def _restore_output(step: Any, output: object) -> None:
+    if output is None:
+        return
+    is_known = isinstance(output, str) and output in {"default", "pandas", "polars"}
+    if not is_known or not hasattr(step, "set_output"):
+        raise wrong("an output container is unknown")
+    step.set_output(transform=output)
+
+
 def _check_shapes(step: Any) -> None:
     """Raise unless the parts of a ranker fit together: compiled code will read them by these sizes."""
     if type(step).__name__ not in RANKERS:
@@ -159,7 +169,7 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    if not isinstance(step, KernelRanker):
+    if "kernel" not in step.get_params(deep=False):
         _check_coefficients(getattr(step, "coef_", None), n_features)
         return
     kernel, basis = getattr(step, "kernel_", None), getattr(step, "basis_", None)
@@ -182,11 +192,11 @@ def _check_shapes(step: Any) -> None:
     _check_coefficients(getattr(step, "dual_coef_", None), rows.shape[0])
 
 
-def _check_coefficients(coef: Any, n_columns: int) -> None:
+def _check_coefficients(coef: object, n_columns: int) -> None:
     if (
         not isinstance(coef, np.ndarray)
         or coef.dtype != np.float64
         or coef.ndim not in {1, 2}
         or coef.shape[-1] != n_columns
     ):
-        raise wrong(f"the model's coefficients are not {n_columns} numbers an output")
+        raise wrong(f"the model's coefficients are not {n_columns} numbers per output")

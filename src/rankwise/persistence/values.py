@@ -7,6 +7,7 @@ file is imported or called.
 from __future__ import annotations
 
 import math
+from collections import UserList
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, NoReturn
@@ -14,6 +15,8 @@ from typing import Any, NoReturn
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.interpolate import BSpline
+from sklearn.base import BaseEstimator
 from sklearn.model_selection import (
     GroupKFold,
     KFold,
@@ -22,6 +25,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.containers import compressed_misfit
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import KERNELS, Kernel
@@ -29,7 +33,7 @@ from rankwise.metrics import METRICS, Metric
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.persistence.container import is_storable
 
-__all__ = ["Reader", "Writer", "wrong"]
+__all__ = ["Reader", "Writer", "is_splitter", "wrong"]
 
 Array = npt.NDArray[Any]
 
@@ -38,6 +42,7 @@ _SCALARS = {
     np.dtype(kind).name: np.dtype(kind).type
     for kind in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
 }
+_DTYPES = {*_SCALARS, "object"}
 _SPARSE = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.csc_array)}
 _FOLDS = ("n_splits", "shuffle", "random_state")
 _SPLITTERS: Mapping[str, tuple[type, tuple[str, ...]]] = {
@@ -51,6 +56,12 @@ _SPLITTERS: Mapping[str, tuple[type, tuple[str, ...]]] = {
 }
 
 
+def is_splitter(value: Any) -> bool:
+    """Tell whether this is one of the splitters that a file can hold."""
+    kind = type(value).__name__
+    return kind in _SPLITTERS and type(value) is _SPLITTERS[kind][0]
+
+
 class Writer:
     """Turns values into JSON, and collects the arrays that go beside it.
 
@@ -58,12 +69,18 @@ class Writer:
     ----------
     arrays : dict from str to ndarray
         By a name made of where they were found, such as ``coef_`` or ``parameters/alphas``.
+
+    Parameters
+    ----------
+    write_step : callable, optional
+        Writes an estimator that stands inside another one, given what its names begin with and this writer.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, write_step: Callable[[Any, str, Writer], dict[str, Any]] | None = None) -> None:
         self.arrays: dict[str, Array] = {}
+        self._write_step = write_step
 
-    def write(self, value: Any, name: str, depth: int = 0) -> Any:
+    def write(self, value: Any, name: str, depth: int = 0) -> Any:  # noqa: C901, PLR0911 - one line per type
         """Return the JSON of a value; `name` says what it is, in array names and in errors."""
         if depth > _DEPTH:
             raise ModelFileError(
@@ -83,6 +100,8 @@ class Writer:
             return items if type(value) is list else {"$tuple": items}
         if type(value) is dict:
             return self._mapping(value, name, depth)
+        if type(value) is slice:
+            return {"$slice": [value.start, value.stop, value.step]}
         if type(value) is range:
             return {"$range": [value.start, value.stop, value.step]}
         if type(value).__name__ in _SPARSE and type(value) is _SPARSE[type(value).__name__]:
@@ -122,7 +141,7 @@ class Writer:
         ]
         return {"$dict": pairs}
 
-    def _object(self, value: Any, name: str, depth: int) -> Any:
+    def _object(self, value: object, name: str, depth: int) -> Any:  # noqa: PLR0911 - one line per type
         kind = type(value).__name__
         if isinstance(value, Metric) and type(METRICS.get(value.base_name)) is type(value):
             options = {field.name: getattr(value, field.name) for field in fields(value)}
@@ -130,12 +149,28 @@ class Writer:
         if type(value) is Kernel:
             parameters = self.write(dict(value.parameters), f"{name}/parameters", depth + 1)
             return {"$kernel": {"name": self.write(value.name, name), "parameters": parameters}}
-        if kind in _SPLITTERS and type(value) is _SPLITTERS[kind][0]:
+        if is_splitter(value):
             parameters = {part: getattr(value, part) for part in _SPLITTERS[kind][1]}
             return {"$splitter": {"name": kind, "parameters": self.write(parameters, name, depth + 1)}}
+        if isinstance(value, BaseEstimator) and self._write_step is not None:
+            return {"$step": self._write_step(value, f"{name}/", self)}
+        if type(value) is BSpline:
+            spline: Any = value
+            parts = (spline.t, spline.c, int(spline.k), spline.extrapolate)
+            written = [
+                self.write(part, f"{name}/{key}", depth) for key, part in zip(_SPLINE, parts, strict=True)
+            ]
+            return {"$spline": dict(zip(_SPLINE, written, strict=True))}
+        if isinstance(value, np.dtype) and value.name in _DTYPES:
+            return {"$dtype": value.name}
+        if isinstance(value, type) and value.__name__ in _SCALARS and value is _SCALARS[value.__name__]:
+            return {"$type": value.__name__}
+        if isinstance(value, list | UserList):  # how scikit-learn lists columns that are left over
+            return self.write(list(value), name, depth)
         return _refuse(value, name)
 
 
+_SPLINE = ("t", "c", "k", "extrapolate")
 _CSR = ("data", "indices", "indptr")
 
 
@@ -145,24 +180,33 @@ class Reader:
     Parameters
     ----------
     arrays : mapping from str to ndarray
+    read_step : callable, optional
+        Makes an estimator that stands inside another one.
     """
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
-        self._arrays = arrays
+    def __init__(
+        self, arrays: Mapping[str, Array], read_step: Callable[[Any, Reader], Any] | None = None
+    ) -> None:
+        self._arrays, self._read_step = arrays, read_step
         self._kinds: Mapping[str, Callable[[Any, int], Any]] = {
             "$array": self._array,
             "$dict": self._dict,
+            "$dtype": self._dtype,
             "$float": self._float,
             "$kernel": self._kernel,
             "$metric": self._metric,
             "$objects": self._objects,
             "$range": self._range,
+            "$slice": self._slice,
+            "$spline": self._spline,
+            "$step": self._step,
+            "$type": self._type,
             "$sparse": self._sparse,
             "$splitter": self._splitter,
             "$tuple": lambda items, depth: tuple(self._items(items, depth)),
         }
 
-    def read(self, value: Any, depth: int = 0) -> Any:
+    def read(self, value: object, depth: int = 0) -> Any:
         """Return the value that some JSON stands for."""
         if depth > _DEPTH:
             raise wrong(f"something is nested more than {_DEPTH} levels deep")
@@ -180,22 +224,22 @@ class Reader:
             raise wrong(f"it holds a kind of value that is not known here: {', '.join(sorted(value))[:80]}")
         return {key: self.read(item, depth + 1) for key, item in value.items()}
 
-    def _items(self, items: Any, depth: int) -> list[Any]:
+    def _items(self, items: object, depth: int) -> list[Any]:
         if not isinstance(items, list):
             raise wrong(f"a list is {items!r:.80}")
         return [self.read(item, depth + 1) for item in items]
 
-    def _array(self, name: Any, _: int = 0) -> Array:
+    def _array(self, name: object, _: int = 0) -> Array:
         if not isinstance(name, str) or name not in self._arrays:
             raise wrong(f"it has no array {name!r:.80}")
         return self._arrays[name]
 
-    def _float(self, text: Any, _: int) -> float:
+    def _float(self, text: object, _: int) -> float:
         if not isinstance(text, str) or text not in {"nan", "inf", "-inf"}:
             raise wrong(f"a number is {text!r:.80}")
         return float(text)
 
-    def _dict(self, pairs: Any, depth: int) -> dict[Any, Any]:
+    def _dict(self, pairs: ArrayLike, depth: int) -> dict[Any, Any]:
         found = {}
         for pair in self._items(pairs, depth):
             try:
@@ -205,7 +249,44 @@ class Reader:
                 raise wrong(f"a dictionary is wrong ({error})") from error
         return found
 
-    def _range(self, bounds: Any, _: int) -> range:
+    def _slice(self, bounds: object, _: int) -> slice:
+        if (
+            not isinstance(bounds, list)
+            or len(bounds) != 3
+            or not all(at is None or type(at) in {int, str} for at in bounds)
+        ):
+            raise wrong("a slice is none")
+        return slice(*bounds)
+
+    def _dtype(self, name: object, _: int) -> np.dtype[Any]:
+        if not isinstance(name, str) or name not in _DTYPES:
+            raise wrong(f"a type of numbers is {name!r:.80}")
+        return np.dtype(name)
+
+    def _type(self, name: object, _: int) -> type:
+        if not isinstance(name, str) or name not in _SCALARS:
+            raise wrong(f"a type of numbers is {name!r:.80}")
+        return _SCALARS[name]
+
+    def _spline(self, content: object, depth: int) -> BSpline:
+        knots, coefficients, degree, extrapolate = (
+            self.read(part, depth + 1) for part in _members(content, *_SPLINE)
+        )
+        if (
+            not all(isinstance(a, np.ndarray) and a.dtype == np.float64 for a in (knots, coefficients))
+            or type(degree) is not int
+            or not 0 <= degree < 100
+            or not (type(extrapolate) is bool or extrapolate == "periodic")
+        ):
+            raise wrong("a spline is none")
+        return _make(BSpline, knots, coefficients, degree, extrapolate=extrapolate)
+
+    def _step(self, written: object, depth: int) -> Any:
+        if self._read_step is None:
+            raise wrong("an estimator stands where none can")
+        return self._read_step(written, self)
+
+    def _range(self, bounds: object, _: int) -> range:
         if not isinstance(bounds, list) or len(bounds) != 3 or not all(type(at) is int for at in bounds):
             raise wrong("a range is no range")
         found: range = _make(range, *bounds)
@@ -228,7 +309,7 @@ class Reader:
             raise wrong(f"{plain!r:.80} is no {kind}")
         return make(plain)
 
-    def _objects(self, content: Any, depth: int) -> Array:
+    def _objects(self, content: object, depth: int) -> Array:
         shape, items = _members(content, "shape", "items")
         _check_shape(shape)
         values = self._items(items, depth)
@@ -239,7 +320,7 @@ class Reader:
             array[at] = value
         return array.reshape(shape)
 
-    def _sparse(self, content: Any, _: int) -> Any:
+    def _sparse(self, content: object, _: int) -> Any:
         kind, shape, *parts = _members(content, "kind", "shape", *_CSR)
         _check_shape(shape)
         if not isinstance(kind, str) or kind not in _SPARSE or len(shape) != 2:
@@ -256,26 +337,26 @@ class Reader:
             raise wrong("a sparse matrix is none")
         return _make(_SPARSE[kind], (data, indices, indptr), shape=tuple(shape))
 
-    def _metric(self, content: Any, depth: int) -> Metric:
+    def _metric(self, content: object, depth: int) -> Metric:
         name, options = _members(content, "name", "options")
         if not isinstance(name, str) or name not in METRICS:
             raise wrong(f"metric {name!r:.80} is not known here")
         metric: Metric = _make(replace, METRICS[name], **self._keywords(options, depth))
         return metric
 
-    def _kernel(self, content: Any, depth: int) -> Kernel:
+    def _kernel(self, content: object, depth: int) -> Kernel:
         name, parameters = _members(content, "name", "parameters")
         if not isinstance(name, str) or name not in KERNELS:
             raise wrong(f"kernel {name!r:.80} is not known here")
         return Kernel(name, self._keywords(parameters, depth))
 
-    def _splitter(self, content: Any, depth: int) -> Any:
+    def _splitter(self, content: object, depth: int) -> Any:
         name, parameters = _members(content, "name", "parameters")
         if not isinstance(name, str) or name not in _SPLITTERS:
             raise wrong(f"splitter {name!r:.80} is not known here")
         return _make(_SPLITTERS[name][0], **self._keywords(parameters, depth))
 
-    def _keywords(self, content: Any, depth: int) -> dict[str, Any]:
+    def _keywords(self, content: object, depth: int) -> dict[str, Any]:
         keywords = self.read(content, depth + 1)
         if not isinstance(keywords, dict) or not all(isinstance(key, str) for key in keywords):
             raise wrong(f"parameters are {keywords!r:.80}")
@@ -290,13 +371,13 @@ def wrong(how: str) -> ModelFileError:
     )
 
 
-def _members(content: Any, *names: str) -> list[Any]:
+def _members(content: object, *names: str) -> list[Any]:
     if not isinstance(content, dict) or set(content) != set(names):
         raise wrong(f"{content!r:.80} does not have {', '.join(names)}")
     return [content[name] for name in names]
 
 
-def _check_shape(shape: Any) -> None:
+def _check_shape(shape: object) -> None:
     if (
         not isinstance(shape, list)
         or len(shape) > 32
@@ -313,7 +394,7 @@ def _make(kind: Any, *arguments: Any, **keywords: Any) -> Any:
         raise wrong(f"{kind.__name__} does not take what it holds ({error})") from error
 
 
-def _refuse(value: Any, name: str) -> NoReturn:
+def _refuse(value: object, name: str) -> NoReturn:
     if callable(value) and not isinstance(value, type):
         raise ModelFileError(
             f"{name} is a function ({value!r:.80}), and a model file holds no code.",

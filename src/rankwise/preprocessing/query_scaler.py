@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_flag, check_qid
@@ -78,7 +78,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.method = method
         self.passthrough = passthrough
 
-    def fit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: Labels | None = None, qid: ArrayLike | None = None) -> Self:
         """Remember the columns, and whether there are queries; nothing is learned from the values.
 
         Parameters
@@ -141,7 +141,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return names
         return np.concatenate([names, np.array([f"{name} ({self.method})" for name in names], dtype=object)])
 
-    def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+    def fit_transform(self, X: MatrixLike, y: Labels | None = None, qid: ArrayLike | None = None) -> Any:
         """Fit and scale the same rows.
 
         Parameters
@@ -152,7 +152,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """
         return self.fit(X, y, qid=qid).transform(X, qid=qid)
 
-    def _check(self, X: Any, *, reset: bool) -> Any:
+    def _check(self, X: MatrixLike, *, reset: bool) -> Any:
         return validate_data(
             self,
             unmasked("X", X),

@@ -6,6 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -116,30 +117,18 @@ def _is_null(value: Any) -> bool:
 
 
 def _column(name: str, values: npt.NDArray[Any]) -> Column:
-    if values.dtype.kind == "b":
-        return Column(name, "flag", values.astype(np.float64))
-    if values.dtype.kind in "iuf":
-        return Column(name, "number", values.astype(np.float64))
-    if values.dtype.kind == "M":
-        return Column(name, "date", _days(values))
-    if values.dtype.kind in "US":
-        values = values.astype(object)
+    stored = {"b": "flag", "i": "number", "u": "number", "f": "number", "M": "date"}.get(values.dtype.kind)
+    if stored is not None:
+        return Column(name, stored, _days(values) if stored == "date" else values.astype(np.float64))
+    values = values.astype(object)
     known = [value for value in values if not _is_null(value)]
-    if not known:
-        return Column(name, "number", np.full(values.size, np.nan))
-    if all(isinstance(value, (bool, np.bool_)) for value in known):
+    if all(isinstance(value, (bool, np.bool_)) for value in known) and known:
         return Column(name, "flag", _numbers(values))
-    if (
-        all(isinstance(value, (int, float, np.number)) for value in known)
-        or type(known[0]).__name__ == "Decimal"
-    ):
+    if all(isinstance(value, (int, float, np.number, Decimal)) for value in known):
         return Column(name, "number", _numbers(values))
     if isinstance(known[0], (dt.date, np.datetime64)):
-        dates = np.array(
-            [np.datetime64("NaT") if _is_null(value) else _moment(value) for value in values],
-            dtype="datetime64[us]",
-        )
-        return Column(name, "date", _days(dates))
+        dates = [np.datetime64("NaT") if _is_null(value) else _moment(value) for value in values]
+        return Column(name, "date", _days(np.array(dates, dtype="datetime64[us]")))
     if isinstance(known[0], (list, tuple, np.ndarray)):
         return Column(name, "list", _lists(name, values))
     return _text(name, values)

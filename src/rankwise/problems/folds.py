@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.labels import label_graph
@@ -50,7 +50,7 @@ def tell_apart_by(rows: Design) -> Iterator[None]:
 
 
 class FoldAssigner:
-    """Deals whole queries, or the rows where there is one query only; rows that weigh nothing are not there.
+    """Assigns whole queries to folds, or the rows where there is one query only; rows that weigh nothing are not there.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class FoldAssigner:
         self.n_units, self.unit = (self._rows.size, "rows") if is_one else (len(self._queries), "queries")
 
     def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
-        """Deal to folds. Queries that weigh nothing, and in one ranking such rows, get fold -1."""
+        """Assign to folds. Queries that weigh nothing, and in one ranking such rows, get fold -1."""
         rng = np.random.default_rng(seed)
         if self.unit == "rows":
             assigned = np.full(self._all.n_rows, -1, dtype=np.int32)
@@ -173,7 +173,7 @@ class FoldAssigner:
 def assign_folds(
     design: Design, labels: Floats, queries: Queries, n_folds: int, seed: int, weight: Floats | None = None
 ) -> npt.NDArray[np.int32]:
-    """Deal rows to folds once; see `FoldAssigner.folds`."""
+    """Assign rows to folds once; see `FoldAssigner.folds`."""
     return FoldAssigner(design, labels, queries, weight).folds(n_folds, seed)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats, Rows
+from rankwise.arrays import ArrayLike, Floats, Matrix, Rows
 from rankwise.basis import BASIS_METHODS, kmeans_rows, leverage_rows, random_rows
 from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_choice
@@ -23,6 +23,7 @@ from rankwise.memory import MemoryBudget
 from rankwise.solvers.dual import DualSpectrum, indefiniteness, is_indefinite
 
 __all__ = [
+    "Basis",
     "KernelProblem",
     "basis_size",
     "check_precomputed",
@@ -32,6 +33,9 @@ __all__ = [
     "warn_of_extremes",
 ]
 
+
+# A number of rows, with or without the method that chooses them, or the rows themselves.
+Basis = int | tuple[str, int] | ArrayLike | None
 
 _SYMMETRY = 1e-8
 _TILE = 512
@@ -53,7 +57,7 @@ class KernelProblem:
     """
 
     kernel: Kernel
-    X: Any
+    X: Matrix
     basis: Rows | None
     budget: MemoryBudget
     n_threads: int
@@ -159,7 +163,7 @@ class KernelProblem:
         return 8 * 2 * self.n_rows * feature_map.n_features
 
 
-def resolve_gamma(gamma: Any, X: Any, row_weight: Floats | None) -> float:
+def resolve_gamma(gamma: object, X: Matrix, row_weight: Floats | None) -> float:
     """Return gamma as a number: "scale" is 1 / (the sum of the columns' variances), "auto" 1 / columns.
 
     Rows count as often as they weigh. Where columns have a common mean, "scale" is that of scikit-learn, which also
@@ -179,7 +183,9 @@ def resolve_gamma(gamma: Any, X: Any, row_weight: Floats | None) -> float:
     return float(gamma)
 
 
-def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int, row_weight: Floats | None) -> Rows | None:
+def choose_basis(
+    basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight: Floats | None
+) -> Rows | None:
     """Return the rows of the reduced set: from their number, ``(method, number)``, or the rows themselves.
 
     Rows that weigh nothing are not chosen, as if they were not there.
@@ -187,11 +193,7 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int, row_weight: Floa
     if basis is None:
         return None
     n_rows = X.shape[0]
-    method, size = (
-        basis
-        if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str)
-        else ("random", basis)
-    )
+    method, size = _method_and_size(basis)
     check_choice("basis", method, BASIS_METHODS)
     if np.ndim(size) == 1:
         return _check_rows(np.asarray(unmasked("basis", size)), n_rows)
@@ -216,14 +218,21 @@ def choose_basis(basis: Any, kernel: Kernel, X: Any, seed: int, row_weight: Floa
     ]
 
 
-def basis_size(basis: Any, n_rows: int) -> int | None:
+def basis_size(basis: Basis, n_rows: int) -> int | None:
     """Return how many rows a reduced set will have, None without one; `choose_basis` checks it."""
     if basis is None:
         return None
-    size = basis[1] if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str) else basis
+    size = _method_and_size(basis)[1]
     if np.ndim(size) == 1:
-        return len(size)
+        return int(np.size(size))
     return int(size) if isinstance(size, (int, np.integer)) else n_rows
+
+
+def _method_and_size(basis: Basis) -> tuple[str, ArrayLike]:
+    if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str):
+        return basis[0], basis[1]
+    assert basis is not None
+    return "random", basis
 
 
 def _check_rows(rows: npt.NDArray[Any], n_rows: int) -> Rows:
@@ -237,7 +246,7 @@ def _check_rows(rows: npt.NDArray[Any], n_rows: int) -> Rows:
     return rows.astype(np.int64)
 
 
-def check_precomputed(K: Any) -> None:
+def check_precomputed(K: Matrix) -> None:
     """Raise unless a precomputed training kernel is square and symmetric."""
     if K.shape[0] != K.shape[1]:
         raise InvalidInputError(

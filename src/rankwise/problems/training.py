@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, Ints, Rows
+from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.exceptions import NoPairsError
 from rankwise.kernels import matrix_rows
 from rankwise.pairs.graph import PairGraph
@@ -152,6 +152,16 @@ class TrainingData:
             return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
         return [self.graph(output, self.row_weight) for output in range(len(self.columns))]
 
+    def graph_of_rows(self, output: int, rows: Rows) -> LabelGraph:
+        """Build the graph of some rows alone, as if the others were not there."""
+        weight = None if self.row_weight is None else self.row_weight[rows]
+        options = self._options()
+        if self.importance is not None:
+            options["query_importance"] = self.importance[np.unique(self.queries.codes[rows])]
+        return label_graph(
+            self.columns[output][rows], self.queries.subset(rows), row_weight=weight, **options
+        )
+
     def _options(self) -> dict[str, Any]:
         return {
             "ties": self.ties,
@@ -169,7 +179,7 @@ def code_rows(design: Design) -> Ints:
     BLAS would not be. Nobody can look into an operator, whose rows all count as different.
     """
     n_rows, n_columns = design.shape
-    if isinstance(design, OperatorDesign):
+    if not design.has_rows:
         return np.arange(n_rows)
     X, direction = matrix_rows(design), np.random.default_rng(0).normal(size=n_columns)
     if not isinstance(X, np.ndarray):

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from rankwise.formula.view import Doubles
 from rankwise.report.markup import number, text
-from rankwise.report.model_view import Doubles
 from rankwise.report.selection import AlphaCurve, SurfaceTable
 
 __all__ = ["PALETTE", "alpha_curve", "alpha_name", "choice_words", "curves", "heatmap", "histogram", "span"]

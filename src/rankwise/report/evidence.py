@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.arrays import MatrixLike
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import Doubles
 from rankwise.metrics import (
     Comparison,
     Interval,
@@ -25,7 +27,6 @@ from rankwise.metrics import (
     get_metric,
     paired_test,
 )
-from rankwise.report.model_view import Doubles
 
 __all__ = ["Evidence", "Figure", "judge_labels", "judge_pairs", "suitable_metrics"]
 
@@ -161,7 +162,7 @@ def judge_pairs(X: Any, pairs: Any, weight: Any, scores: Doubles, seed: int) -> 
     return Evidence([figure], None, best)
 
 
-def _best_column(X: Any, y: Doubles, queries: Queries, metric: Metric) -> tuple[int, int] | None:
+def _best_column(X: MatrixLike, y: Doubles, queries: Queries, metric: Metric) -> tuple[int, int] | None:
     """Find the column, and its sign, that alone ranks best."""
     evaluator = metric.prepare(y, queries)
     better = 1.0 if metric.greater_is_better else -1.0

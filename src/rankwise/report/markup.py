@@ -6,7 +6,6 @@ import html
 import json
 import math
 import re
-from typing import Any
 
 __all__ = ["counted", "embed", "lines", "name", "number", "plain", "section", "signed", "text"]
 
@@ -55,7 +54,7 @@ def signed(value: float) -> str:
     return ("+" if value > 0 else "") + number(value, 3)
 
 
-def embed(data: Any) -> str:
+def embed(data: object) -> str:
     """Write data for a script element: nothing in it can end the element."""
     written = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

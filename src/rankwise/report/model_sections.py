@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from rankwise.formula.view import Doubles
 from rankwise.report.charts import alpha_curve, alpha_name, choice_words, curves, heatmap
 from rankwise.report.markup import counted, lines, name, number, plain, section, signed, text
-from rankwise.report.model_view import Doubles
 from rankwise.report.selection import AlphaCurve, SurfaceTable, Trial
 
 __all__ = ["choice_section", "data_section", "settings_section", "weights_section"]
@@ -49,7 +48,7 @@ def weights_section(weights: Doubles | None, names: Sequence[str], *, is_scaled:
 
 
 def choice_section(
-    surface: SurfaceTable | None, curve: AlphaCurve | None, ranker: Any, trial: Trial | None = None
+    surface: SurfaceTable | None, curve: AlphaCurve | None, ranker: object, trial: Trial | None = None
 ) -> str:
     """Show what was tried, how the regularisation was chosen, and the course of the iterations."""
     title, body = _regularisation(surface, curve, ranker)
@@ -81,7 +80,9 @@ def _tried_alpha(alpha: float | None) -> str:
     return "–" if alpha is None else text(alpha_name(alpha))
 
 
-def _regularisation(surface: SurfaceTable | None, curve: AlphaCurve | None, ranker: Any) -> tuple[str, str]:
+def _regularisation(
+    surface: SurfaceTable | None, curve: AlphaCurve | None, ranker: object
+) -> tuple[str, str]:
     if surface is not None:
         drawn, _ = curves(surface)
         rows = "".join(
@@ -140,7 +141,7 @@ _ITERATIVE = {
 }
 
 
-def _convergence_words(ranker: Any) -> str:
+def _convergence_words(ranker: object) -> str:
     solver = str(getattr(ranker, "solver_", None) or "")
     n_iter = getattr(ranker, "n_iter_", None)
     steps = int(n_iter) if n_iter is not None and np.ndim(n_iter) == 0 and n_iter > 0 else 0

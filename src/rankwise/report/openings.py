@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.data.queries import Queries
+from rankwise.formula.view import Doubles, dense_rows
 from rankwise.metrics import PerQuery
-from rankwise.report.model_view import Doubles, dense_rows
 
 __all__ = ["OpenQuery", "RankedRow", "open_queries"]
 

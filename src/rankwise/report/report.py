@@ -13,18 +13,19 @@ from typing import Any
 import numpy as np
 
 import rankwise
+from rankwise.arrays import MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import Doubles, ModelView
 from rankwise.metrics import Metric
 from rankwise.replacing import replacing
 from rankwise.report.charts import alpha_name, curves
 from rankwise.report.evidence import Evidence, judge_labels, judge_pairs, suitable_metrics
 from rankwise.report.markup import counted, embed, name, number, plain, text
 from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
-from rankwise.report.model_view import Doubles, ModelView
 from rankwise.report.openings import OpenQuery, open_queries
 from rankwise.report.sections import (
     RowWords,
@@ -274,7 +275,7 @@ def _parameters(view: ModelView) -> dict[str, object]:
 
 
 def _data_facts(
-    X: Any, labels: Doubles | None, queries: Queries, n_pairs: int | None, thing: str
+    X: MatrixLike, labels: Doubles | None, queries: Queries, n_pairs: int | None, thing: str
 ) -> dict[str, str]:
     plain_matrix = X.to_numpy() if hasattr(X, "to_numpy") else X
     summary = summarise(plain_matrix, labels, queries)

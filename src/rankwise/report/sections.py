@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankwise.formula.view import Doubles
 from rankwise.metrics import Comparison, Interval
 from rankwise.metrics.comparison import p_words
 from rankwise.report.charts import histogram, span
 from rankwise.report.evidence import Evidence, Figure
 from rankwise.report.markup import counted, name, number, plain, section, text
-from rankwise.report.model_view import Doubles
 from rankwise.report.openings import OpenQuery
 
 __all__ = [

@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from rankwise.displays.reading import Reading, has_surface
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import Doubles
 from rankwise.metrics import get_metric
-from rankwise.report.model_view import Doubles
+from rankwise.selection.result import Selection
+from rankwise.selection.scorers import oriented
 
 __all__ = ["AlphaCurve", "SurfaceTable", "Trial", "Tried", "read_curve", "read_surface", "read_trial"]
 
@@ -130,7 +132,7 @@ def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) and np.isfinite(value) else None
 
 
-def read_surface(ranker: Any) -> SurfaceTable | None:
+def read_surface(ranker: object) -> SurfaceTable | None:
     """Read the surface of a model of one output; None where it has none."""
     if not has_surface(ranker):
         return None
@@ -157,19 +159,18 @@ def read_surface(ranker: Any) -> SurfaceTable | None:
 
 def read_curve(ranker: Any) -> AlphaCurve | None:
     """Read the held-out values of the alphas that a model tried; None where it chose from none."""
-    values, alphas = getattr(ranker, "cv_errors_", None), getattr(ranker, "alphas_", None)
-    if values is None or alphas is None or not isinstance(ranker.alpha_, (int, float)):
+    selection = Selection.of_model(ranker)
+    if selection is None or selection.alphas is None or selection.errors is None or np.ndim(ranker.alpha_):
         return None
     metric = get_metric(ranker.scoring)
-    table = np.asarray(values, dtype=np.float64).reshape(-1, len(alphas))
     # Several gammas: for each alpha its best.
     with np.errstate(invalid="ignore"):
-        curve = np.fmax.reduce(table, axis=0) if metric.greater_is_better else np.fmin.reduce(table, axis=0)
+        curve = np.fmin.reduce(selection.errors.reshape(-1, selection.alphas.size), axis=0)
     tried = np.isfinite(curve)  # NaN: not tried
     return AlphaCurve(
-        np.asarray(alphas, dtype=np.float64)[tried],
-        curve[tried],
-        float(ranker.alpha_),
+        selection.alphas[tried],
+        oriented(curve[tried], greater_is_better=metric.greater_is_better),
+        selection.chosen[0].alpha,
         metric.name.replace("_", " "),
         metric.greater_is_better,
         str(getattr(ranker, "cv_", "held-out rows")),

@@ -10,15 +10,20 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
+from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
+from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs
-from rankwise.selection.grids import alphas_beyond, worth_keeping
-from rankwise.selection.margin_fit import MarginFit
-from rankwise.selection.scorers import Scorer
+from rankwise.problems.training import PairData, TrainingData
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.cv_pairs import PairPlan
+from rankwise.selection.grids import alphas_beyond, best_positions, is_default_grid, worth_keeping
+from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
+from rankwise.selection.result import Choice, Selection, on_one_grid
+from rankwise.selection.scorers import Scorer, row_scorer, scorer_of_pairs
 from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
-from rankwise.solvers.surface import EQUAL
 
-__all__ = ["AlphaChoice", "AlphaPath", "Split", "choose_alpha"]
+__all__ = ["AlphaPath", "Split", "choose_on_path", "pair_splits", "row_splits"]
 
 # The walk ends where every alpha down to a hundredth of the best one was worse than it by more than a standard error of
 # the difference over the splits.
@@ -134,47 +139,89 @@ class AlphaPath:
         return self.solutions[nearest][number].coef
 
 
-@dataclass(frozen=True)
-class AlphaChoice:
-    """What the splits found about the grid, and the model.
+def row_splits(data: TrainingData, plan: RowPlan, metric: Metric) -> list[list[Split]]:
+    """Return the splits of every output; folds that cannot be scored are not trained where others can be."""
+    weight = np.ones(plan.fold.size) if data.row_weight is None else data.row_weight
+    splits: list[list[Split]] = [[] for _ in data.columns]
+    problem: InvalidInputError | None = None
+    for fold in range(plan.n_folds):
+        rows = plan.scored[plan.fold[plan.scored] == fold]
+        scoring, queries = data.design.rows(rows), data.queries.subset(rows)
+        for output, labels in enumerate(data.columns):
+            try:
+                threads = data.design.n_threads
+                scorer = row_scorer(metric, labels[rows], queries, threads, weight=weight[rows])
+            except (NoPairsError, UndefinedMetricError) as error:
+                problem = error
+                continue
+            pairs = label_margins(data, output, weight * (plan.fold != fold))
+            splits[output].append(Split(pairs, scoring, scorer, scorer.n_counted))
+    if problem is not None and not all(splits):
+        raise problem
+    return splits
 
-    Attributes
-    ----------
-    grid : (alphas,) float64
-        In increasing order; it may have grown.
-    errors : (alphas,) float64
-        The mean over the splits, lower is better; NaN where the walk ended before.
-    best : int
-        The chosen alpha; of equally good ones the largest.
-    solution : Solution
-    n_scored : int
-        How many alphas all splits scored.
-    """
+
+def pair_splits(data: PairData, plan: PairPlan, metric: Metric, loss: str) -> list[list[Split]]:
+    """Return the splits of listed pairs."""
+    splits = []
+    for fold in plan.folds_that_score(data):
+        trained = plan.left_out.trained(fold, len(data.preferences))
+        scorer = scorer_of_pairs(data, plan.left_out.scoring(fold), metric)
+        splits.append(Split(listed_margins(data.graph, loss, trained), data.design, scorer))
+    return [splits]
+
+
+@dataclass(frozen=True)
+class _Walked:
+    """What was found about the grid of one output, and its model; `n_scored` alphas were scored by all splits."""
 
     grid: Floats
     errors: Floats
-    best: int
+    choice: Choice
     solution: Solution
     n_scored: int
 
 
-def choose_alpha(
-    path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: tuple[float, ...] = ()
-) -> AlphaChoice:
-    """Choose by the mean error of the splits, and fit all pairs.
+def choose_on_path(
+    paths: Sequence[AlphaPath], grid: Floats, whole: Sequence[MarginPairs] | None, default: tuple[float, ...]
+) -> tuple[Selection, list[Solution], str]:
+    """Choose alpha for every output by the mean error of its splits, and fit all pairs.
 
-    On Ctrl-C the choice is made among the alphas that all splits have scored, and the first split's model is kept.
+    On Ctrl-C the choice is made among the alphas that all splits have scored, and the first split's model is kept; the
+    text that is returned says so.
 
     Parameters
     ----------
-    path : AlphaPath
+    paths : sequence of AlphaPath
+        Output by output.
     grid : (alphas,) float64
         In increasing order.
-    whole : MarginPairs or None
-        What the final model is fitted to; None to keep the first split's.
+    whole : sequence of MarginPairs, or None
+        What the final models are fitted to; None to keep the first split's.
     default : tuple of float
-        A grid that goes on where the best is at its end; empty where the grid is taken as it is.
+        A grid that goes on where the best is at its end.
     """
+    default = default if is_default_grid(grid, default) else ()
+    found: list[_Walked] = []
+    note = ""
+    for output, path in enumerate(paths):
+        found.append(_choose(path, grid, None if whole is None else whole[output], default))
+        if found[-1].solution.status is Status.INTERRUPTED:
+            if len(found) < len(paths):
+                raise KeyboardInterrupt  # there is no model of the other outputs
+            note = f", interrupted after {found[-1].n_scored} of {grid.size} alphas"
+    alphas, tables = on_one_grid([one.grid for one in found], [one.errors for one in found])
+    solutions = [one.solution for one in found]
+    selection = Selection(
+        [solution.coef for solution in solutions],
+        [one.choice for one in found],
+        alphas,
+        np.column_stack(tables),
+    )
+    return selection, solutions, note
+
+
+def _choose(path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: tuple[float, ...]) -> _Walked:
     path.walk(grid[::-1].tolist())
     errors = path.mean_errors(grid)
     while (
@@ -191,19 +238,18 @@ def choose_alpha(
     if default:
         kept = worth_keeping(grid, errors[:, None], default)
         grid, errors = grid[kept], errors[kept]
-    best = int(np.flatnonzero(errors <= np.nanmin(errors) + EQUAL)[-1])
-    found = path.solutions[float(grid[best])]
+    best = int(best_positions(errors[:, None])[0])
+    choice = Choice(float(grid[best]), 0, float(errors[best]))
+    solutions = path.solutions[choice.alpha]
     n_scored = sum(own.size == len(path.splits) for own in path.errors.values())
+    solution = solutions[0]
+    if not path.is_interrupted and whole is not None:
+        # The splits' models share most of their pairs with the final one: their mean is a good start.
+        start = np.mean([one.coef for one in solutions], axis=0)
+        try:
+            solution = path.fit.solve(path.design, whole, choice.alpha, start=start, curvature=path.curvature)
+        except KeyboardInterrupt:
+            path.is_interrupted = True
     if path.is_interrupted:
-        return AlphaChoice(grid, errors, best, replace(found[0], status=Status.INTERRUPTED), n_scored)
-    if whole is None:
-        return AlphaChoice(grid, errors, best, found[0], n_scored)
-    # The splits' models share most of their pairs with the final one: their mean is a good start.
-    start = np.mean([solution.coef for solution in found], axis=0)
-    try:
-        solution = path.fit.solve(
-            path.design, whole, float(grid[best]), start=start, curvature=path.curvature
-        )
-    except KeyboardInterrupt:
-        solution = replace(found[0], status=Status.INTERRUPTED)
-    return AlphaChoice(grid, errors, best, solution, n_scored)
+        solution = replace(solution, status=Status.INTERRUPTED)
+    return _Walked(grid, errors, choice, solution, n_scored)

@@ -1,219 +1,290 @@
-"""Choosing alpha for a linear model by exact hold-out: one decomposition answers for every alpha of the grid.
-
-From ``X'LX`` where X has at most as many columns as rows, else from the linear kernel; for lists of pairs see
-`rankwise.selection.closed_form_pairs`.
-"""
+"""Choosing alpha by exact hold-out: one decomposition answers for every alpha of the grid."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints
-from rankwise.design import Design
-from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.kernels import Kernel, matrix_rows
-from rankwise.memory import MemoryBudget, fits
-from rankwise.metrics import Metric
-from rankwise.pairs.labels import LabelGraph
-from rankwise.problems.kernel import KernelProblem
+from rankwise.arrays import Floats, Rows
+from rankwise.exceptions import NoPairsError
+from rankwise.holdout import groups_of, held_out_residuals
+from rankwise.memory import fits
+from rankwise.metrics import Evaluator, Metric
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.closed_form_pairs import decompose_pairs, held_out_pair_values
+from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.decompositions import (
-    Candidate,
-    candidates_of,
-    decompose,
-    decompose_features,
-    held_out_values,
+    KernelSpace,
+    PairDecomposition,
+    RowDecomposition,
+    Space,
+    exact_bytes,
 )
-from rankwise.selection.grids import score_grid
-from rankwise.selection.held_out import scaled_objective
-from rankwise.selection.hold_out_plan import EXACT_CV, Plan, is_ridge, leave_pair_out_by_auto
-from rankwise.solvers.surface import EQUAL
+from rankwise.selection.grids import GrowingGrid, best_positions
+from rankwise.selection.leave_pair_out import pair_out_errors
+from rankwise.selection.result import Choice, Selection
+from rankwise.selection.scorers import EvalSet, difference_scorer, oriented
+from rankwise.selection.splits import is_exact_name
+from rankwise.selection.systems import require_training_pairs
 
-__all__ = [
-    "ExactChoice",
-    "best_positions",
-    "check_exact_method",
-    "choose_by_pairs",
-    "choose_by_rows",
-    "exact_attributes",
-    "is_exact",
-]
+__all__ = ["Scored", "choose_among", "choose_in_closed_form", "exact_for_columns"]
 
 _FEW_COLUMNS = 2000  # up to so many, diagonalising X'LX is instant beside reading X
+_SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are scored in portions
 
 
-@dataclass(frozen=True)
-class ExactChoice:
-    """What exact hold-out chose.
+class Scored(Protocol):
+    """Converged models of all alphas, and what they are worth on rows that they did not see."""
 
-    Attributes
+    def errors(self, alphas: Floats) -> Floats:
+        """Return the held-out errors, (alphas, outputs)."""
+
+    def model(self, output: int, alpha: float) -> Floats:
+        """Return a model."""
+
+
+def choose_among(scored: Scored, alphas: Floats, *, small_is_cheap: bool = True) -> Selection:
+    """Choose the best alpha of each output, beyond the default grid where that is best at its end."""
+    table = GrowingGrid(alphas, small_is_cheap=small_is_cheap)
+    while (some := table.wanted) is not None:
+        table.add(some, scored.errors(some))
+    grid, errors = table.trimmed()
+    chosen = [
+        Choice(float(grid[position]), 0, float(errors[position, output]))
+        for output, position in enumerate(best_positions(errors))
+    ]
+    models = [scored.model(output, choice.alpha) for output, choice in enumerate(chosen)]
+    return Selection(models, chosen, grid, errors)
+
+
+def choose_in_closed_form(
+    space: Space,
+    data: TrainingData | PairData,
+    held_out: RowPlan | PairPlan | EvalSet,
+    metric: Metric,
+    averaging: str,
+    alphas: Floats,
+    groups: PairPlan | None = None,
+) -> Selection:
+    """Choose alpha from one decomposition; listed pairs are decomposed by `groups` where an eval set scores."""
+    if isinstance(data, TrainingData):
+        assert not isinstance(held_out, PairPlan)
+        return choose_among(_RowClosedForm(space, data, held_out, metric, averaging), alphas)
+    plan = held_out if isinstance(held_out, PairPlan) else groups
+    assert plan is not None
+    eval_set = held_out if isinstance(held_out, EvalSet) else None
+    return choose_among(_PairClosedForm(space, data, plan, metric, averaging, eval_set), alphas)
+
+
+def exact_for_columns(
+    cv: object, method: str, data: TrainingData | PairData, n_alphas: int
+) -> Decomposition | None:
+    """Return the decomposition that is to answer for the columns of X, if one is asked for, or cheap with "auto"."""
+    by = Decomposition(min(data.design.shape), n_alphas, refits=False)
+    if is_exact_name(cv):
+        return by
+    design = data.design
+    is_cheap = min(design.shape) <= _FEW_COLUMNS and fits(exact_bytes(design.shape))
+    is_auto = isinstance(cv, str) and method == "tikhonov" and isinstance(data, TrainingData)
+    return by if is_auto and is_cheap and design.has_rows else None
+
+
+class _RowClosedForm:
+    """Labelled rows: one decomposition for outputs that can share a graph, else one per output.
+
+    Parameters
     ----------
-    alphas : (alphas,) float64
-        The grid, which may have grown.
-    values : (alphas, outputs) float64
-        The held-out value of the metric.
-    positions : (outputs,) int64
-        The chosen alphas' positions in the grid; of equally good ones the largest.
-    coef : list of (features,) float64
-        Output by output.
-    power : float
-        The chosen `scaling`.
+    space : Space
+    data : TrainingData
+    held_out : RowPlan or EvalSet
+    metric : Metric
+    averaging : {"folds", "pooled"}
     """
 
-    alphas: Floats
-    values: Floats
-    positions: Ints
-    coef: list[Floats]
-    power: float
+    def __init__(
+        self, space: Space, data: TrainingData, held_out: RowPlan | EvalSet, metric: Metric, averaging: str
+    ) -> None:
+        self._space, self._data, self._held_out, self._metric = space, data, held_out, metric
+        graphs, n_outputs = data.graphs(), len(data.columns)
+        shared = len(graphs) == 1
+        self._served = [list(range(n_outputs))] if shared else [[output] for output in range(n_outputs)]
+        self._decomposed = [space.of_rows(graph) for graph in graphs]
+        if isinstance(held_out, RowPlan):
+            is_whole = held_out.leaves_pairs or not held_out.splits_queries(data.queries)
+            self._kind = "queries" if is_whole else "rows" if has_closed_form(data) else "refit"
+            self._is_pooled = averaging == "pooled" and len(data.queries) == 1
 
-    @property
-    def best(self) -> Floats:
-        """The value of each output's choice."""
-        return np.asarray(self.values[self.positions, np.arange(self.positions.size)])
+    def model(self, output: int, alpha: float) -> Floats:
+        """Return the model of an output and an alpha."""
+        at = 0 if len(self._decomposed) == 1 else output
+        return self._decomposed[at].model(self._served[at].index(output), alpha)
 
+    def errors(self, alphas: Floats) -> Floats:
+        """Return the held-out errors, (alphas, outputs)."""
+        parts = zip(self._decomposed, self._served, strict=True)
+        return np.column_stack([self._errors(one, outputs, alphas) for one, outputs in parts])
 
-def is_exact(cv: Any, method: str, data: TrainingData, metric: Metric, n_alphas: int) -> tuple[bool, str]:
-    """Tell whether one decomposition is to answer for every alpha; where "auto" would but for the price, why not."""
-    if not isinstance(cv, str):
-        return False, ""
-    if cv in EXACT_CV:
-        return True, ""
-    design = data.design
-    is_cheap = min(design.shape) <= _FEW_COLUMNS and fits(_bytes(design.shape))
-    if method != "tikhonov" or not is_cheap or design.kind == "operator":
-        return False, ""
-    if len(data.queries) > 1 or (is_ridge(data) and data.query_weight == "size"):
-        return True, ""
-    return leave_pair_out_by_auto(data, metric, min(design.shape), n_alphas)
+    def _errors(self, one: RowDecomposition, outputs: list[int], alphas: Floats) -> Floats:
+        if isinstance(self._held_out, EvalSet):
+            return self._on_eval_set(self._held_out, one, outputs, alphas)
+        greater_is_better = self._metric.greater_is_better
+        if self._held_out.leaves_pairs:
+            lost = pair_out_errors(one.hold_out, one.reweighted, self._data, outputs, alphas)
+            return oriented(1.0 - lost if greater_is_better else lost, greater_is_better=greater_is_better)
+        return self._on_folds(self._held_out, one, outputs, alphas)
 
+    def _on_eval_set(
+        self, held_out: EvalSet, one: RowDecomposition, outputs: Sequence[int], alphas: Floats
+    ) -> Floats:
+        assert isinstance(self._space, KernelSpace)
+        errors = np.empty((alphas.size, len(outputs)))
+        for at, output in enumerate(outputs):
+            dual = np.column_stack([one.model(at, float(alpha)) for alpha in alphas])
+            scores = self._space.problem.scores(held_out.rows, dual).T
+            errors[:, at] = held_out.scorers[output].errors(scores)
+        return errors
 
-def check_exact_method(cv: Any, method: str) -> None:
-    """Raise where exact hold-out is asked to stop early."""
-    if isinstance(cv, str) and cv in EXACT_CV and method not in {"auto", "tikhonov"}:
-        raise InvalidInputError(
-            f"cv={cv!r} knows the converged models only, and method={method!r} stops early.",
-            "use method='auto' or 'tikhonov', or a number of folds.",
-        )
+    def _on_folds(self, plan: RowPlan, one: RowDecomposition, outputs: list[int], alphas: Floats) -> Floats:
+        portion = max(1, _SCORES // (alphas.size * plan.fold.size))
+        values = np.empty((alphas.size, len(outputs)))
+        for first in range(0, len(outputs), portion):
+            some = slice(first, first + portion)
+            scores = self._scores(plan, one, alphas, some, outputs[some])
+            for at, output in enumerate(outputs[some]):
+                values[:, first + at] = self._evaluators[output].many(scores[:, self._read, at].T)
+        return oriented(values, greater_is_better=self._metric.greater_is_better)
 
+    @cached_property
+    def _evaluators(self) -> list[Evaluator]:
+        """The metric on the held-out rows of each output."""
+        data, plan, metric = self._data, self._held_out, self._metric
+        assert isinstance(plan, RowPlan)
+        rows, queries = plan.scored, data.queries
+        if self._kind != "queries":
+            queries = plan.scoring_queries(queries, rows, pooled=self._is_pooled)
+        elif rows.size < queries.n_rows:
+            queries = queries.subset(rows)
+        own = None if data.row_weight is None or not metric.takes_weights else data.row_weight[rows]
+        threads = data.design.n_threads
+        try:
+            return [
+                metric.prepare(column[rows], queries, sample_weight=own, n_threads=threads)
+                for column in data.columns
+            ]
+        except NoPairsError as error:
+            raise NoPairsError(
+                "No held-out part has two rows with different labels, so they cannot score a ranking.",
+                "use fewer folds.",
+            ) from error
 
-def exact_attributes(choice: ExactChoice, *, several: bool) -> dict[str, Any]:
-    """Return what `RankRLSCV` says about its choice."""
-    alphas, values = choice.alphas[choice.positions], choice.best
-    chosen = [(float(alpha), 0, float(value)) for alpha, value in zip(alphas, values, strict=True)]
-    return {
-        "alphas_": choice.alphas,
-        "cv_errors_": choice.values if several else choice.values[:, 0],
-        "choices_": {"tikhonov": chosen if several else chosen[0]},
-        "alpha_": alphas if several else float(alphas[0]),
-        "best_score_": values if several else float(values[0]),
-        "coef_": np.array(choice.coef) if several else choice.coef[0],
-        "scaling_": choice.power,
-        "n_iter_": 0,
-        "n_products_": 0,
-    }
+    @cached_property
+    def _read(self) -> Rows:
+        """For each scored row, the first of those that equal it and are scored by the same model.
 
+        They tie; but the closed forms subtract a residual from each row's own label, and leave its rounding.
+        """
+        data, plan = self._data, self._held_out
+        assert isinstance(plan, RowPlan)
+        model_of, code = data.queries.codes if self._kind == "queries" else plan.fold, data.row_codes
+        key = (model_of * (code.max(initial=0) + 1) + code)[plan.scored]
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        return plan.scored[first[inverse.reshape(-1)]]
 
-def choose_by_rows(
-    data: TrainingData, plan: Plan, metric: Metric, alphas: Floats, powers: Sequence[float]
-) -> ExactChoice:
-    """Hold out what the plan says under every value of `scaling`, and keep the best."""
-    X = _matrix(data.design)
+    def _scores(
+        self, plan: RowPlan, one: RowDecomposition, alphas: Floats, some: slice, outputs: Sequence[int]
+    ) -> Floats:
+        """Return (alphas, rows, outputs) scores, each row's from the model that did not see its group."""
+        if self._kind == "refit":
+            return self._refits(plan, alphas, outputs)
+        data, target, groups = self._data, one.target[:, some], groups_of(plan.fold)
+        threads = data.design.n_threads
+        if self._kind == "queries":
+            residual = held_out_residuals(one.hold_out, target, groups, alphas, n_threads=threads)
+            held_out = np.moveaxis(target - residual, 1, 0)  # rows first, as the factor takes them
+            flat = np.ascontiguousarray(held_out).reshape(held_out.shape[0], -1)
+            return np.moveaxis(one.factor.solve(flat).reshape(held_out.shape), 0, 1)
+        weight = np.ones(plan.fold.size) if data.row_weight is None else data.row_weight
+        # The direction that the centering removes: the root of each row's share of the weight.
+        centred = one.hold_out.centred(np.asarray(np.sqrt(weight / weight.sum())))
+        residual = held_out_residuals(centred, target, groups, alphas, n_threads=threads)
+        root = np.where(weight > 0, np.sqrt(weight), 1.0)
+        labels = np.column_stack([data.columns[output] for output in outputs])
+        return np.asarray(labels - residual / root[:, None])
 
-    def trial(power: float) -> ExactChoice:
-        candidates = candidates_of(data, partial(_decompose, data.design, X, power))
-        grid, values = score_grid(
-            alphas,
-            lambda some: np.column_stack(
-                [held_out_values(c, None, data, plan, metric, some) for c in candidates]
-            ),
-            metric,
-        )
-        positions = best_positions(values, metric)
-        coef = [
-            c.coefficients(c.target[:, at], float(grid[positions[output]]))
-            for c in candidates
-            for at, output in enumerate(c.outputs)
-        ]
-        return ExactChoice(grid, values, positions, coef, power)
-
-    return _best_trial([trial(power) for power in powers], metric)
-
-
-def choose_by_pairs(
-    data: PairData, group: Ints, metric: Metric, averaging: str, alphas: Floats, powers: Sequence[float]
-) -> ExactChoice:
-    """Hold out groups of listed pairs in turn under every value of `scaling`, and keep the best."""
-    X = _matrix(data.design)
-
-    def trial(power: float) -> ExactChoice:
-        scale = scaled_objective(data.design, data.graph, power)[1]
-        finish: Callable[[Floats], Floats] = (lambda w: w) if scale is None else (lambda w: w * scale)
-        candidate = decompose_pairs(_scaled(X, scale), data.graph, group, MemoryBudget(), finish)
-        grid, values = score_grid(
-            alphas, lambda some: held_out_pair_values(candidate, data, group, metric, averaging, some), metric
-        )
-        positions = best_positions(values, metric)
-        coef = candidate.coefficients(float(grid[positions[0]]))
-        return ExactChoice(grid, values, positions, [coef], power)
-
-    return _best_trial([trial(power) for power in powers], metric)
-
-
-def best_positions(values: Floats, metric: Metric) -> Ints:
-    """Return the position of each column's best value; of equally good ones the last, the simplest model."""
-    errors = -values if metric.greater_is_better else values
-    is_best = errors <= errors.min(axis=0) + EQUAL
-    return np.asarray(errors.shape[0] - 1 - np.argmax(is_best[::-1], axis=0), dtype=np.int64)
-
-
-def _best_trial(trials: Sequence[ExactChoice], metric: Metric) -> ExactChoice:
-    sign = -1.0 if metric.greater_is_better else 1.0
-    return min(trials, key=lambda trial: sign * float(trial.best.mean()))
-
-
-def _decompose(design: Design, X: Any, power: float, graph: LabelGraph, outputs: list[int]) -> Candidate:
-    scale = scaled_objective(design, graph, power)[1]
-    finish: Callable[[Floats], Floats] = (lambda w: w) if scale is None else (lambda w: w * scale)
-    if X.shape[1] <= X.shape[0]:
-        dense = X if isinstance(X, np.ndarray) else X.toarray()
-        return decompose_features(dense if scale is None else dense * scale, graph, outputs, finish)
-    scaled = _scaled(X, scale)
-    problem = KernelProblem(Kernel("linear"), scaled, None, MemoryBudget(), design.n_threads)
-    dual = decompose(problem, graph, outputs)
-    return Candidate(
-        outputs,
-        dual.factor,
-        dual.target,
-        dual.hold_out,
-        lambda t, alpha: finish(np.asarray(scaled.T @ dual.coefficients(t, alpha), dtype=np.float64)),
-        dual.reweighted,
-    )
-
-
-def _scaled(X: Any, scale: Floats | None) -> Any:
-    if scale is None:
-        return X
-    return X * scale if isinstance(X, np.ndarray) else X.multiply(scale).tocsr()
+    def _refits(self, plan: RowPlan, alphas: Floats, outputs: Sequence[int]) -> Floats:
+        """Fit once more without each fold: for graphs whose weights change when rows leave."""
+        assert isinstance(self._space, KernelSpace)
+        space, data = self._space, self._data
+        scores = np.empty((alphas.size, plan.fold.size, len(outputs)))
+        for fold in range(plan.n_folds):
+            test = np.flatnonzero(plan.fold == fold)
+            train = np.setdiff1d(np.arange(plan.fold.size), test)
+            across = space.scoring(test, train)
+            # Pooled folds are compared with each other: as in the closed form, training rows average to their labels.
+            share = np.full(train.size, 1 / train.size)
+            if data.row_weight is not None:
+                share = data.row_weight[train] / data.row_weight[train].sum()
+            among = share @ space.scoring(train, train) if self._is_pooled else np.zeros(across.shape[1])
+            for at, output in enumerate(outputs):
+                require_training_pairs(data, plan, output, fold)
+                model = space.refitted(train, data.graph_of_rows(output, train))
+                mean = share @ data.columns[output][train]
+                for a, alpha in enumerate(alphas):
+                    dual = model.model(0, float(alpha))
+                    scores[a, test, at] = across @ dual + (mean - among @ dual)
+        return scores
 
 
-def _matrix(design: Design) -> Any:
-    """Return X as an array or a sparse matrix, if its decomposition fits in memory."""
-    if not fits(_bytes(design.shape)):
-        raise MemoryLimitError(
-            f"Exact hold-out from {design.shape[0]} rows and {design.shape[1]} columns takes about "
-            f"{_bytes(design.shape) / 2**30:.2f} GiB.",
-            "use cv=5, which only multiplies by X.",
-        )
-    return matrix_rows(design)
+class _PairClosedForm:
+    """Listed pairs: groups of them are held out in turn, or rows of their own score.
 
+    Parameters
+    ----------
+    space : Space
+    data : PairData
+    plan : PairPlan
+    metric : Metric
+    averaging : {"folds", "pooled"}
+    eval_set : EvalSet, optional
+        What scores instead of the plan.
+    """
 
-def _bytes(shape: tuple[int, int]) -> int:
-    """Three copies of the smaller of X and its kernel, and the Gram matrix."""
-    n_rows, n_columns = shape
-    return 8 * (3 * n_rows * min(n_rows, n_columns) + 3 * min(n_rows, n_columns) ** 2)
+    def __init__(
+        self,
+        space: Space,
+        data: PairData,
+        plan: PairPlan,
+        metric: Metric,
+        averaging: str,
+        eval_set: EvalSet | None = None,
+    ) -> None:
+        self._space, self._data, self._eval_set = space, data, eval_set
+        self._group = plan.groups(len(data.preferences))
+        self._decomposed: PairDecomposition = space.of_pairs(data.graph, self._group)
+        self._weight = np.where(self._group >= 0, data.scoring_weight, 0.0)
+        if eval_set is None:
+            fold = np.maximum(self._group, 0) if averaging == "folds" else None
+            self._scorer = difference_scorer(metric, self._weight, fold=fold)
+
+    def model(self, output: int, alpha: float) -> Floats:
+        """Return the model of an alpha."""
+        return self._decomposed.model(output, alpha)
+
+    def errors(self, alphas: Floats) -> Floats:
+        """Return the held-out errors, (alphas, 1)."""
+        one, data = self._decomposed, self._data
+        if self._eval_set is not None:
+            assert isinstance(self._space, KernelSpace)
+            dual = np.column_stack([one.model(0, float(alpha)) for alpha in alphas])
+            scores = self._space.problem.scores(self._eval_set.rows, dual).T
+            return self._eval_set.scorers[0].errors(scores)[:, None]
+        groups, threads = groups_of(one.group), data.design.n_threads
+        residual = held_out_residuals(one.hold_out, one.target, groups, alphas, n_threads=threads)
+        predicted = np.nan_to_num((one.target - residual)[:, :, 0])  # NaN: what nothing holds out
+        # Equal rows tie; the closed form subtracts a residual from each pair's own difference, and leaves its rounding.
+        differs = data.row_codes[data.preferences.winner] != data.row_codes[data.preferences.loser]
+        held_out = np.where((self._weight > 0) & differs, one.differences(predicted), 0.0)
+        return self._scorer.errors(held_out)[:, None]

@@ -1,218 +1,220 @@
-"""What `cv` means: folds of queries, of rows, of pairs or of groups of them, or the test sets of a splitter."""
+"""What `cv` means for labelled rows: a plan of what is held out, the same for every estimator.
+
+Rows of their own to score by are an `EvalSet` instead. Which of them a method of choosing takes, and in which closed
+form, is its own affair. For listed pairs see `rankwise.selection.cv_pairs`.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
-from scipy.sparse.csgraph import connected_components
 
-from rankwise.arrays import Ints
-from rankwise.data.validation import check_choice, check_count, check_qid
-from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
-from rankwise.problems.folds import assign_pairs, share_as_folds
-from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.pair_systems import LeftOutPairs
-from rankwise.selection.splits import read_splits
+from rankwise.arrays import Bools, Rows
+from rankwise.data.queries import Queries, encode_queries
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.metrics import Metric
+from rankwise.problems.training import TrainingData
+from rankwise.selection.leave_pair_out import counted_rows, pair_forms, refusal
+from rankwise.selection.splits import (
+    FOLDS,
+    Sampling,
+    Splitter,
+    as_splitter,
+    count_folds,
+    read_splits,
+    requests_groups,
+    require_decomposition,
+)
 
-__all__ = [
-    "as_splitter",
-    "check_cv",
-    "folds_of_pairs",
-    "folds_of_rows",
-    "folds_that_score",
-    "groups_of_pairs",
-    "held_out_pairs",
-    "scoring_rows",
-    "scoring_share",
-]
+__all__ = ["Decomposition", "RowPlan", "has_closed_form", "held_out_rows", "plan_rows"]
 
-_FOLDS = 5
+_FOLDS_IN_CLOSED_FORM = 10  # there they cost nothing
+_PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
+_MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranking
 
 
-def check_cv(cv: Any) -> None:
-    """Raise unless `cv` is "auto", a number of folds, a splitter, or a list of (train, test)."""
+class Decomposition(NamedTuple):
+    """One decomposition that answers for all alphas: its size and theirs, and whether it is made again for folds."""
+
+    rank: int
+    n_alphas: int
+    refits: bool
+
+
+@dataclass(frozen=True)
+class RowPlan:
+    """What is held out of labelled rows.
+
+    Attributes
+    ----------
+    fold : (rows,) int64
+        The fold of each row, or its query for leave-query-out; -1 for rows that are in every training set.
+    scored : (rows to score by,) int64
+        Held-out rows, all or some.
+    description : str
+        The same for a reader.
+    is_exact : bool
+        Whether one decomposition is to answer, in closed form or by refits.
+    leaves_pairs : bool
+        Whether every pair of rows of the one ranking is held out instead of folds.
+    """
+
+    fold: Rows
+    scored: Rows
+    description: str
+    is_exact: bool = False
+    leaves_pairs: bool = False
+
+    @property
+    def n_folds(self) -> int:
+        """How many folds there are."""
+        return int(self.fold.max(initial=-1)) + 1
+
+    def scoring_queries(self, queries: Queries, rows: Rows, *, pooled: bool) -> Queries:
+        """Rows are compared inside a query and, unless pooled, inside a fold: folds have different models."""
+        if pooled:
+            return queries.subset(rows)
+        return encode_queries(queries.codes[rows] * max(self.n_folds, 1) + self.fold[rows])
+
+    def splits_queries(self, queries: Queries) -> bool:
+        """Tell whether the rows of a query are in several folds."""
+        first = np.full(len(queries), -1, dtype=np.int64)
+        first[queries.codes] = self.fold
+        return bool((first[queries.codes] != self.fold).any())
+
+
+def plan_rows(
+    cv: object, data: TrainingData, metric: Metric, sampling: Sampling, by: Decomposition | None = None
+) -> RowPlan:
+    """Read `cv` for labelled rows.
+
+    Parameters
+    ----------
+    by : Decomposition or None
+        What "auto" and numbers of folds are to be exact by; None for methods that only iterate.
+    """
+    why_not = ""
+    if isinstance(cv, str) and cv == "auto":
+        cv, why_not = _by_default(data, metric, by)
     if isinstance(cv, str):
-        check_choice("cv", cv, ("auto",))
-    elif not _is_splitter(as_splitter(cv)):
-        check_count("cv", cv, optional=False)
-        if cv == 1:
-            raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
-
-
-def folds_of_rows(cv: Any, data: TrainingData, seed: int) -> tuple[npt.NDArray[np.int32], str]:
-    """Give every row its fold, -1 for rows that no splitter holds out; and say in words what was done."""
-    cv = as_splitter(cv)
-    if _is_splitter(cv):
-        return _rows_of_splitter(cv, data), f"the test sets of {cv}"
-    n_folds = _count(cv, data.assigner.n_units, data.assigner.unit)
-    return data.assigner.folds(n_folds, seed), f"{n_folds} folds of {data.assigner.unit}"
-
-
-def scoring_rows(
-    data: TrainingData, fold: npt.NDArray[np.int32], limit: int | None, seed: int
-) -> tuple[Ints, str]:
-    """Choose which held-out rows to score by, all or a sample of about `limit`; and say in words which sample."""
-    weight = data.fold_weight
-    held = fold >= 0 if weight is None else (fold >= 0) & (weight > 0)
-    n_held = int(held.sum())
-    if limit is None or n_held <= limit:
-        return np.flatnonzero(held), ""
-    held &= data.assigner.sample(limit, seed + 1)
-    return np.flatnonzero(held), f", judged by {int(held.sum())} of {n_held} rows"
-
-
-def folds_of_pairs(cv: Any, data: PairData, groups: Any, seed: int) -> tuple[LeftOutPairs, str]:
-    """Say which pairs each fold lacks and is scored by; and in words what was done."""
-    cv = as_splitter(cv)
-    if _is_splitter(cv):
-        return _pairs_of_splitter(cv, data, groups), f"the test sets of {cv}"
-    unit = (
-        _same_rows(data)
-        if groups is None
-        else check_qid(groups, len(data.preferences), name="groups", what="group", beside="pairs").codes
-    )
-    what = "pairs" if groups is None else "groups"
-    n_folds = _count(cv, _n_units(data, unit), what)
-    return LeftOutPairs.from_folds(_assign(data, unit, n_folds, seed)), f"{n_folds} folds of {what}"
-
-
-def groups_of_pairs(cv: str, data: PairData, groups: Any) -> tuple[Ints, str]:
-    """Number the groups of pairs that are held out exactly, one at a time; and say in words what they are."""
-    if cv == "leave-pair-out":
-        group, what = _same_rows(data), "leave-pair-out over {} couples of rows"
-    elif groups is not None:
-        group = check_qid(groups, len(data.preferences), name="groups", what="group", beside="pairs").codes
-        what = "leave-query-out over {} groups of pairs"
+        return _exact_rows(cv, data, metric, by)
+    splitter = as_splitter(cv)
+    if splitter is not None:
+        fold, description = _rows_of_splitter(splitter, data), f"the test sets of {splitter}"
     else:
-        winner, loser = data.preferences.winner, data.preferences.loser
-        n_rows = data.design.shape[0]
-        edges = sp.coo_array((np.ones(winner.size), (winner, loser)), shape=(n_rows, n_rows))
-        component = connected_components(edges, directed=False)[1][winner]
-        group = np.unique(component, return_inverse=True)[1].reshape(-1).astype(np.int64)
-        what = "leave-query-out over {} connected components"
-    n_groups = int(group.max()) + 1
-    if n_groups < 2:
-        raise InvalidInputError(
-            f"cv={cv!r} needs pairs that fall into groups, and all of them are connected.",
-            "pass groups, or use a number of folds.",
-        )
-    return group, what.format(n_groups)
+        n_folds = count_folds(cv, data.assigner.n_units, data.assigner.unit)
+        fold = data.assigner.folds(n_folds, sampling.seed).astype(np.int64)
+        description = f"{n_folds} folds of {data.assigner.unit}"
+    plan = RowPlan(fold, np.flatnonzero(_is_held(fold, data)), description + why_not)
+    is_whole = by is not None and not plan.splits_queries(data.queries)
+    if by is not None and (is_whole or by.refits or has_closed_form(data)):
+        return replace(plan, is_exact=True)
+    return _sampled(plan, data, sampling)
 
 
-def held_out_pairs(data: PairData, share: float, seed: int) -> LeftOutPairs:
-    """Hold out a share of the pairs, all comparisons of the same two rows together."""
-    unit = _same_rows(data)
-    n_units = _n_units(data, unit)
-    if n_units < 2:
-        raise InvalidInputError(
-            "All pairs compare the same two rows, so none can be held out to tell when to stop.",
-            "pass eval_set=(X_val, pairs_val), or set early_stopping=False.",
-        )
-    fold = _assign(data, unit, share_as_folds(share, n_units), seed)
-    return LeftOutPairs.from_folds(np.where(fold == 0, 0, -1))
+def held_out_rows(data: TrainingData, share: float, seed: int) -> RowPlan:
+    """Hold out a share of the queries, of the rows where there is one ranking, as a single fold."""
+    held = data.assigner.share(share, seed)
+    return RowPlan(np.where(held, 0, -1), np.flatnonzero(held), "")
 
 
-def scoring_share(
-    data: PairData, left_out: LeftOutPairs, limit: int | None, seed: int
-) -> tuple[LeftOutPairs, str]:
-    """Score only by about `limit` of the pairs, assigned like a fold, where there are more; and say so in words."""
-    n_scored = int(left_out.is_scored.sum())
-    if limit is None or n_scored <= limit:
-        return left_out, ""
-    unit = _same_rows(data)
-    n_folds = share_as_folds(limit / n_scored, _n_units(data, unit))
-    chosen = _assign(data, unit, n_folds, seed + 1) == 0
-    is_scored = left_out.is_scored & chosen[left_out.pair]
-    words = f", judged by {int(is_scored.sum())} of {n_scored} pairs"
-    return LeftOutPairs(left_out.pair, left_out.fold, is_scored, left_out.n_folds), words
-
-
-def folds_that_score(data: PairData, left_out: LeftOutPairs) -> list[int]:
-    """Return the folds by whose pairs a model can be scored; all of them where there is none."""
-    weight = data.scoring_weight[left_out.pair] * left_out.is_scored
-    found = np.flatnonzero(np.bincount(left_out.fold, weight, left_out.n_folds) > 0)
-    return found.tolist() or list(range(left_out.n_folds))
-
-
-def as_splitter(cv: Any) -> Any:
-    """Return a list of (train, test) as a splitter; anything else as it is."""
-    return _Listed(cv) if isinstance(cv, (list, tuple)) else cv
-
-
-class _Listed:
-    """Splits that the caller has made; scikit-learn's own class would cost a twentieth of `import rankwise`."""
-
-    def __init__(self, splits: Any) -> None:
-        self._splits = splits
-
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
-        """Return the splits."""
-        return self._splits
-
-    def __str__(self) -> str:
-        return f"{len(self._splits)} given splits"
-
-
-def _is_splitter(cv: Any) -> bool:
-    return not isinstance(cv, str) and hasattr(cv, "split")
-
-
-def _wants_groups(splitter: Any) -> bool:
-    """Tell whether a splitter looks at groups; those of scikit-learn that do not warn about them."""
-    if not hasattr(splitter, "get_metadata_routing"):
-        return not isinstance(splitter, _Listed)
-    return "groups" in splitter.get_metadata_routing().split.requests
-
-
-def _count(cv: Any, n_units: int, unit: str) -> int:
-    n_folds = min(_FOLDS, n_units) if cv == "auto" else int(cv)
-    if n_folds > n_units or n_folds < 2:
-        raise InvalidInputError(
-            f"cv={n_folds} is more than the {n_units} {unit} there are."
-            if n_folds > n_units
-            else f"There is one of {unit} only, which cannot be split.",
-            f"use cv <= {n_units}." if n_units > 1 else "pass an eval_set.",
-            Change("cv", n_units),
-            Change("eval_set"),
-        )
-    return n_folds
-
-
-def _same_rows(data: PairData) -> Ints:
-    """Number the pairs so that all comparisons of the same two rows have one number."""
-    winner, loser = data.preferences.winner, data.preferences.loser
-    key = np.minimum(winner, loser) * np.int64(data.design.shape[0]) + np.maximum(winner, loser)
-    return np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
-
-
-def _n_units(data: PairData, unit: Ints) -> int:
-    """Count the units that have a pair which weighs something."""
-    return int(np.unique(unit[data.graph.pair_weight > 0]).size)
-
-
-def _assign(data: PairData, unit: Ints, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
-    graph = data.graph
-    return assign_pairs(
-        data.design, graph.winner, graph.loser, unit, n_folds, seed, graph.pair_weight, graph.difference
-    )
-
-
-def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32]:
+def has_closed_form(data: TrainingData) -> bool:
+    """Tell whether folds of the rows of one ranking have a closed form: ridge regression with a free intercept."""
     n_rows = data.queries.n_rows
-    fold = np.full(n_rows, -1, dtype=np.int32)
-    groups = None
-    if _wants_groups(splitter):
-        groups = data.queries.codes
-        if len(data.queries) == 1:
-            raise MissingQueriesError(
-                f"cv={splitter} splits by query, and there is one ranking.",
-                "pass qid, or use cv=5 or sklearn.model_selection.KFold(5), which split rows.",
+    has_no_ties = all(levels.value.size == n_rows for levels in data.levels)
+    is_ridge = data.cost == "magnitude" and (data.ties == "include" or has_no_ties)
+    return bool(is_ridge and data.query_weight == "size" and data.assigner.unit == "rows")
+
+
+def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) -> tuple[object, str]:
+    """Return what "auto" is; where it would leave out pairs but for the price, also why not."""
+    n_units = data.assigner.n_units
+    if by is None:
+        return min(FOLDS, n_units), ""
+    if data.assigner.unit == "queries":
+        return "leave-query-out", ""
+    n_rows, why_not = counted_rows(data).size, ""
+    if metric.base_name in _PAIR_METRICS and 3 <= n_rows <= _MANY_ROWS:
+        refused = refusal(pair_forms(data, by.rank, by.n_alphas), is_asked_for=False)
+        if refused is None:
+            return "leave-pair-out", ""
+        why_not = f" (leave-pair-out {refused})"
+    is_exact = by.refits or has_closed_form(data)
+    # A row alone cannot be compared.
+    return min(_FOLDS_IN_CLOSED_FORM if is_exact else FOLDS, max(n_units // 2, 2)), why_not
+
+
+def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition | None) -> RowPlan:
+    require_decomposition(cv, has_one=by is not None)
+    assert by is not None
+    n_rows, several = counted_rows(data).size, len(data.queries) > 1
+    if cv == "leave-query-out":
+        if not several:
+            raise InvalidInputError(
+                "cv='leave-query-out' needs two queries or more, and all rows form one ranking.",
+                "pass qid, or use cv='leave-pair-out' or a number of folds.",
             )
-    splits = splitter.split(np.zeros((n_rows, 1)), data.y, groups)
-    for number, (train, test) in enumerate(read_splits(splits, n_rows, splitter, "rows")):
+        fold = data.queries.codes
+        description = f"leave-query-out over {data.assigner.n_units} queries"
+        return RowPlan(fold, np.flatnonzero(_is_held(fold, data)), description, is_exact=True)
+    if several:
+        raise InvalidInputError(
+            "cv='leave-pair-out' is for one global ranking, and qid names several queries.",
+            "use cv='leave-query-out'.",
+        )
+    if n_rows < 3:
+        raise InvalidInputError(
+            f"cv='leave-pair-out' leaves nothing to train on from {n_rows} rows.",
+            "use three rows or more.",
+        )
+    if metric.base_name not in _PAIR_METRICS:
+        raise InvalidInputError(
+            f"cv='leave-pair-out' scores pairs, and scoring={metric.name!r} does not count them.",
+            "use scoring='pairwise_error', or a number of folds.",
+        )
+    refused = refusal(pair_forms(data, by.rank, by.n_alphas), is_asked_for=True)
+    if refused is not None:
+        raise InvalidInputError(
+            f"cv='leave-pair-out' {refused}.",
+            "use a number of folds, which refits where it must; ties='include' with cost='magnitude' or 'unit'; or "
+            "round the labels.",
+        )
+    none = np.full(data.queries.n_rows, -1, dtype=np.int64)
+    description = f"leave-pair-out over {n_rows} rows"
+    return RowPlan(none, counted_rows(data), description, is_exact=True, leaves_pairs=True)
+
+
+def _is_held(fold: Rows, data: TrainingData) -> Bools:
+    """Rows that weigh nothing neither train nor score."""
+    held = fold >= 0
+    if data.fold_weight is not None:
+        held &= data.fold_weight > 0
+    return held
+
+
+def _sampled(plan: RowPlan, data: TrainingData, sampling: Sampling) -> RowPlan:
+    n_held = plan.scored.size
+    if sampling.limit is None or n_held <= sampling.limit:
+        return plan
+    drawn = data.assigner.sample(sampling.limit, sampling.seed + 1)
+    scored = plan.scored[drawn[plan.scored]]
+    description = f"{plan.description}, judged by {scored.size} of {n_held} rows"
+    return replace(plan, scored=scored, description=description)
+
+
+def _rows_of_splitter(splitter: Splitter, data: TrainingData) -> Rows:
+    n_rows = data.queries.n_rows
+    fold = np.full(n_rows, -1, dtype=np.int64)
+    groups = data.queries.codes if len(data.queries) > 1 else None
+    if groups is None and requests_groups(splitter):
+        raise MissingQueriesError(
+            f"cv={splitter} splits by query, and there is one ranking.",
+            "pass qid, or use cv=5 or sklearn.model_selection.KFold(5), which split rows.",
+        )
+    splits = read_splits(splitter, np.zeros((n_rows, 1)), data.y, groups, "rows")
+    for number, (train, test) in enumerate(splits):
         if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
             raise InvalidInputError(
                 f"cv={splitter} holds a row out twice, or leaves one out of both sides.",
@@ -220,19 +222,3 @@ def _rows_of_splitter(splitter: Any, data: TrainingData) -> npt.NDArray[np.int32
             )
         fold[test] = number
     return fold
-
-
-def _pairs_of_splitter(splitter: Any, data: PairData, groups: Any) -> LeftOutPairs:
-    edges = np.column_stack([data.preferences.winner, data.preferences.loser])
-    pair, fold, is_scored = [], [], []
-    given = groups if _wants_groups(splitter) else None
-    splits = splitter.split(edges, None, given)
-    for number, (train, test) in enumerate(read_splits(splits, len(edges), splitter, "pairs")):
-        absent = np.ones(len(edges), dtype=np.bool_)
-        absent[train] = False
-        tested = np.zeros(len(edges), dtype=np.bool_)
-        tested[test] = True
-        pair.append(np.flatnonzero(absent))
-        fold.append(np.full(pair[-1].size, number, dtype=np.int64))
-        is_scored.append(tested[absent])
-    return LeftOutPairs(np.concatenate(pair), np.concatenate(fold), np.concatenate(is_scored), len(pair))

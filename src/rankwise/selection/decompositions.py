@@ -1,110 +1,281 @@
-"""Held-out judgement of kernel models for a whole grid of alphas: closed forms, and refits where there is none."""
+"""One decomposition that knows the models of all alphas, and those without what is held out.
+
+Of labelled rows and of listed pairs, each in a space: columns of X, the features of a reduced set, or a kernel. RankRLS
+on listed pairs is ridge regression of ``√ω z`` on the rows ``√ω (x_i - x_j)``, so any groups of pairs can be held out.
+Where no two groups share a row, as in queries, the same holds in the coordinates of the rows, with a factor of each
+component: a system of the size of the rows however many pairs there are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Floats, Rows
-from rankwise.data.queries import Queries
-from rankwise.exceptions import NoPairsError
-from rankwise.holdout import (
-    DualHoldOut,
-    HoldOut,
-    PrimalHoldOut,
-    groups_of,
-    held_out_residuals,
-)
-from rankwise.metrics import Evaluator, Metric
-from rankwise.pairs.factor import LabelFactor
-from rankwise.pairs.labels import LabelGraph, label_graph
+from rankwise.arrays import Floats, Ints, Matrix, Rows
+from rankwise.cached import cached_property
+from rankwise.design import Design
+from rankwise.exceptions import MemoryLimitError
+from rankwise.holdout import DualHoldOut, HoldOut, PrimalHoldOut
+from rankwise.kernels import FeatureMap, Kernel, matrix_rows
+from rankwise.memory import MemoryBudget, fits
+from rankwise.pairs.factor import Factor, LabelFactor
+from rankwise.pairs.labels import LabelGraph
+from rankwise.pairs.preference_factor import ComponentFactor
+from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
-from rankwise.problems.training import TrainingData
-from rankwise.selection.hold_out_plan import Plan
-from rankwise.selection.leave_pair_out import pair_out_errors
+from rankwise.selection.equations import LinearCoordinates
 from rankwise.solvers.dual import DualSpectrum
 
 __all__ = [
-    "Candidate",
-    "candidates_of",
-    "decompose",
-    "decompose_features",
-    "held_out_values",
+    "ColumnSpace",
+    "KernelSpace",
+    "PairDecomposition",
+    "RowDecomposition",
+    "Space",
+    "exact_bytes",
     "reweighted_features",
     "reweighted_kernel",
 ]
 
-_SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are scored in portions
+Finish = Callable[[Floats], Floats]  # makes the model of the coefficients of decomposed columns
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """The decomposition of one kernel, or one matrix, and one graph, for every alpha.
+class _Models:
+    """The models of all alphas, from a decomposition.
 
     Attributes
     ----------
-    outputs : list of int
-        The columns of y that it serves.
-    target : (rows, outputs) float64
-        ``t`` with ``F't = r``.
+    hold_out : HoldOut
+    target : (units, outputs) float64
+        ``t`` with ``F't = r``; a unit is a row, or a pair.
     coefficients : callable
         Takes a column of the target and an alpha; gives dual coefficients, or those of the columns of a matrix.
+    """
+
+    hold_out: HoldOut
+    target: Floats
+    coefficients: Callable[[Floats, float], Floats]
+
+    def model(self, output: int, alpha: float) -> Floats:
+        """Return the model of an output and an alpha."""
+        return self.coefficients(self.target[:, output], alpha)
+
+
+@dataclass(frozen=True)
+class RowDecomposition(_Models):
+    """Of labelled rows.
+
+    Attributes
+    ----------
+    factor : LabelFactor
     reweighted : callable
         Takes some of the rows and degrees of theirs, and decomposes once more: for leave-pair-out by levels.
     """
 
-    outputs: list[int]
     factor: LabelFactor
-    target: Floats
-    hold_out: HoldOut
-    coefficients: Callable[[Floats, float], Floats]
     reweighted: Callable[[Rows, Floats], tuple[Floats, Floats]]
 
 
-def decompose(problem: KernelProblem, graph: LabelGraph, outputs: list[int]) -> Candidate:
-    """Diagonalise the problem of a graph once: the dual, or the features of a reduced set."""
-    if problem.basis is None:
-        factor = LabelFactor(graph.blocks)
-        target = factor.target(graph.pull).reshape(graph.n_rows, -1)
-        spectrum = DualSpectrum.of_matrix(factor.sandwich(problem.matrix(copies=4)))
-        if not problem.kernel.is_surely_positive:
-            warn_if_indefinite(spectrum)
-        return Candidate(
-            outputs,
-            factor,
-            target,
-            DualHoldOut.of_spectrum(spectrum),
-            lambda t, alpha: factor.transposed(spectrum.solve(t, alpha)),
-            partial(reweighted_kernel, problem),
-        )
-    feature_map = problem.feature_map()
-    Z = problem.kept_features(feature_map)
-    return decompose_features(Z, graph, outputs, feature_map.dual_coefficients)
+@dataclass(frozen=True)
+class PairDecomposition(_Models):
+    """Of listed pairs.
+
+    Attributes
+    ----------
+    group : (units,) int64
+        What is held out together; -1 for rows in no pair.
+    root : (pairs,) float64 or None
+        ``√ω`` where units are pairs.
+    factor : ComponentFactor or None
+        Where they are rows.
+    """
+
+    group: Ints
+    graph: PreferenceGraph
+    root: Floats | None = None
+    factor: ComponentFactor | None = None
+
+    def differences(self, predicted: Floats) -> Floats:
+        """Return winner minus loser, (alphas, pairs), from predictions (alphas, units)."""
+        if self.root is not None:
+            return predicted * np.divide(1.0, self.root, out=np.zeros_like(self.root), where=self.root > 0)
+        assert self.factor is not None
+        scores = self.factor.solve(np.ascontiguousarray(predicted.T)).T
+        return np.asarray(scores[:, self.graph.winner] - scores[:, self.graph.loser])
 
 
-def decompose_features(
-    X: Floats, graph: LabelGraph, outputs: list[int], finish: Callable[[Floats], Floats]
-) -> Candidate:
-    """Diagonalise ``X'LX``; `finish` makes the model of the coefficients of its columns."""
+@dataclass(frozen=True)
+class _PrimalModels:
+    """Coefficients from ``Z'Z = W diag(σ) W'``."""
+
+    hold_out: PrimalHoldOut
+    vectors: Floats
+    finish: Finish
+
+    def coefficients(self, target: Floats, alpha: float) -> Floats:
+        inverse = self.hold_out.shrinkage(np.array([alpha]))[0]
+        return self.finish(self.vectors @ (inverse * (self.hold_out.features.T @ target)))
+
+
+@dataclass(frozen=True)
+class _DualModels:
+    """Dual coefficients from ``FKF' = V diag(σ) V'``."""
+
+    spectrum: DualSpectrum
+    factor: Factor
+
+    def coefficients(self, target: Floats, alpha: float) -> Floats:
+        return self.factor.transposed(self.spectrum.solve(target, alpha))
+
+
+def _rows_of_features(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomposition:
+    """Diagonalise ``X'LX``."""
     factor = LabelFactor(graph.blocks, graph.n_threads)
     hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X))
+    target = factor.target(graph.pull).reshape(graph.n_rows, -1)
+    coefficients = _PrimalModels(hold_out, vectors, finish).coefficients
+    return RowDecomposition(hold_out, target, coefficients, factor, partial(reweighted_features, X))
 
-    def coefficients(t: Floats, alpha: float) -> Floats:
-        inverse = hold_out.shrinkage(np.array([alpha]))[0]
-        return finish(vectors @ (inverse * (hold_out.features.T @ t)))
 
-    return Candidate(
-        outputs,
-        factor,
-        factor.target(graph.pull).reshape(graph.n_rows, -1),
-        hold_out,
-        coefficients,
-        partial(reweighted_features, X),
-    )
+def _pairs_of_features(
+    X: Matrix, graph: PreferenceGraph, group: Ints, budget: MemoryBudget, finish: Finish
+) -> PairDecomposition:
+    """Diagonalise the Gram matrix of the differences of rows, or of rows where no two groups share one."""
+    of_row = _group_of_rows(graph, group)
+    if of_row is None:
+        _demand(budget, graph.winner.size, X.shape[1])
+        root: Floats = np.sqrt(graph.pair_weight)
+        Z = _array(X[graph.winner] - X[graph.loser])
+        Z *= root[:, None]
+        hold_out, vectors = PrimalHoldOut.with_vectors(Z)
+        coefficients = _PrimalModels(hold_out, vectors, finish).coefficients
+        target = root * graph.difference
+        return PairDecomposition(hold_out, target[:, None], coefficients, group, graph, root=root)
+    _demand(budget, *X.shape)
+    factor = ComponentFactor(graph)
+    hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(_array(X)))
+    coefficients = _PrimalModels(hold_out, vectors, finish).coefficients
+    target = factor.target(graph.pull)
+    return PairDecomposition(hold_out, target[:, None], coefficients, of_row, graph, factor=factor)
+
+
+@dataclass(frozen=True)
+class ColumnSpace:
+    """The columns of X under a value of `scaling`: from ``X'LX``, or for more columns than rows the linear kernel."""
+
+    design: Design
+    X: Matrix
+    power: float
+
+    @classmethod
+    def of_design(cls, design: Design, power: float) -> ColumnSpace:
+        """Take X as an array or a sparse matrix, if its decomposition fits in memory."""
+        n_bytes = exact_bytes(design.shape)
+        if not fits(n_bytes):
+            raise MemoryLimitError(
+                f"Exact hold-out from {design.shape[0]} rows and {design.shape[1]} columns takes about "
+                f"{n_bytes / 2**30:.2f} GiB.",
+                "use cv=5, which only multiplies by X.",
+            )
+        return cls(design, matrix_rows(design), power)
+
+    def of_rows(self, graph: LabelGraph) -> RowDecomposition:
+        """Decompose the problem of labelled rows."""
+        scale = LinearCoordinates(self.design, self.power).scale(graph)
+        if self.X.shape[1] <= self.X.shape[0]:
+            return _rows_of_features(_array(_scaled(self.X, scale)), graph, _Unscaled(scale).model)
+        X = _scaled(self.X, scale)
+        problem = KernelProblem(Kernel("linear"), X, None, MemoryBudget(), self.design.n_threads)
+        dual = KernelSpace(problem).of_rows(graph)
+        coefficients = _Unscaled(scale, X, dual.coefficients).coefficients
+        return RowDecomposition(dual.hold_out, dual.target, coefficients, dual.factor, dual.reweighted)
+
+    def of_pairs(self, graph: PreferenceGraph, group: Ints) -> PairDecomposition:
+        """Decompose the problem of listed pairs."""
+        scale = LinearCoordinates(self.design, self.power).scale(graph)
+        X = _scaled(self.X, scale)
+        return _pairs_of_features(X, graph, group, MemoryBudget(), _Unscaled(scale).model)
+
+
+@dataclass(frozen=True)
+class _Unscaled:
+    """Coefficients of the caller's columns, from those of scaled ones or from dual ones."""
+
+    scale: Floats | None
+    X: Matrix | None = None
+    dual: Callable[[Floats, float], Floats] | None = None
+
+    def model(self, w: Floats) -> Floats:
+        return w if self.scale is None else w * self.scale
+
+    def coefficients(self, target: Floats, alpha: float) -> Floats:
+        assert self.dual is not None
+        assert self.X is not None
+        transposed: Matrix = self.X.T  # type: ignore[attr-defined]
+        return self.model(np.asarray(transposed @ self.dual(target, alpha), dtype=np.float64))
+
+
+@dataclass(frozen=True)
+class KernelSpace:
+    """The space of a kernel: from the dual of all rows, or from the features of a reduced set."""
+
+    problem: KernelProblem
+
+    @cached_property
+    def _features(self) -> tuple[FeatureMap, Floats]:
+        """The features of the reduced set, or of all rows as one."""
+        problem = self.problem if self.problem.basis is not None else self.problem.with_all_rows()
+        feature_map = problem.feature_map()
+        return feature_map, problem.kept_features(feature_map)
+
+    def of_rows(self, graph: LabelGraph) -> RowDecomposition:
+        """Decompose the problem of labelled rows."""
+        problem = self.problem
+        if problem.basis is not None:
+            feature_map, Z = self._features
+            return _rows_of_features(Z, graph, feature_map.dual_coefficients)
+        factor = LabelFactor(graph.blocks)
+        target = factor.target(graph.pull).reshape(graph.n_rows, -1)
+        spectrum = self._spectrum(factor, copies=4)
+        coefficients = _DualModels(spectrum, factor).coefficients
+        reweighted = partial(reweighted_kernel, problem)
+        return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor, reweighted)
+
+    def of_pairs(self, graph: PreferenceGraph, group: Ints) -> PairDecomposition:
+        """Decompose the dual where no two groups share a row, else the features of all rows or of a reduced set."""
+        of_row, problem = _group_of_rows(graph, group), self.problem
+        if problem.basis is not None or of_row is None:
+            feature_map, Z = self._features
+            return _pairs_of_features(Z, graph, group, problem.budget, feature_map.dual_coefficients)
+        factor = ComponentFactor(graph)
+        spectrum = self._spectrum(factor, copies=6)
+        coefficients = _DualModels(spectrum, factor).coefficients
+        target = factor.target(graph.pull)[:, None]
+        hold_out = DualHoldOut.of_spectrum(spectrum)
+        return PairDecomposition(hold_out, target, coefficients, of_row, graph, factor=factor)
+
+    def refitted(self, rows: Rows, graph: LabelGraph) -> RowDecomposition:
+        """Decompose the problem of some rows alone, with the same reduced set."""
+        if self.problem.basis is None:
+            return KernelSpace(self.problem.subset(rows)).of_rows(graph)
+        return _rows_of_features(self._features[1][rows], graph, _Unscaled(None).model)
+
+    def scoring(self, rows: Rows, trained: Rows) -> Floats:
+        """Return what gives some rows their scores when it multiplies a model that was refitted to others."""
+        return self.problem.between(rows, trained) if self.problem.basis is None else self._features[1][rows]
+
+    def _spectrum(self, factor: Factor, copies: int) -> DualSpectrum:
+        spectrum = DualSpectrum.of_matrix(factor.sandwich(self.problem.matrix(copies=copies)))
+        if not self.problem.kernel.is_surely_positive:
+            warn_if_indefinite(spectrum)
+        return spectrum
+
+
+Space = ColumnSpace | KernelSpace
 
 
 def reweighted_kernel(problem: KernelProblem, rows: Rows, degree: Floats) -> tuple[Floats, Floats]:
@@ -126,140 +297,42 @@ def reweighted_features(X: Floats, rows: Rows, degree: Floats) -> tuple[Floats, 
     return centred @ vectors, hold_out.values
 
 
-def candidates_of(data: TrainingData, make: Callable[[LabelGraph, list[int]], Candidate]) -> list[Candidate]:
-    """Decompose once for outputs that can share a graph, else once an output."""
-    graphs = data.graphs()
-    if len(graphs) == 1:
-        return [make(graphs[0], list(range(len(data.columns))))]
-    return [make(graph, [output]) for output, graph in enumerate(graphs)]
+def exact_bytes(shape: tuple[int, int]) -> int:
+    """Return what the decomposition of a matrix takes: three copies of the smaller of it and its kernel, and more."""
+    n_rows, n_columns = shape
+    return 8 * (3 * n_rows * min(n_rows, n_columns) + 3 * min(n_rows, n_columns) ** 2)
 
 
-def held_out_values(
-    candidate: Candidate,
-    problem: KernelProblem | None,
-    data: TrainingData,
-    plan: Plan,
-    metric: Metric,
-    alphas: Floats,
-) -> Floats:
-    """Return the held-out value of the metric, (alphas, outputs of the candidate)."""
-    if plan.kind == "pairs":
-        error = pair_out_errors(candidate.hold_out, candidate.reweighted, data, candidate.outputs, alphas)
-        return 1.0 - error if metric.greater_is_better else error
-    labels = np.column_stack([data.columns[c] for c in candidate.outputs])
-    rows = _scoring_rows(data, plan)
-    by_fold = plan.kind != "queries" and not plan.is_pooled
-    queries = Queries(plan.fold, np.arange(plan.fold.max() + 1)) if by_fold else data.queries
-    queries = queries.subset(rows)
-    weight = None if data.row_weight is None else data.row_weight[rows]
-    read = _first_of_equals(data.queries.codes if plan.kind == "queries" else plan.fold, data.row_codes, rows)
-    portion = max(1, _SCORES // (alphas.size * data.queries.n_rows))
-    values = np.empty((alphas.size, len(candidate.outputs)))
-    for first in range(0, len(candidate.outputs), portion):
-        some = slice(first, first + portion)
-        scores = _held_out_scores(candidate, problem, data, plan, alphas, labels[:, some], some)
-        for at, column in enumerate(labels[:, some].T):
-            evaluator = _evaluator(metric, column[rows], queries, weight)
-            values[:, first + at] = evaluator.many(scores[:, read, at].T)
-    return values
+def _group_of_rows(graph: PreferenceGraph, group: Ints) -> Ints | None:
+    """Return the group of each row's pairs, -1 without pairs; None where groups share a row, or pairs are fewer."""
+    if graph.winner.size < graph.n_rows:
+        return None
+    of_row = np.full(graph.n_rows, -1, dtype=np.int64)
+    of_row[graph.winner] = group
+    of_row[graph.loser] = group
+    is_whole = (of_row[graph.winner] == group).all() and (of_row[graph.loser] == group).all()
+    return of_row if is_whole else None
 
 
-def _evaluator(metric: Metric, labels: Floats, queries: Queries, weight: Floats | None) -> Evaluator:
-    try:
-        return metric.prepare(labels, queries, sample_weight=weight if metric.takes_weights else None)
-    except NoPairsError as error:
-        raise NoPairsError(
-            "No held-out part has two rows with different labels, so they cannot judge a ranking.",
-            "use fewer folds.",
-        ) from error
+def _scaled(X: Matrix, scale: Floats | None) -> Matrix:
+    if scale is None:
+        return X
+    if isinstance(X, np.ndarray):
+        return np.asarray(X * scale)
+    scaled: Matrix = X.multiply(scale).tocsr()  # type: ignore[attr-defined]
+    return scaled
 
 
-def _root_share(data: TrainingData) -> Floats:
-    """Return the root of each row's share of the weight: the direction that the centering removes."""
-    weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
-    return np.asarray(np.sqrt(weight / weight.sum()))
+def _array(X: Matrix) -> Floats:
+    dense = X if isinstance(X, np.ndarray) else X.toarray()  # type: ignore[attr-defined]
+    return np.asarray(dense, dtype=np.float64)
 
 
-def _scoring_rows(data: TrainingData, plan: Plan) -> Rows:
-    """Rows that weigh nothing neither train nor score."""
-    is_scored = plan.fold >= 0
-    if data.row_weight is not None:
-        is_scored &= data.row_weight > 0
-    return np.flatnonzero(is_scored)
-
-
-def _first_of_equals(unit: Rows, code: Rows, rows: Rows) -> Rows:
-    """Return, for each of some rows, the first of those that equal it and are scored by the same model.
-
-    They tie; but the closed forms subtract a residual from each row's own label, and leave its rounding.
-    """
-    _, first, inverse = np.unique(
-        unit[rows] * (code.max(initial=0) + 1) + code[rows], return_index=True, return_inverse=True
-    )
-    return rows[first[inverse.reshape(-1)]]
-
-
-def _held_out_scores(
-    candidate: Candidate,
-    problem: KernelProblem | None,
-    data: TrainingData,
-    plan: Plan,
-    alphas: Floats,
-    labels: Floats,
-    some: slice,
-) -> Floats:
-    """Return (alphas, rows, outputs) scores, each row's from the model that did not see its group."""
-    if plan.kind == "refit":
-        assert problem is not None
-        return _refits(
-            problem,
-            data,
-            plan,
-            alphas,
-            [candidate.outputs[i] for i in range(*some.indices(len(candidate.outputs)))],
+def _demand(budget: MemoryBudget, n_units: int, n_columns: int) -> None:
+    n_bytes = 8 * (3 * n_units * n_columns + 3 * n_columns**2)
+    if not budget.allows(n_bytes):
+        raise MemoryLimitError(
+            f"Exact hold-out from {n_units} rows or pairs and {n_columns} columns takes about "
+            f"{n_bytes / 2**30:.2f} GiB, and {budget.free / 2**30:.2f} GiB may be used.",
+            "use cv=5, a smaller basis, or groups that share no rows.",
         )
-    target, groups = candidate.target[:, some], groups_of(plan.fold)
-    n_threads = data.design.n_threads
-    if plan.kind == "queries":
-        residual = held_out_residuals(candidate.hold_out, target, groups, alphas, n_threads=n_threads)
-        held_out = np.moveaxis(target - residual, 1, 0)  # rows first, as the factor takes them
-        flat = np.ascontiguousarray(held_out).reshape(held_out.shape[0], -1)
-        return np.moveaxis(candidate.factor.solve(flat).reshape(held_out.shape), 0, 1)
-    weight = np.ones(labels.shape[0]) if data.row_weight is None else data.row_weight
-    centred = candidate.hold_out.centred(_root_share(data))
-    residual = held_out_residuals(centred, target, groups, alphas, n_threads=n_threads)
-    root = np.where(weight > 0, np.sqrt(weight), 1.0)
-    return np.asarray(labels - residual / root[:, None])
-
-
-def _refits(
-    problem: KernelProblem, data: TrainingData, plan: Plan, alphas: Floats, outputs: Sequence[int]
-) -> Floats:
-    """Fit once more without each fold of one ranking: for graphs whose weights change when rows leave."""
-    scores = np.empty((alphas.size, plan.fold.size, len(outputs)))
-    for test in groups_of(plan.fold):
-        train = np.setdiff1d(np.arange(plan.fold.size), test)
-        across = problem.between(test, train)
-        # Pooled folds are compared with each other: as in the closed form, training rows average to their labels.
-        share = np.full(train.size, 1 / train.size)
-        if data.row_weight is not None:
-            share = data.row_weight[train] / data.row_weight[train].sum()
-        among = share @ problem.between(train, train) if plan.is_pooled else np.zeros(train.size)
-        for at, output in enumerate(outputs):
-            labels = data.columns[output][train]
-            graph = label_graph(labels, data.queries.subset(train), **_options(data, train))
-            model = decompose(problem.subset(train), graph, [output])
-            for a, alpha in enumerate(alphas):
-                dual = model.coefficients(model.target[:, 0], float(alpha))
-                scores[a, test, at] = across @ dual + (share @ labels - among @ dual)
-    return scores
-
-
-def _options(data: TrainingData, rows: Rows) -> dict[str, Any]:
-    return {
-        "ties": data.ties,
-        "cost": data.cost,
-        "query_weight": data.query_weight,
-        "row_weight": None if data.row_weight is None else data.row_weight[rows],
-        "n_threads": data.design.n_threads,
-    }

@@ -1,22 +1,25 @@
-"""Grids of alphas that go on where the best value lies at their end."""
+"""Grids of alphas: what a caller may pass, how they go on where the best lies at their end, and which is best."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwise.arrays import Floats
-from rankwise.metrics import Metric
+from rankwise.arrays import ArrayLike, Bools, Floats, Ints
+from rankwise.data.containers import unmasked
+from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.solvers.surface import EQUAL
 
 __all__ = [
     "POWERS_OF_TWO",
+    "GrowingGrid",
     "alphas_beyond",
+    "best_positions",
+    "check_alphas",
+    "check_powers",
     "is_default_grid",
-    "score_grid",
     "warn_of_edges",
     "worth_keeping",
 ]
@@ -28,7 +31,7 @@ _WORTH = 1e-3  # of the best value in the default grid: what an alpha beyond mus
 _NOTICEABLE = 0.01  # of the best value: a gain at the end of a grid that is worth a word
 
 
-def is_default_grid(alphas: Any, default: tuple[float, ...]) -> bool:
+def is_default_grid(alphas: Floats, default: tuple[float, ...]) -> bool:
     """Tell whether a checked grid is the default one, which may grow; one that somebody chose is taken as it is."""
     return np.array_equal(alphas, np.sort(default))
 
@@ -69,7 +72,7 @@ def alphas_beyond(
     return more if more.size else None
 
 
-def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> npt.NDArray[np.bool_]:
+def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> Bools:
     """Tell which of the alphas that were scored belong to the grid: the default ones, and up to one beyond the best.
 
     What was tried beyond an end in vain is forgotten: alphas far out there that are as good, or hardly better, are no
@@ -91,52 +94,108 @@ def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> n
     return np.asarray((places >= low) & (places <= high))
 
 
-def score_grid(
-    grid: Floats,
-    scorer: Callable[[Floats], Floats],
-    metric: Metric,
-    default: tuple[float, ...] = POWERS_OF_TWO,
-    *,
-    small_is_cheap: bool = True,
-) -> tuple[Floats, Floats]:
-    """Scorer a grid, and if it is the default one what is beyond an end at which the best lies.
+@dataclass
+class GrowingGrid:
+    """A grid that is scored, and what lies beyond an end of it at which the best is, if it is the default one.
+
+        table = GrowingGrid(alphas)
+        while (some := table.wanted) is not None:
+            table.add(some, errors_of(some))
+
+    Attributes
+    ----------
+    alphas : (alphas,) float64
+        What was scored, in increasing order.
+    errors : (alphas, outputs) float64
+    """
+
+    start: Floats
+    default: tuple[float, ...] = POWERS_OF_TWO
+    small_is_cheap: bool = True
+    alphas: Floats = field(default_factory=lambda: np.empty(0))
+    errors: Floats = field(default_factory=lambda: np.empty((0, 0)))
+
+    @property
+    def wanted(self) -> Floats | None:
+        """The alphas to score next; None where it ends."""
+        if not self.alphas.size:
+            return self.start
+        if not is_default_grid(self.start, self.default):
+            return None
+        return alphas_beyond(self.alphas, self.errors, self.default, small_is_cheap=self.small_is_cheap)
+
+    def add(self, alphas: Floats, errors: Floats) -> None:
+        """Take in the errors of more alphas, (alphas, outputs)."""
+        order = np.argsort(np.concatenate([self.alphas, alphas]))
+        self.errors = np.concatenate([self.errors.reshape(self.alphas.size, errors.shape[1]), errors])[order]
+        self.alphas = np.concatenate([self.alphas, alphas])[order]
+
+    def trimmed(self) -> tuple[Floats, Floats]:
+        """Return the grid without what was tried beyond an end in vain, and its errors."""
+        if not is_default_grid(self.start, self.default):
+            return self.alphas, self.errors
+        kept = worth_keeping(self.alphas, self.errors, self.default)
+        return self.alphas[kept], self.errors[kept]
+
+
+def best_positions(errors: Floats) -> Ints:
+    """Return the position of each column's least error; of equally good ones the last, the simplest model."""
+    is_best = errors <= np.nanmin(errors, axis=0) + EQUAL
+    return np.asarray(errors.shape[0] - 1 - np.argmax(is_best[::-1], axis=0), dtype=np.int64)
+
+
+def warn_of_edges(
+    asked: ArrayLike, grid: Floats, errors: Floats, default: tuple[float, ...] = POWERS_OF_TWO
+) -> None:
+    """Say it where the best alpha of the only output is at an end of the grid, and the step to it gained noticeably.
 
     Parameters
     ----------
-    scorer : callable
-        Takes alphas, and returns the values of the metric, (alphas, outputs).
-
-    Returns
-    -------
-    (alphas,) float64
-        In increasing order.
-    (alphas, outputs) float64
-        Their values.
+    asked : array-like
+        The grid that somebody chose, or the default one: beyond its ends nothing was worth keeping.
     """
-    values, sign = scorer(grid), -1.0 if metric.greater_is_better else 1.0
-    if not is_default_grid(grid, default):
-        return grid, values
-    options = {"small_is_cheap": small_is_cheap}
-    while (more := alphas_beyond(grid, sign * values, default, **options)) is not None:
-        order = np.argsort(np.concatenate([grid, more]))
-        grid = np.concatenate([grid, more])[order]
-        values = np.concatenate([values, scorer(more)])[order]
-    kept = worth_keeping(grid, sign * values, default)
-    return grid[kept], values[kept]
-
-
-def warn_of_edges(grid: Floats, values: Floats, metric: Metric, stacklevel: int) -> None:
-    """Say it where the best alpha of the only output is at an end of the grid, and the step to it gained noticeably."""
-    errors = (-1.0 if metric.greater_is_better else 1.0) * values.ravel()
+    may_grow = is_default_grid(np.unique(asked), default)
+    instead = "scale the columns" if may_grow else "leave alphas out: the default grid goes on by itself"
+    errors = errors.ravel()
     if errors.size > grid.size or grid.size <= _FEW:
         return
     for end, last, before in (("smallest", 0, 1), ("largest", -1, -2)):
-        if errors[last] == np.nanmin(errors) and errors[before] - errors[last] > _NOTICEABLE * abs(
-            errors[last]
-        ):
+        if may_grow and grid[last] == np.sort(default)[last]:
+            continue
+        gained = errors[before] - errors[last]
+        if errors[last] == np.nanmin(errors) and gained > _NOTICEABLE * abs(errors[last]):
             warnings.warn(
                 f"The best alpha is the {end} of the grid, {grid[last]:g}, and one beyond may be better. "
-                "Hint: extend alphas there, or leave alphas out: the default grid goes on by itself.",
+                f"Hint: extend alphas there, or {instead}.",
                 UserWarning,
-                stacklevel=stacklevel,
+                stacklevel=caller_level(),
             )
+
+
+def check_alphas(alphas: ArrayLike) -> Floats:
+    """Return a grid of alphas: finite, not negative, in increasing order, without duplicates."""
+    example = "pass for example alphas=2.0 ** np.arange(-10, 11)."
+    try:
+        grid = np.unique(np.asarray(unmasked("alphas", alphas), dtype=np.float64).ravel())
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"alphas must be numbers ({error}).", example) from error
+    if grid.size == 0:
+        raise InvalidInputError("alphas is empty.", example)
+    if not np.isfinite(grid).all() or grid[0] < 0:
+        raise InvalidInputError(
+            "alphas must be finite and not negative.", "use powers of two around 1; 0 means no penalty."
+        )
+    return grid
+
+
+def check_powers(scaling: ArrayLike) -> list[float]:
+    """Return the values of `scaling` to try."""
+    try:
+        powers = np.asarray(unmasked("scaling", scaling), dtype=np.float64).ravel()
+    except (TypeError, ValueError):
+        powers = np.empty(0)
+    if powers.size == 0 or not np.isfinite(powers).all():
+        raise InvalidInputError(
+            f"scaling={scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
+        )
+    return [float(power) for power in powers]

@@ -1,11 +1,10 @@
-"""A Krylov run as the estimators use it: memory decided first, progress shown, interruption survived."""
+"""A Krylov run as a selection uses it: memory decided first, progress shown, interruption survived."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -15,11 +14,13 @@ from rankwise.exceptions import caller_level
 from rankwise.memory import check_columns_fit, fits
 from rankwise.metrics import Metric
 from rankwise.progress import ProgressLine
+from rankwise.selection.scorers import oriented
+from rankwise.selection.systems import HeldOutSystem
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.lanczos import STORED_TOGETHER, basis_bytes
 from rankwise.solvers.surface import Surface, SurfaceRun
 
-__all__ = ["KrylovFit", "warn_interrupted"]
+__all__ = ["AfterSteps", "AllConverged", "KrylovFit", "Stale", "warn_interrupted"]
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
 _SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scored by
@@ -27,49 +28,91 @@ _SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scor
 _VECTORS = 5
 
 
+# --- when a run has done enough ---
+
+Rule = Callable[[Sequence[Surface]], bool]
+
+
+@dataclass(frozen=True)
+class AllConverged:
+    """Stop when all of some alphas have converged."""
+
+    candidates: Sequence[int]
+
+    def __call__(self, surfaces: Sequence[Surface]) -> bool:
+        """Tell whether they have."""
+        return all(bool((surface.converged_at[list(self.candidates)] > 0).all()) for surface in surfaces)
+
+
+@dataclass(frozen=True)
+class Stale:
+    """Stop when no cell of some alphas has beaten the best one for so many iterations."""
+
+    candidates: Sequence[int]
+    patience: int
+
+    def __call__(self, surfaces: Sequence[Surface]) -> bool:
+        """Tell whether none has."""
+        return all(
+            bool(surface.errors)
+            and len(surface.errors) - surface.best_cell(self.candidates).step >= self.patience
+            for surface in surfaces
+        )
+
+
+@dataclass(frozen=True)
+class AfterSteps:
+    """Stop after a fixed number of iterations; without one, when all alphas of the run have converged."""
+
+    steps: int | None = None
+
+    def __call__(self, surfaces: Sequence[Surface]) -> bool:
+        """Tell whether they are done."""
+        return self.steps is not None and len(surfaces[0].errors) >= self.steps
+
+
 class KrylovFit:
-    """One run of `SurfaceRun`, or of `DualSurfaceRun`, and the coefficients that can be read from it.
+    """One run of `SurfaceRun`, or of `DualSurfaceRun`, and the models that can be read from it.
 
     Parameters
     ----------
-    system : System
-        Of the kind that `run` takes.
+    system : HeldOutSystem
     alphas : (alphas,) float64
         In increasing order.
+    run : type
+        That takes the system's unknowns.
     tol : float
     max_iter : int
-    column_scale : (features,) float64, optional
-        Where the system is in scaled coordinates ``w = column_scale * u``.
-    run : type
     widens : bool
         Whether alphas may be added later, if the scores of the rows to score by fit in memory.
     """
 
     def __init__(
         self,
-        system: Any,
+        system: HeldOutSystem,
         alphas: Floats,
+        run: type[SurfaceRun | DualSurfaceRun],
         *,
         tol: float,
         max_iter: int,
-        column_scale: Floats | None = None,
-        run: type[SurfaceRun | DualSurfaceRun] = SurfaceRun,
         widens: bool = False,
     ) -> None:
-        n_features, columns = system.rhs.shape
+        n_unknowns, columns = system.rhs.shape
         if run is SurfaceRun:  # the other's vectors have a number per row, and rows are in memory
-            check_columns_fit(n_features, _VECTORS * columns)
-        self._step_bytes = basis_bytes(n_features, columns, 1)
-        expected = min(max_iter, n_features + 1, _EXPECTED_STEPS)
+            check_columns_fit(n_unknowns, _VECTORS * columns)
+        self._step_bytes = basis_bytes(n_unknowns, columns, 1)
+        expected = min(max_iter, n_unknowns + 1, _EXPECTED_STEPS)
         self.keeps_basis = fits(expected * self._step_bytes)
         kept = 8 * expected * sum(rows.size for rows in system.row_columns)
         self.widens = widens and fits(kept, _SHARE_OF_SCORES)
-        self._start = partial(run, system, tol=tol, keep_scores=self.widens)
-        self._run: SurfaceRun | DualSurfaceRun = self._start(alphas, keep_basis=self.keeps_basis)
-        self._max_iter = max_iter
-        self._scale = column_scale
+        self._system, self._kind, self._tol, self._max_iter = system, run, tol, max_iter
+        self._run = self._start(alphas)
         self.was_interrupted = False
-        self._outgrown = False
+
+    def _start(self, alphas: Floats) -> SurfaceRun | DualSurfaceRun:
+        return self._kind(
+            self._system, alphas, tol=self._tol, keep_scores=self.widens, keep_basis=self.keeps_basis
+        )
 
     @property
     def surfaces(self) -> Sequence[Surface]:
@@ -78,9 +121,8 @@ class KrylovFit:
 
     @property
     def extremes(self) -> tuple[float, float]:
-        """How far a kernel's spectrum reaches at least, both ways."""
-        assert isinstance(self._run, DualSurfaceRun)
-        return self._run.extremes
+        """How far a kernel's spectrum reaches at least, both ways; 0 for columns, which have no negative part."""
+        return self._run.extremes if isinstance(self._run, DualSurfaceRun) else (0.0, 0.0)
 
     @property
     def n_steps(self) -> int:
@@ -92,9 +134,7 @@ class KrylovFit:
         """Vectors that were multiplied by the Hessian."""
         return self._run.space.n_steps * self._run.space.n_columns
 
-    def advance(
-        self, is_done: Callable[[Sequence[Surface]], bool], title: str, metric: Metric | None = None
-    ) -> bool:
+    def advance(self, is_done: Rule, title: str, metric: Metric | None = None) -> bool:
         """Grow the tables until the rule is satisfied; on Ctrl-C keep what there is.
 
         Parameters
@@ -110,38 +150,26 @@ class KrylovFit:
         bool
             Whether it ended before `max_iter`.
         """
-        ended = self._advance(is_done, title, metric)
-        if self._outgrown:
-            # Vectors of a basis that was kept orthogonal cannot be made again one by one, so the run starts anew.
-            self._outgrown = self.keeps_basis = False
-            self._run = self._start(self.surfaces[0].alphas, keep_basis=False)
-            ended = self._advance(is_done, title, metric)
-        return ended
-
-    def _advance(
-        self, is_done: Callable[[Sequence[Surface]], bool], title: str, metric: Metric | None
-    ) -> bool:
         with ProgressLine(title) as progress:
-
-            def show(surfaces: Sequence[Surface]) -> None:
-                progress.update(f"iteration {len(surfaces[0].errors)}{_best(surfaces, metric)}")
-
-            def is_over(surfaces: Sequence[Surface]) -> bool:
-                self._outgrown = self.keeps_basis and self._is_full()
-                return self._outgrown or is_done(surfaces)
-
+            watched = _Watched(self, is_done, progress, metric)
             try:
-                return self._run.advance(is_over, self._max_iter, show)
+                ended = self._run.advance(watched.is_over, self._max_iter, watched.show)
+                if watched.is_full:
+                    # Vectors of a basis that was kept orthogonal cannot be made again one by one, so it starts anew.
+                    self.keeps_basis = False
+                    self._run = self._start(self.surfaces[0].alphas)
+                    ended = self._run.advance(watched.is_over, self._max_iter, watched.show)
             except KeyboardInterrupt:
                 if self.n_steps == 0:
                     raise
-                self.was_interrupted = True
-        warn_interrupted(f"after {self.n_steps} iterations; the best model so far is kept")
-        return True
+                self.was_interrupted = ended = True
+        if self.was_interrupted:
+            warn_interrupted(f"after {self.n_steps} iterations; the best model so far is kept")
+        return ended
 
-    def _is_full(self) -> bool:
-        """Tell whether the next vectors would not fit; they are stored several at a time."""
-        if self.n_steps % STORED_TOGETHER:
+    def is_full(self) -> bool:
+        """Tell whether the next basis vectors would not fit; they are stored several at a time."""
+        if not self.keeps_basis or self.n_steps % STORED_TOGETHER:
             return False
         return not fits(STORED_TOGETHER * self._step_bytes)
 
@@ -150,24 +178,38 @@ class KrylovFit:
         self._run.widen(alphas)
 
     def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
-        """Return the coefficients of an alpha after some iterations."""
-        coef = self._run.coefficients(column, alpha, steps)
-        return coef if self._scale is None else coef * self._scale
+        """Return the coefficients, or dual coefficients, of an alpha after some iterations."""
+        found = self._run.coefficients(column, alpha, steps)
+        return found if isinstance(self._run, DualSurfaceRun) else self._system.model(column, found)
 
     def path(self, column: int, alpha: float) -> Floats:
         """Return the coefficients of an alpha after every iteration, (iterations, features)."""
         if self.keeps_basis and isinstance(self._run, SurfaceRun):
-            path = self._run.space.path(column, alpha, self.n_steps)
-            return path if self._scale is None else path * self._scale
+            return self._system.model(column, self._run.space.path(column, alpha, self.n_steps))
         return np.array([self.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
 
 
-def _best(surfaces: Sequence[Surface], metric: Metric | None) -> str:
-    """Name the best value of the last iteration, as the metric counts; the tables hold what is to be minimised."""
-    if metric is None:
-        return ""
-    value = float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))
-    return f", {metric.name} {-value if metric.greater_is_better else value:.4f}"
+@dataclass
+class _Watched:
+    """A run while it goes on: shown on a terminal, and ended when a rule says so or its basis fills the memory."""
+
+    fit: KrylovFit
+    rule: Rule
+    progress: ProgressLine
+    metric: Metric | None
+    is_full: bool = False
+
+    def show(self, surfaces: Sequence[Surface]) -> None:
+        best = ""
+        if self.metric is not None:
+            error = float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))
+            value = oriented(error, greater_is_better=self.metric.greater_is_better)
+            best = f", {self.metric.name} {value:.4f}"
+        self.progress.update(f"iteration {len(surfaces[0].errors)}{best}")
+
+    def is_over(self, surfaces: Sequence[Surface]) -> bool:
+        self.is_full = self.fit.is_full()
+        return self.is_full or self.rule(surfaces)
 
 
 def warn_interrupted(what: str) -> None:

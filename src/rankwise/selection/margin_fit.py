@@ -2,39 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankwise.arrays import Floats
-from rankwise.design import CsrDesign, Design
-from rankwise.exceptions import InvalidInputError
-from rankwise.losses import LogisticLoss, SmoothLoss, SquaredHingeLoss
+from rankwise.arrays import Bools, Floats
+from rankwise.design import Design
+from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.losses import LOSSES, SmoothLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import pair_scale
+from rankwise.pairs.margins import PreferenceMargins
+from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.problems.training import TrainingData
 from rankwise.progress import ProgressLine
-from rankwise.selection.scorers import Scorer
+from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.solvers.choose import MARGIN_SOLVERS, matrix_reads
 from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = [
-    "MARGIN_LOSSES",
-    "HeldOut",
     "MarginFit",
     "curvature_of",
     "label_margins",
-    "one_or_all",
+    "listed_margins",
     "prepare_columns",
 ]
 
-_SMOOTH: dict[str, type[SmoothLoss]] = {"squared_hinge": SquaredHingeLoss, "logistic": LogisticLoss}
-MARGIN_LOSSES = ("hinge", *_SMOOTH)
 _MATRIX_READS = 20  # at most, where the whole matrix of the curvature is to pay
 _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes it 10 to 50
 
@@ -50,50 +46,32 @@ def label_margins(data: TrainingData, output: int, row_weight: Floats | None) ->
     )
 
 
+def listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = None) -> PreferenceMargins:
+    """Return the margins of listed pairs, or of some of them."""
+    if LOSSES[loss].is_probability and np.any(graph.difference != 1):
+        raise InvalidInputError(
+            "loss='logistic' has no margins, so magnitudes would be ignored.",
+            "pass how sure a preference is as weight, and a tie as two opposite pairs of half the weight.",
+        )
+    margins = PreferenceMargins.of_graph(graph, chosen)
+    if margins.winner.size == 0:
+        raise NoPairsError(
+            "Without the pairs that are held out, none is left to train on.",
+            "use more folds, or hold less out.",
+        )
+    return margins
+
+
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:
     """Return what preconditions margin problems over these pairs; None where the storage cannot give it."""
-    if design.kind == "operator":
+    if not design.has_rows:
         return None
     n_rows, n_features = design.shape
     reads = matrix_reads(design, forms_matrix=graph.blocks is not None)
     is_whole = n_rows >= ROWS_A_COLUMN * n_features and reads <= _MATRIX_READS
-    update_after = (
-        2 * reads if is_whole else 0
-    )  # 13 iterations at 5,000 rows × 136, where it takes the time of 9 to 25
+    # 13 iterations at 5,000 rows × 136, where it takes the time of 9 to 25
+    update_after = 2 * reads if is_whole else 0
     return Curvature(SquaredObjective(design, graph), is_whole=is_whole, update_after=int(update_after))
-
-
-@dataclass
-class HeldOut:
-    """Rows that are not trained on, and what they thought of the iterates.
-
-    Attributes
-    ----------
-    errors : list of float
-        Of every iterate, lower is better.
-    best : (features,) float64 or None
-        The coefficients that they liked best.
-    """
-
-    design: Design
-    scorer: Scorer
-    patience: int
-    errors: list[float] = field(default_factory=list)
-    best: Floats | None = None
-    best_gap: float = np.inf
-
-    @property
-    def best_iteration(self) -> int:
-        """The iteration that they liked best, from 1; the first of equals."""
-        return int(np.argmin(self.errors)) + 1
-
-    def look(self, coef: Floats, gap: float) -> bool:
-        """Scorer an iterate; tell whether it is time to stop."""
-        error = float(self.scorer.errors(self.design.dot(coef)[None, :])[0])
-        if self.best is None or error < min(self.errors):
-            self.best, self.best_gap = coef.copy(), gap
-        self.errors.append(error)
-        return len(self.errors) - self.best_iteration >= self.patience
 
 
 @dataclass
@@ -103,7 +81,7 @@ class MarginFit:
     Attributes
     ----------
     loss : str
-        One of `MARGIN_LOSSES`.
+        One of `rankwise.losses.MARGIN_LOSSES`.
     solver : str
         A name of `MARGIN_SOLVERS`.
     second : str or None
@@ -127,7 +105,7 @@ class MarginFit:
         *,
         start: Floats | None = None,
         curvature: Curvature | None = None,
-        held_out: HeldOut | None = None,
+        watcher: EvalSetMonitor | None = None,
         title: str = "fitting",
     ) -> Solution:
         """Minimise the mean loss plus ``alpha ‖w‖²``; on Ctrl-C keep the best model so far, if there is one."""
@@ -138,52 +116,39 @@ class MarginFit:
                 f"All pairs together weigh {total}: their weights overflow or vanish.",
                 "use weights around 1; only their ratios matter.",
             )
-        last: list[tuple[Floats, float, int]] = []
+        reads = design.reads
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, overflows:
-
-            def monitor(coef: Floats, gap: float, n_iter: int) -> bool:
-                last[:] = [(coef, gap, n_iter)]
-                progress.update(f"iteration {n_iter}, gap {gap:.2g}")
-                return n_iter > 0 and held_out is not None and held_out.look(coef, gap)
-
-            reads = design.reads
-            options = {
-                "tol": self.tol,
-                "max_iter": self.max_iter,
-                "curvature": curvature,
-                "monitor": monitor,
-            }
-            objective = self._objective(design, pairs)
+            monitor = _Shown(progress, watcher)
             try:
-                solution = self._run(objective, alpha, start, options)
+                solution = self._solve(self._objective(design, pairs), alpha, start, curvature, monitor)
             except KeyboardInterrupt:
-                if not last:
+                if monitor.last is None:
                     raise
-                coef, gap, n_iter = last[0]
-                solution = Solution(
-                    coef, Status.INTERRUPTED, n_iter=n_iter, n_reads=design.reads - reads, certificate=gap
-                )
+                coef, gap, n_iter = monitor.last
+                n_reads = design.reads - reads
+                solution = Solution(coef, Status.INTERRUPTED, n_iter=n_iter, n_reads=n_reads, certificate=gap)
             if not (np.isfinite(solution.certificate) and np.isfinite(solution.coef).all()):
                 raise InvalidInputError(
                     "The numbers in X, or the margins of the pairs, are so large that their squares overflow.",
                     "scale them, for example with sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
                 )
-            if held_out is not None:
+            if watcher is not None:
                 if solution.status is not Status.STOPPED:  # the last iterate was not shown
-                    held_out.look(solution.coef, solution.certificate)
-                assert held_out.best is not None
-                solution = replace(solution, coef=held_out.best, certificate=held_out.best_gap)
+                    watcher(solution.coef, solution.certificate, solution.n_iter)
+                solution = replace(solution, coef=watcher.coef[0], certificate=watcher.gap)
         return solution
 
-    def _run(
+    def _solve(
         self,
         objective: HingeObjective | MeanLoss,
         alpha: float,
         start: Floats | None,
-        options: dict[str, Any],
+        curvature: Curvature | None,
+        monitor: _Shown,
     ) -> Solution:
         """Solve; where "auto" chose and its first choice comes no further, the second goes on from there."""
+        options = {"tol": self.tol, "max_iter": self.max_iter, "curvature": curvature, "monitor": monitor}
         solve = MARGIN_SOLVERS[self.solver]
         if self.second is None:
             return solve(objective, alpha, start=start, **options)
@@ -203,17 +168,26 @@ class MarginFit:
         return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
 
     def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
-        if self.loss == "hinge":
+        if not LOSSES[self.loss].is_smooth:
             return HingeObjective(design, pairs)
-        return MeanLoss(design, pairs, _SMOOTH[self.loss]())
+        loss: SmoothLoss = LOSSES[self.loss]()  # type: ignore[assignment]  # it is smooth
+        return MeanLoss(design, pairs, loss)
 
 
-def one_or_all(values: Sequence[Any], several: bool) -> Any:
-    """Return an array over outputs, or the value of the only one."""
-    return np.array(values) if several else values[0]
+@dataclass
+class _Shown:
+    """A monitor that shows the progress, remembers the last iterate, and asks whoever watches."""
+
+    progress: ProgressLine
+    watcher: EvalSetMonitor | None
+    last: tuple[Floats, float, int] | None = None
+
+    def __call__(self, coef: Floats, gap: float, n_iter: int) -> bool:
+        self.last = coef, gap, n_iter
+        self.progress.update(f"iteration {n_iter}, gap {gap:.2g}")
+        return n_iter > 0 and self.watcher is not None and self.watcher(coef, gap, n_iter)
 
 
 def prepare_columns(design: Design) -> None:
     """Rename columns by frequency where many products follow: the solvers only ever use ``Xv`` and ``X'u``."""
-    if isinstance(design, CsrDesign) and design.relabelling_pays:
-        design.relabel_columns()
+    design.expect_products()

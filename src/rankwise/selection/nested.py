@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 from sklearn.base import clone
 
-from rankwise.arrays import Rows
+from rankwise.arrays import Floats, Matrix
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import check_count
-from rankwise.design import Design, OperatorDesign
+from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.kernels import matrix_rows
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingData
 
-__all__ = ["check_can_nest", "check_nested", "nested_score", "row_indexer"]
+__all__ = ["check_can_nest", "check_nested", "nested_score"]
 
 _OUTER_FOLDS = 5
 
 
-def check_nested(nested: Any) -> None:
+def check_nested(nested: object) -> None:
     """Raise unless `nested` is a truth value or a number of outer folds."""
     if not isinstance(nested, bool):
         check_count("nested", nested, optional=False)
@@ -31,9 +29,9 @@ def check_nested(nested: Any) -> None:
             raise InvalidInputError("nested=1 leaves nothing to train on.", "use nested=True, or at least 2.")
 
 
-def check_can_nest(nested: Any, design: Design, eval_set: Any) -> None:
+def check_can_nest(nested: object, design: Design, eval_set: object) -> None:
     """Raise where outer folds are asked for and cannot be made."""
-    if nested and (eval_set is not None or isinstance(design, OperatorDesign)):
+    if nested and (eval_set is not None or not design.has_rows):
         raise InvalidInputError(
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
             "use nested=False and score the model on rows of its own.",
@@ -47,26 +45,23 @@ def check_can_nest(nested: Any, design: Design, eval_set: Any) -> None:
             )
 
 
-def row_indexer(design: Design) -> Callable[[Rows, Rows], Any]:
-    """Return what gives rows of X to a model, whichever rows that is fitted on; they are copied into memory."""
-    X = matrix_rows(design)
-    return lambda rows, _: X[rows]
+class _Chooser(Protocol):
+    """An estimator that chooses, with the parameters that nesting looks at."""
+
+    nested: bool | int
+    random_state: int
 
 
 def nested_score(
-    estimator: Any,
-    data: TrainingData,
-    metric: Metric,
-    take: Callable[[Rows, Rows], Any],
-) -> Any:
+    estimator: _Chooser, X: Matrix, data: TrainingData, metric: Metric, *, is_kernel: bool = False
+) -> float | Floats:
     """Choose and fit on all but one outer fold, and score on that fold; one value per output.
 
     Parameters
     ----------
     estimator : ranker
-        With the parameters `nested` and `random_state`.
-    take : callable
-        Gives X of some rows to a model that is fitted on others: ``take(rows, training rows)``.
+    X : matrix
+        Of the rows of `data`; with `is_kernel` the kernel between them.
     """
     queries, unit = data.queries, data.assigner.unit
     n_outer = min(data.assigner.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
@@ -77,13 +72,13 @@ def nested_score(
     for number in range(n_outer):
         test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
         model = inner.fit(
-            take(train, train),
+            X[np.ix_(train, train)] if is_kernel else X[train],
             data.y[train],
             queries.codes[train] if len(queries) > 1 else None,
             None if data.row_weight is None else data.row_weight[train],
             None if per_row is None else per_row[train],
         )
-        scores[test] = model.predict(take(test, train))
+        scores[test] = model.predict(X[np.ix_(test, train)] if is_kernel else X[test])
     rows = np.flatnonzero(fold >= 0)
     groups = encode_queries((queries.codes if unit == "queries" else fold)[rows])
     own = None if data.row_weight is None or not metric.takes_weights else data.row_weight[rows]

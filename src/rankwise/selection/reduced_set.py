@@ -7,131 +7,153 @@ serves every alpha. The sample that preconditions the whole problem precondition
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
-from rankwise.design import Design
 from rankwise.exceptions import caller_level
-from rankwise.kernels import FeatureMap
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import TrainingData
-from rankwise.selection.held_out import RowFoldSystems
-from rankwise.selection.kernel_choice import KernelChoice, choose_among
-from rankwise.selection.kernel_progress import KernelProgress
-from rankwise.selection.scorers import Scorer
+from rankwise.progress import ProgressLine
+from rankwise.selection.closed_form import choose_among
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.result import Selection
+from rankwise.selection.scorers import EvalSet
+from rankwise.selection.systems import fold_graph, held_out_scorer
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
-from rankwise.solvers.solution import Solution
 
-__all__ = ["ReducedPath"]
+__all__ = ["KernelProgress", "ReducedPath"]
 
 
-@dataclass
+class KernelProgress:
+    """Says how many kernel rows have been made, and where an iteration stands; may be entered more than once."""
+
+    def __init__(self, title: str, n_rows: int) -> None:
+        self._title, self._n_rows = title, n_rows
+        self.__enter__()
+
+    def rows(self, made: int) -> None:
+        """Take note of rows made in the current read."""
+        self._line.update(f"{self._state}kernel rows {made} of {self._n_rows}")
+
+    def iterations(self, number: int, residual: float) -> None:
+        """Take note of an iteration and its largest relative residual."""
+        self._state = f"iteration {number}, relative residual {residual:.1e}; "
+        self._line.update(self._state.rstrip("; "))
+
+    def __enter__(self) -> Self:
+        self._line, self._state = ProgressLine(self._title), ""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._line.__exit__(kind, error, trace)
+
+
 class ReducedPath:
     """The path over alphas of a reduced set.
 
-    Attributes
+    Parameters
     ----------
-    alphas : (alphas,) float64
+    problem : KernelProblem
+    data : TrainingData
+    held_out : RowPlan or EvalSet
+    metric : Metric
     tol, max_iter
         Of the iteration.
     seed : int
         Of the sample that preconditions.
     """
 
-    problem: KernelProblem
-    data: TrainingData
-    metric: Metric
-    alphas: Floats
-    tol: float
-    max_iter: int | None
-    seed: int
-
-    def __post_init__(self) -> None:
-        self.feature_map: FeatureMap = self.problem.feature_map()
-        self.progress = KernelProgress("selecting", self.problem.n_rows)
-        with self.progress:
-            self.features = self.problem.features(self.feature_map, self.progress.rows)
-        self.n_iter = 0
-        self.worst = 0.0
+    def __init__(
+        self,
+        problem: KernelProblem,
+        data: TrainingData,
+        held_out: RowPlan | EvalSet,
+        metric: Metric,
+        *,
+        tol: float,
+        max_iter: int | None,
+        seed: int,
+    ) -> None:
+        self._problem, self._data, self._held_out, self._metric = problem, data, held_out, metric
+        self._tol, self._max_iter, self._seed = tol, max_iter, seed
+        self._feature_map = problem.feature_map()
+        self._progress = KernelProgress("selecting", problem.n_rows)
+        with self._progress:
+            self._features = problem.features(self._feature_map, self._progress.rows)
+        self._n_iter, self._worst = 0, 0.0
         self._samples: dict[int, SampledSpectrum] = {}
+        self._found: dict[tuple[int, float], Floats] = {}
 
-    def scored_by_folds(self, systems: RowFoldSystems) -> KernelChoice:
-        """Scorer every fold by the rows it does not see, and fit all rows with the alphas chosen."""
-        fold, scored = systems.fold, systems.scored
-
-        def errors(output: int, alphas: Floats) -> Floats:
-            scores = np.empty((alphas.size, scored.size))
-            for number, graph in enumerate(systems.fold_graphs(output)):
-                coef = self._solve(graph, output, alphas)
-                own = fold[scored] == number
-                scores[:, own] = self.features.rows(scored[own]).dot(coef).T
-            return systems.scorer_of(output)(scored).errors(scores)
-
-        return self._choose(
-            errors, lambda output, alpha: self._dual(self._whole(output), output, np.array([alpha]))[:, 0]
-        )
-
-    def scored_by_rows(self, rows: Design, scorers: Sequence[Scorer]) -> KernelChoice:
-        """Scorer by rows of their own."""
-        found: dict[tuple[int, float], Floats] = {}
-
-        def errors(output: int, alphas: Floats) -> Floats:
-            dual = self._dual(self._whole(output), output, alphas)
-            found.update(
-                {(output, float(alpha)): column for alpha, column in zip(alphas, dual.T, strict=True)}
-            )
-            return scorers[output].errors(self.problem.scores(rows, dual).T)
-
-        return self._choose(errors, lambda output, alpha: np.ascontiguousarray(found[output, alpha]))
-
-    def _choose(
-        self, errors: Callable[[int, Floats], Floats], dual_of: Callable[[int, float], Floats]
-    ) -> KernelChoice:
-        sign = -1.0 if self.metric.greater_is_better else 1.0
-        outputs = range(len(self.data.columns))
-
-        def scorer(alphas: Floats) -> Floats:
-            return sign * np.column_stack([errors(output, alphas) for output in outputs])
-
-        choice = choose_among(self.alphas, scorer, self.metric, dual_of, small_is_cheap=False)
-        choice.extra["n_iter_"] = self.n_iter
-        if self.worst > self.tol:
+    def choose(self, alphas: Floats) -> Selection:
+        """Choose the best alpha of each output, and make its model."""
+        selection = choose_among(self, alphas, small_is_cheap=False).with_facts(n_iter_=self._n_iter)
+        if self._worst > self._tol:
             warnings.warn(
-                f"solver='cg' stopped after {self.n_iter} iterations at a relative residual of {self.worst:.1e} "
-                f"(tol={self.tol}). Hint: raise max_iter or tol, or leave the smallest alphas out.",
+                f"solver='cg' stopped after {self._n_iter} iterations at a relative residual of {self._worst:.1e} "
+                f"(tol={self._tol}). Hint: raise max_iter or tol, or leave the smallest alphas out.",
                 ConvergenceWarning,
                 stacklevel=caller_level(),
             )
-        return choice
+        return selection
 
-    def _dual(self, graph: LabelGraph, output: int, alphas: Floats) -> Floats:
-        return self.feature_map.dual_coefficients(self._solve(graph, output, alphas))
+    def errors(self, alphas: Floats) -> Floats:
+        """Return the held-out errors, (alphas, outputs)."""
+        return np.column_stack([self._errors(output, alphas) for output in range(len(self._data.columns))])
+
+    def model(self, output: int, alpha: float) -> Floats:
+        """Return the model of all rows."""
+        if (output, alpha) not in self._found:
+            self._fit_whole(output, np.array([alpha]))
+        return np.ascontiguousarray(self._found[output, alpha])
+
+    def _errors(self, output: int, alphas: Floats) -> Floats:
+        data, held_out = self._data, self._held_out
+        if isinstance(held_out, EvalSet):
+            dual = self._fit_whole(output, alphas)
+            return held_out.scorers[output].errors(self._problem.scores(held_out.rows, dual).T)
+        scored = held_out.scored
+        scores = np.empty((alphas.size, scored.size))
+        for fold in range(held_out.n_folds):
+            coef = self._solve(fold_graph(data, held_out, output, fold), output, alphas)
+            own = held_out.fold[scored] == fold
+            scores[:, own] = self._features.rows(scored[own]).dot(coef).T
+        return held_out_scorer(data, held_out, output, self._metric, scored).errors(scores)
+
+    def _fit_whole(self, output: int, alphas: Floats) -> Floats:
+        """Fit all rows; return and keep the dual coefficients, (basis, alphas)."""
+        dual = self._feature_map.dual_coefficients(self._solve(self._whole(output), output, alphas))
+        self._found.update(
+            {(output, float(alpha)): column for alpha, column in zip(alphas, dual.T, strict=True)}
+        )
+        return dual
 
     def _whole(self, output: int) -> LabelGraph:
-        return self.data.graph(output, self.data.row_weight)
+        return self._data.graph(output, self._data.row_weight)
 
     def _solve(self, graph: LabelGraph, output: int, alphas: Floats) -> Floats:
         """Return the coefficients of the features, (features, alphas)."""
-        with self.progress:
+        with self._progress:
             if output not in self._samples:
-                sample = SampledSpectrum.of_rows(self.features, self._whole(output).blocks, self.seed)
+                sample = SampledSpectrum.of_rows(self._features, self._whole(output).blocks, self._seed)
                 assert sample is not None
                 self._samples[output] = sample
-            solution: Solution = preconditioned_gradients(
-                SquaredObjective(self.features, graph),
+            solution = preconditioned_gradients(
+                SquaredObjective(self._features, graph),
                 alphas,
                 self._samples[output],
-                tol=self.tol,
-                max_iter=self.max_iter,
-                report=self.progress.iterations,
+                tol=self._tol,
+                max_iter=self._max_iter,
+                report=self._progress.iterations,
             )
-        self.n_iter = max(self.n_iter, solution.n_iter)
-        self.worst = max(self.worst, solution.certificate)
+        self._n_iter = max(self._n_iter, solution.n_iter)
+        self._worst = max(self._worst, solution.certificate)
         return solution.coef

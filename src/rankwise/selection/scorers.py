@@ -1,29 +1,88 @@
-"""What the scores are worth of rows or pairs that a model was not fitted on: lower is better."""
+"""What the scores are worth of rows or pairs that a model was not fitted on: errors, of which lower is better."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints
-from rankwise.metrics import Evaluator
+from rankwise.arrays import Floats, Ints, Labels, Matrix, MatrixLike, Rows
+from rankwise.data.containers import unmasked
+from rankwise.data.preferences import Preferences, check_pairs
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_qid
+from rankwise.design import Design, shifted_design
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.metrics import Evaluator, Metric
+from rankwise.metrics.pairwise import Concordance, PairwiseError
 from rankwise.metrics.preferences import contradicted
+from rankwise.problems.training import PairData, TrainingData
 
-__all__ = ["DifferenceScorer", "MetricScorer", "PreferenceScorer", "Scorer"]
+__all__ = [
+    "DifferenceScorer",
+    "EvalSet",
+    "MetricScorer",
+    "PreferenceScorer",
+    "Scorer",
+    "difference_scorer",
+    "oriented",
+    "pair_eval_set",
+    "row_eval_set",
+    "row_scorer",
+    "scorer_of_pairs",
+]
+
+Numbers = TypeVar("Numbers", float, Floats)
+
+
+def oriented(values: Numbers, *, greater_is_better: bool) -> Numbers:
+    """Turn the values of a metric into errors, or errors into values: nothing else looks at which way is better."""
+    return -values if greater_is_better else values
 
 
 class Scorer(Protocol):
-    """Something that has an opinion on scores."""
+    """Scores of held-out rows in, errors out."""
 
     def errors(self, scores: Floats) -> Floats:
         """Score (alphas, rows) scores, alpha by alpha; lower is better."""
 
 
+class RowCheck(Protocol):
+    """The validation of a matrix like those that a model is fitted on."""
+
+    def __call__(self, X: MatrixLike, *, reset: bool) -> Matrix:
+        """Return the checked matrix."""
+
+
+class LabelCheck(Protocol):
+    """The same with labels beside it."""
+
+    def __call__(self, X: MatrixLike, y: Labels, *, reset: bool) -> tuple[Matrix, Floats]:
+        """Return the checked matrix and labels."""
+
+
+@dataclass(frozen=True)
+class EvalSet:
+    """Rows of their own to score by, with one scorer per output.
+
+    Attributes
+    ----------
+    rows : Design
+    scorers : sequence of Scorer
+    description : str
+        The same for a reader.
+    """
+
+    rows: Design
+    scorers: Sequence[Scorer]
+    description: str = ""
+
+
 @dataclass(frozen=True)
 class MetricScorer:
-    """A metric with its labels prepared, turned so that lower is better."""
+    """A metric with its labels prepared."""
 
     evaluator: Evaluator
     greater_is_better: bool
@@ -35,8 +94,7 @@ class MetricScorer:
 
     def errors(self, scores: Floats) -> Floats:
         """Score (alphas, rows) scores."""
-        values = self.evaluator.many(scores.T)
-        return -values if self.greater_is_better else values
+        return oriented(self.evaluator.many(scores.T), greater_is_better=self.greater_is_better)
 
 
 @dataclass(frozen=True)
@@ -50,7 +108,7 @@ class DifferenceScorer:
     tie_cost : float
         What a pair costs whose rows have equal scores.
     greater_is_better : bool
-        Whether the concordance is meant, 1 minus the error, so that what is returned is minus that.
+        Whether the concordance is meant, 1 minus the error.
     """
 
     share: Floats
@@ -59,8 +117,8 @@ class DifferenceScorer:
 
     def errors(self, differences: Floats) -> Floats:
         """Score (alphas, pairs) differences of scores."""
-        errors = np.array([contradicted(row, self.share, self.tie_cost) for row in differences])
-        return errors - 1.0 if self.greater_is_better else errors
+        lost = np.array([contradicted(row, self.share, self.tie_cost) for row in differences])
+        return oriented(1.0 - lost, greater_is_better=True) if self.greater_is_better else lost
 
 
 @dataclass(frozen=True)
@@ -76,3 +134,101 @@ class PreferenceScorer:
         # One alpha at a time: the differences of all of them would be alphas x pairs numbers.
         scored = [self.by_difference.errors((row[self.winner] - row[self.loser])[None])[0] for row in scores]
         return np.array(scored)
+
+
+def row_scorer(
+    metric: Metric,
+    labels: Floats,
+    queries: Queries,
+    n_threads: int | None,
+    what: str = "what was held out",
+    weight: Floats | None = None,
+) -> MetricScorer:
+    """Prepare a metric on the rows to score by; by their weights, where that means something to it."""
+    try:
+        evaluator = metric.prepare(
+            labels, queries, sample_weight=weight if metric.takes_weights else None, n_threads=n_threads
+        )
+    except NoPairsError as error:
+        raise NoPairsError(
+            f"{what} has no two rows of a query with different labels, so it cannot score a ranking.",
+            "give it more rows, or use fewer folds.",
+        ) from error
+    return MetricScorer(evaluator, metric.greater_is_better)
+
+
+def difference_scorer(
+    metric: Metric, weight: Floats, what: str = "what was held out", fold: Ints | None = None
+) -> DifferenceScorer:
+    """Prepare a metric on pairs to score by; with `fold`, every fold counts the same, else every weight does."""
+    if not isinstance(metric, (PairwiseError, Concordance)):
+        raise InvalidInputError(
+            f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
+            "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
+        )
+    if not (weight > 0).any():
+        raise NoPairsError(
+            f"{what} has no pair with a winner and a positive weight, so it cannot score a ranking.",
+            "give it more pairs, or use fewer folds.",
+        )
+    total = np.full(weight.size, weight.sum())
+    if fold is not None:
+        by_fold = np.bincount(fold, weights=weight)
+        total = by_fold[fold] * int((by_fold > 0).sum())
+    share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
+    return DifferenceScorer(share, float(metric.ties), metric.greater_is_better)
+
+
+def scorer_of_pairs(data: PairData, pair: Rows, metric: Metric) -> PreferenceScorer:
+    """Prepare a metric on some of the training pairs; it takes scores of all rows."""
+    scorer = difference_scorer(metric, data.scoring_weight[pair])
+    return PreferenceScorer(data.preferences.winner[pair], data.preferences.loser[pair], scorer)
+
+
+def row_eval_set(
+    eval_set: object, data: TrainingData, metric: Metric, check: LabelCheck, *, with_qid: bool
+) -> EvalSet:
+    """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
+        )
+    X, y = check(eval_set[0], eval_set[1], reset=False)
+    qid = eval_set[2] if len(eval_set) == 3 else None
+    if qid is None and with_qid:
+        raise MissingQueriesError(
+            "fit was called with query ids, but eval_set has none; its score would be a global one.",
+            "pass eval_set=(X_val, y_val, qid_val).",
+        )
+    outputs = 1 if y.ndim == 1 else y.shape[1]
+    if outputs != len(data.columns):
+        raise InvalidInputError(
+            f"eval_set has {outputs} outputs, but y has {len(data.columns)}.",
+            "give both the same columns of labels.",
+        )
+    queries, threads = check_qid(qid, y.shape[0]), data.design.n_threads
+    labels = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
+    scorers = [row_scorer(metric, column, queries, threads, "eval_set") for column in labels]
+    rows = shifted_design(X, data.design.shift, threads)
+    return EvalSet(rows, scorers, f"an evaluation set of {y.shape[0]} rows")
+
+
+def pair_eval_set(eval_set: object, data: PairData, metric: Metric, check: RowCheck) -> EvalSet:
+    """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
+            "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
+        )
+    rows = shifted_design(check(eval_set[0], reset=False), data.design.shift, data.design.n_threads)
+    pairs = unmasked("pairs of eval_set", eval_set[1])
+    weight = unmasked("weight of eval_set", eval_set[2]) if len(eval_set) == 3 else None
+    if np.size(pairs) == 0 or (weight is not None and np.size(weight) and not np.any(weight)):
+        raise NoPairsError(
+            "eval_set has no pair that weighs anything, so it cannot score a ranking.",
+            "pass at least one pair (winner, loser), or leave eval_set out to score by a share of the pairs.",
+        )
+    listed: Preferences = check_pairs(pairs, rows.shape[0], weight=weight)
+    own = np.ones(len(listed)) if listed.weight is None else listed.weight
+    scorer = PreferenceScorer(listed.winner, listed.loser, difference_scorer(metric, own, "eval_set"))
+    return EvalSet(rows, [scorer], f"an evaluation set of {len(listed)} pairs")

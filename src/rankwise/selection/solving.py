@@ -1,10 +1,9 @@
-"""From the parameters of a model to the minimum of an objective: which solver, with what options, and what to say."""
+"""Least squares at one alpha: which solver, with what options, and what to say about what it found."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg
@@ -21,70 +20,77 @@ from rankwise.solvers.choose import (
     matrix_bytes,
     require_diagonal,
 )
-from rankwise.solvers.solution import Monitor, Solution, Status
+from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["out_of_range", "require_range", "resolve_solver", "solve", "solver_options"]
+__all__ = ["LeastSquares", "out_of_range", "require_range", "warn_unsolved"]
 
 
-def resolve_solver(model: Any, design: Design, *, forms_matrix: bool) -> str:
-    """Return the name of the solver that a model's parameters ask for; raise where it cannot be used."""
-    n_features = design.shape[1]
-    needs_diagonal = (
-        model.precondition is not None or model.scaling != 0 or model.solver in {"gdm", "stochastic"}
+@dataclass(frozen=True)
+class LeastSquares:
+    """How a least-squares model is fitted at one alpha.
+
+    Attributes
+    ----------
+    solver : str
+        A name of `SOLVERS`, or "auto".
+    alpha : float
+    scaling : float
+    options : SolverOptions
+    """
+
+    solver: str
+    alpha: float
+    scaling: float = 0.0
+    options: SolverOptions = field(default_factory=SolverOptions)
+
+    def resolved(self, design: Design, *, forms_matrix: bool) -> LeastSquares:
+        """Return the same with "auto" decided; raise where the solver cannot be used."""
+        n_features = design.shape[1]
+        by_diagonal = self.solver in {"gdm", "stochastic"}
+        if self.options.precondition is not None or self.scaling != 0 or by_diagonal:
+            require_diagonal(design)
+        if self.solver == "auto":
+            return replace(self, solver=choose_solver(design, forms_matrix=forms_matrix))
+        if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
+            raise UnsuitableSolverError(
+                f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "
+                f"{matrix_bytes(n_features) / 2**30:.1f} GiB, more than is free.",
+                "use solver='cg', which needs only a few vectors of that length.",
+            )
+        return self
+
+    def solve(self, objective: QuadraticObjective) -> Solution:
+        """Find the minimum of an objective plus the penalty; warn where it is not what was asked for."""
+        scaled = objective
+        if self.scaling != 0:
+            scaled = ScaledObjective(objective, prior_scale(objective, self.scaling))
+        with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
+            solution = SOLVERS[self.solver](scaled, self.alpha, self.options)
+        require_range(solution)
+        if isinstance(scaled, ScaledObjective):
+            solution = replace(solution, coef=scaled.to_coef(solution.coef))
+        if solution.status is Status.SINGULAR:
+            remedy = "alpha > 0" if self.alpha == 0 else "a larger alpha, or bring the columns to like scales"
+            warnings.warn(
+                f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
+                f"{objective.n_features} columns, and alpha={self.alpha} does not choose between the "
+                f"solutions: the one of least norm was taken. Hint: use {remedy}.",
+                scipy.linalg.LinAlgWarning,
+                stacklevel=caller_level(),
+            )
+        elif not solution.status.is_good:
+            warn_unsolved(self.solver, solution, self.options.tol, "use a larger alpha, or scale the columns")
+        return solution
+
+
+def warn_unsolved(solver: str, solution: Solution, tol: float, remedy: str) -> None:
+    """Say that an iterative solver did not meet its tolerance."""
+    warnings.warn(
+        f"solver={solver!r} stopped after {solution.n_iter} iterations at a relative residual of "
+        f"{solution.certificate:.1e} (tol={tol}): {solution.status.value}. Hint: raise max_iter or tol, {remedy}.",
+        ConvergenceWarning,
+        stacklevel=caller_level(),
     )
-    if needs_diagonal:
-        require_diagonal(design)
-    if model.solver == "auto":
-        return choose_solver(design, forms_matrix=forms_matrix)
-    if model.solver in {"direct", "eigen"} and not fits_direct(n_features):
-        raise UnsuitableSolverError(
-            f"solver={model.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "
-            f"{matrix_bytes(n_features) / 2**30:.1f} GiB, more than is free.",
-            "use solver='cg', which needs only a few vectors of that length.",
-        )
-    return str(model.solver)
-
-
-def solver_options(model: Any, monitor: Monitor | None = None) -> SolverOptions:
-    """Return what a model's parameters say about how to solve."""
-    return SolverOptions(
-        tol=model.tol,
-        max_iter=model.max_iter,
-        precondition=model.precondition,
-        learning_rate=model.learning_rate,
-        momentum=model.momentum,
-        monitor=monitor,
-    )
-
-
-def solve(model: Any, solver: str, objective: QuadraticObjective) -> Solution:
-    """Find the minimum of an objective plus the penalty; warn where it is not what was asked for."""
-    scaled = objective
-    if model.scaling != 0:
-        scaled = ScaledObjective(objective, prior_scale(objective, model.scaling))
-    with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
-        solution = SOLVERS[solver](scaled, float(model.alpha), solver_options(model))
-    require_range(solution)
-    if isinstance(scaled, ScaledObjective):
-        solution = replace(solution, coef=scaled.to_coef(solution.coef))
-    if solution.status is Status.SINGULAR:
-        remedy = "alpha > 0" if model.alpha == 0 else "a larger alpha, or bring the columns to like scales"
-        warnings.warn(
-            f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
-            f"{objective.n_features} columns, and alpha={model.alpha} does not choose between the "
-            f"solutions: the one of least norm was taken. Hint: use {remedy}.",
-            scipy.linalg.LinAlgWarning,
-            stacklevel=caller_level(),
-        )
-    elif not solution.status.is_good:
-        warnings.warn(
-            f"solver={solver!r} stopped after {solution.n_iter} iterations at a relative residual of "
-            f"{solution.certificate:.1e} (tol={model.tol}): {solution.status.value}. Hint: raise max_iter "
-            "or tol, use a larger alpha, or scale the columns.",
-            ConvergenceWarning,
-            stacklevel=caller_level(),
-        )
-    return solution
 
 
 def require_range(solution: Solution) -> None:

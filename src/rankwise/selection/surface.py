@@ -1,4 +1,4 @@
-"""Searching the regularisation surface: the tables of all outputs, the cells chosen, the models behind them."""
+"""Choosing on the regularisation surface: every alpha after every iteration, of columns or of a kernel's products."""
 
 from __future__ import annotations
 
@@ -13,30 +13,38 @@ from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.exceptions import caller_level
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import PairGraph
 from rankwise.problems.training import TrainingProblem
-from rankwise.selection.grids import alphas_beyond, is_default_grid, worth_keeping
-from rankwise.selection.held_out import HeldOutSystems, n_outputs, scaled_objective
-from rankwise.selection.krylov_fit import KrylovFit, warn_interrupted
-from rankwise.selection.reading import after_steps, best_cells, stopping_rule
-from rankwise.selection.row_systems import NoRows
+from rankwise.selection.equations import Coordinates, LinearCoordinates
+from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
+from rankwise.selection.krylov_fit import AfterSteps, AllConverged, KrylovFit, Stale, warn_interrupted
+from rankwise.selection.result import Choice, Selection
+from rankwise.selection.systems import HeldOut, HeldOutSystem, held_out_systems, n_outputs
 from rankwise.solvers.choose import choose_solver
-from rankwise.solvers.surface import Cell, Surface, System
+from rankwise.solvers.surface import Cell, Surface
 
+__all__ = ["AVERAGING", "EXACT", "METHODS", "Chosen", "SurfaceSearch", "Trial", "table_tolerance"]
+
+METHODS = ("hybrid", "tikhonov", "early-stopping")
+AVERAGING = ("folds", "pooled")
 # A residual that rounding allows: where it is cheap to go on, only the end of the space ends a run.
 EXACT = 1e-12
+_MAX_ITER = 1000
 
-__all__ = ["EXACT", "SurfaceSearch", "Trial", "table_tolerance", "warn_unfinished"]
+
+def best_cells(method: str, surfaces: Sequence[Surface], candidates: Sequence[int]) -> list[Cell]:
+    """Read each output's surface the way a method does."""
+    if method == "tikhonov":
+        return [surface.best_converged(candidates) for surface in surfaces]
+    return [surface.best_cell(candidates) for surface in surfaces]
 
 
 @dataclass
 class Trial:
-    """One value of `scaling`.
+    """The surfaces of one system of coordinates: of a value of `scaling`, or of a kernel.
 
     Attributes
     ----------
-    power : float
-        The value of `scaling`.
+    coordinates : Coordinates
     alphas : (alphas,) float64
         Of the tables, in increasing order.
     candidates : list of int
@@ -53,7 +61,7 @@ class Trial:
         Whether the search ended by itself.
     """
 
-    power: float
+    coordinates: Coordinates
     alphas: Floats
     candidates: list[int]
     surfaces: list[Surface] = field(default_factory=list)
@@ -72,18 +80,20 @@ class Trial:
         """The alphas that may be chosen."""
         return self.alphas[self.candidates]
 
-    def errors(self, method: str) -> Floats:
-        """Return the error of each alpha of the grid as a method reads it, (alphas, outputs)."""
-        return np.array(
-            [[best_cells(method, [s], [i])[0].error for s in self.surfaces] for i in self.candidates]
-        )
+    def errors(self, method: str, positions: Sequence[int]) -> Floats:
+        """Return the error of some alphas as a method reads it, (alphas, outputs)."""
+        return np.array([[best_cells(method, [s], [i])[0].error for s in self.surfaces] for i in positions])
 
     @property
     def was_interrupted(self) -> bool:
         """Whether Ctrl-C ended one of the runs."""
         return any(fit.was_interrupted for fit in self.fits)
 
-    def coefficients(self) -> list[Floats]:
+    def choices(self, cells: Sequence[Cell]) -> list[Choice]:
+        """Return what cells stand for."""
+        return [Choice(float(self.alphas[cell.alpha_index]), cell.step, cell.error) for cell in cells]
+
+    def models(self) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
             fit.coefficients(column, self.alphas[cell.alpha_index], min(cell.step, fit.n_steps))
@@ -91,146 +101,216 @@ class Trial:
         ]
 
 
-@dataclass
-class SurfaceSearch:
-    """How to search: what every trial has in common.
+@dataclass(frozen=True)
+class Chosen:
+    """A selection on the surface, and what is behind it.
 
     Attributes
     ----------
-    problem : TrainingProblem
-    method : str
-        One of `rankwise.selection.reading.METHODS`.
-    alphas : (alphas,) float64
-        In increasing order.
-    candidates : list of int
-        The positions in `alphas` that may be chosen.
-    metric : Metric
-        What the tables hold, for whoever watches; there, lower is always better.
-    default : tuple of float
-        A grid that goes on where the best is at its end; empty where the grid is taken as it is.
+    selection : Selection
+    tried : int
+        Which of the systems of coordinates is the best.
+    runs : sequence of (KrylovFit, int)
+        For each output, the run and the column that hold its model.
+    extremes : (float, float)
+        How far the spectrum of a kernel reaches at least, both ways.
     """
 
-    problem: TrainingProblem
+    selection: Selection
+    tried: int
+    runs: Sequence[tuple[KrylovFit, int]]
+    extremes: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class SurfaceSearch:
+    """How to search; the same for every trial.
+
+    Attributes
+    ----------
+    metric : Metric
+        What the tables hold, for whoever watches; there, lower is always better.
+    method : str
+        One of `METHODS`.
+    averaging : str
+        One of `AVERAGING`.
+    patience : int
+    tol : float
+    max_iter : int or None
+    default : tuple of float
+        A grid that goes on where the best is at its end; empty where every grid is taken as it is.
+    """
+
+    metric: Metric
     method: str
-    alphas: Floats
-    candidates: list[int]
+    averaging: str
     patience: int
     tol: float
-    max_iter: int
-    metric: Metric
-    default: tuple[float, ...]
+    max_iter: int | None = None
+    default: tuple[float, ...] = POWERS_OF_TWO
 
-    @classmethod
-    def over_grid(
-        cls,
+    def choose(
+        self,
         problem: TrainingProblem,
-        method: str,
+        held_out: HeldOut,
         grid: Floats,
+        tried: Sequence[Coordinates],
         *,
-        patience: int,
-        tol: float,
-        max_iter: int,
-        metric: Metric,
-        default: tuple[float, ...],
-    ) -> SurfaceSearch:
-        """Search a grid; 0 is always in the table, so that early stopping can be read beside the other methods."""
-        alphas = np.union1d([0.0], grid)
-        candidates = [0] if method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
-        grows = method != "early-stopping" and is_default_grid(grid, default)
-        default = default if grows else ()
-        return cls(problem, method, alphas, candidates, patience, tol, max_iter, metric, default)
+        refit: bool,
+    ) -> Chosen:
+        """Search in one system of coordinates after the other, choose a cell per output, and make its model."""
+        trials = self._run_all(problem, held_out, grid, tried)
+        place = int(np.argmin([trial.error for trial in trials]))
+        best = trials[place]
+        n_products = sum(fit.n_products for trial in trials for fit in trial.fits)
+        if refit:
+            try:
+                self._refit(problem, best)
+                n_products += sum({id(fit): fit.n_products for fit, _ in best.columns}.values())
+            except KeyboardInterrupt:
+                warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
+        if not best.converged:
+            self._warn_unfinished()
+        selection = self._selection(best, grid).with_facts(n_products_=n_products)
+        low, high = zip(*(fit.extremes for fit in best.fits), strict=True)
+        return Chosen(selection, place, best.columns, (min(low), max(high)))
 
-    def run(self, power: float, systems: HeldOutSystems) -> Trial:
-        """Grow the tables under one value of `scaling`, and choose their cells."""
-        trial = Trial(power, self.alphas, self.candidates)
-        for held_out in systems.systems(power):
-            fit = self._krylov(held_out.system, self.alphas, held_out.column_scale, self.tol)
+    def run(
+        self, problem: TrainingProblem, held_out: HeldOut, grid: Floats, coordinates: Coordinates
+    ) -> Trial:
+        """Grow the tables in one system of coordinates, and choose their cells."""
+        # 0 is always in the table, so that early stopping can be read beside the other methods.
+        alphas = np.union1d([0.0], grid) if self.default else grid
+        candidates = [0] if self.method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
+        grows = bool(self.default) and self.method != "early-stopping" and is_default_grid(grid, self.default)
+        trial = Trial(coordinates, alphas, candidates)
+        for system in held_out_systems(problem, held_out, self.metric, self.averaging, coordinates):
+            fit = self._krylov(system, coordinates, alphas, self.tol, widens=grows)
             trial.fits.append(fit)
-            trial.columns.extend((fit, column) for column in held_out.columns)
+            # Of folds, the first one's model stands in until the refit.
+            trial.columns.extend((fit, column) for column in range(system.n_outputs))
             self._grow(trial, [fit])
-        while (more := self._beyond(trial)) is not None:
-            grid = np.union1d(trial.grid, more)
+        while grows and (more := self._beyond(trial)) is not None:
+            wider = np.union1d(trial.grid, more)
             trial.alphas = np.union1d(trial.alphas, more)
-            trial.candidates = np.searchsorted(trial.alphas, grid).tolist()
+            trial.candidates = np.searchsorted(trial.alphas, wider).tolist()
             for fit in trial.fits:
                 fit.widen(more)
             self._grow(trial, trial.fits)
-        if self.default:
-            kept = worth_keeping(trial.grid, trial.errors(self.method), self.default)
+        if grows:
+            kept = worth_keeping(trial.grid, trial.errors(self.method, trial.candidates), self.default)
             trial.candidates = np.array(trial.candidates)[kept].tolist()
         trial.cells = best_cells(self.method, trial.surfaces, trial.candidates)
         return trial
 
     def _grow(self, trial: Trial, fits: Sequence[KrylovFit]) -> None:
-        rule = stopping_rule(self.method, trial.candidates, self.patience)
+        # Tikhonov reads converged alphas, so all of them must converge.
+        is_tikhonov, candidates = self.method == "tikhonov", trial.candidates
+        rule = AllConverged(candidates) if is_tikhonov else Stale(candidates, self.patience)
         for fit in fits:
             trial.converged &= fit.advance(rule, "selecting", self.metric)
         trial.surfaces = [surface for fit in trial.fits for surface in fit.surfaces]
 
     def _beyond(self, trial: Trial) -> Floats | None:
         """Return alphas to add: the tables need no products for them."""
-        if not self.default or trial.was_interrupted or not all(fit.widens for fit in trial.fits):
+        if trial.was_interrupted or not all(fit.widens for fit in trial.fits):
             return None
+        errors = trial.errors(self.method, trial.candidates)
         is_cheap = self.method != "tikhonov"  # which goes on until all have converged
-        return alphas_beyond(trial.grid, trial.errors(self.method), self.default, small_is_cheap=is_cheap)
+        return alphas_beyond(trial.grid, errors, self.default, small_is_cheap=is_cheap)
 
-    def run_all(self, powers: Sequence[float], systems: HeldOutSystems) -> list[Trial]:
-        """Search under one value of `scaling` after the other, until Ctrl-C says that it is enough."""
+    def _run_all(
+        self, problem: TrainingProblem, held_out: HeldOut, grid: Floats, tried: Sequence[Coordinates]
+    ) -> list[Trial]:
+        """Search until Ctrl-C says that it is enough."""
         trials: list[Trial] = []
-        for power in powers:
+        for coordinates in tried:
             try:
-                trials.append(self.run(power, systems))
+                trials.append(self.run(problem, held_out, grid, coordinates))
             except KeyboardInterrupt:
-                if not trials:
+                if not trials or not isinstance(coordinates, LinearCoordinates):
                     raise
+                power = coordinates.power
                 warn_interrupted(f"before scaling={power:g} was judged; the best model so far is kept")
                 break
             if trials[-1].was_interrupted:
                 break
         return trials
 
-    def refit(self, best: Trial) -> None:
+    def _refit(self, problem: TrainingProblem, best: Trial) -> None:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
         columns: list[tuple[KrylovFit, int]] = []
         chosen: list[Cell] = []
-        for graph in self.problem.graphs():
-            system, scale = self._unscored(graph, best.power)
+        is_tikhonov = self.method == "tikhonov"
+        for graph in problem.graphs():
             first, outputs = len(columns), n_outputs(graph)
             cells = best.cells[first : first + outputs]
             alphas = np.unique([best.alphas[cell.alpha_index] for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
-            tol = self.tol if self.method == "tikhonov" else 0.0
-            fit = self._krylov(system, alphas, scale, tol)
-            if self.method == "tikhonov":
-                best.converged &= fit.advance(lambda _: False, "fitting")
+            tol = self.tol if is_tikhonov else 0.0
+            system = HeldOutSystem(best.coordinates.of_graph(graph))
+            fit = self._krylov(system, best.coordinates, alphas, tol)
+            ended = fit.advance(
+                AfterSteps(None if is_tikhonov else max(cell.step for cell in cells)), "fitting"
+            )
+            if is_tikhonov:
+                best.converged &= ended
                 # Converged on all data, not after the folds' number of steps.
                 cells = [replace(cell, step=fit.n_steps) for cell in cells]
-            else:
-                fit.advance(after_steps(max(cell.step for cell in cells)), "fitting")
             chosen.extend(cells)
             columns.extend((fit, column) for column in range(outputs))
         # All at once: an interruption before leaves the models of the folds in place.
         best.columns, best.cells = columns, chosen
 
-    def _unscored(self, graph: PairGraph, power: float) -> tuple[System, Floats | None]:
-        """Make the system of a graph that nobody scores."""
-        objective, scale = scaled_objective(self.problem.design, graph, power)
-        return NoRows(objective), scale
+    def _krylov(
+        self,
+        system: HeldOutSystem,
+        coordinates: Coordinates,
+        alphas: Floats,
+        tol: float,
+        *,
+        widens: bool = False,
+    ) -> KrylovFit:
+        return KrylovFit(system, alphas, coordinates.run, tol=tol, max_iter=self._most_steps, widens=widens)
 
-    def _krylov(self, system: System, alphas: Floats, scale: Floats | None, tol: float) -> KrylovFit:
-        widens = bool(self.default)
-        return KrylovFit(system, alphas, tol=tol, max_iter=self.max_iter, column_scale=scale, widens=widens)
+    @property
+    def _most_steps(self) -> int:
+        return _MAX_ITER if self.max_iter is None else self.max_iter
 
+    def _selection(self, best: Trial, alphas: Floats) -> Selection:
+        """Return the choice among the caller's alphas, and those that came to them."""
+        shown = alphas if self.method == "early-stopping" else best.grid
+        grid = np.searchsorted(best.alphas, shown).tolist()
+        n_iter = max(len(surface.errors) for surface in best.surfaces)
+        tables = np.full((len(best.surfaces), best.alphas.size, n_iter), np.nan)
+        for table, surface in zip(tables, best.surfaces, strict=True):
+            table[:, : len(surface.errors)] = surface.table
+        choices = {
+            method: best.choices(
+                best_cells(method, best.surfaces, [0] if method == "early-stopping" else grid)
+            )
+            for method in METHODS
+        }
+        return Selection(
+            best.models(),
+            best.choices(best.cells),
+            best.alphas[grid],
+            best.errors(self.method, grid),
+            tables[:, grid],
+            tables[:, 0],
+            choices,
+            facts={"n_iter_": n_iter, "keeps_basis_": all(fit.keeps_basis for fit in best.fits)},
+        )
 
-def warn_unfinished(search: SurfaceSearch) -> None:
-    """Say that the iterations ran out."""
-    other = "" if search.method == "hybrid" else ", or use method='hybrid'"
-    warnings.warn(
-        f"method={search.method!r} stopped at max_iter={search.max_iter} iterations before it was done. "
-        f"Hint: raise max_iter or tol{other}.",
-        ConvergenceWarning,
-        stacklevel=caller_level(),
-    )
+    def _warn_unfinished(self) -> None:
+        """Say that the iterations ran out."""
+        other = "" if self.method == "hybrid" else ", or use method='hybrid'"
+        warnings.warn(
+            f"method={self.method!r} stopped at max_iter={self._most_steps} iterations before it was done. "
+            f"Hint: raise max_iter or tol{other}.",
+            ConvergenceWarning,
+            stacklevel=caller_level(),
+        )
 
 
 def table_tolerance(design: Design, method: str, tol: float) -> float:

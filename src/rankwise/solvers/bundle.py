@@ -113,7 +113,7 @@ class _Planes:
         self.offset, self.weight, self.idle = self.offset[kept], self.weight[kept], self.idle[kept]
 
 
-def minimise_by_planes(
+def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
     objective: MarginObjective,
     alpha: float,
     *,

@@ -1,5 +1,7 @@
 """Proof of how far a minimum of ``F(w) = loss(w) + α‖w‖²`` still is, and the rule for stopping.
 
+See docs/mathematics.md, section 6.2.
+
 If ``loss(v) >= g'v + s`` for every v, the minimum is at least ``min_v g'v + s + α‖v‖² = s - ‖g‖²/(4α)``. Gradients of a
 convex loss are such planes, and so are convex combinations of them: `LowerBound` keeps the best combination of its
 own plane and each new one, so that the bound never falls and costs one vector. The first plane is 0: no loss of pairs

@@ -8,6 +8,7 @@ from typing import Any
 
 from rankwise.design import Design
 from rankwise.exceptions import UnsuitableSolverError
+from rankwise.losses import LOSSES, MARGIN_LOSSES, HingeLoss
 from rankwise.memory import fits
 from rankwise.objectives import QuadraticObjective
 from rankwise.pairs.graph import MarginPairs
@@ -141,7 +142,7 @@ def matrix_reads(design: Design, *, forms_matrix: bool = True) -> float:
 def require_diagonal(design: Design) -> None:
     """Raise where ``diag(X'LX)`` would take the whole matrix, and that does not fit."""
     n_features = design.shape[1]
-    if design.kind == "operator" and not fits_direct(n_features):
+    if not design.has_rows and not fits_direct(n_features):
         raise UnsuitableSolverError(
             "precondition and scaling need the diagonal of X'LX, which for a LinearOperator comes only with the "
             f"whole matrix of {n_features} × {n_features}.",
@@ -161,7 +162,7 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
         Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product per column.
     """
     n_features = design.shape[1]
-    if design.kind == "operator" or not fits_direct(n_features):
+    if not design.has_rows or not fits_direct(n_features):
         return "cg"
     direct = _gram_time(design, forms_matrix=forms_matrix) + _FACTOR * float(n_features) ** 3
     iterate = _ITERATIONS * _PRODUCT * design.nnz
@@ -171,12 +172,11 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
 
 def _gram_time(design: Design, *, forms_matrix: bool) -> float:
     n_rows, n_features = design.shape
-    is_dense = design.kind == "dense"
-    gram = design.nnz * design.nnz / max(n_rows, 1) * (_DENSE_GRAM if is_dense else _SPARSE_GRAM)
+    gram = design.nnz * design.nnz / max(n_rows, 1) * (_DENSE_GRAM if design.is_dense else _SPARSE_GRAM)
     if forms_matrix:
         return gram
     # BLAS makes the columns of dense products as cheap as the matrix itself; sparse ones cost what they cost.
-    return 2 * gram if is_dense else n_features * _PRODUCT * design.nnz
+    return 2 * gram if design.is_dense else n_features * _PRODUCT * design.nnz
 
 
 @dataclass(frozen=True)
@@ -189,6 +189,7 @@ class MarginSolver:
         ``(objective, alpha, *, tol, is_absolute, max_iter, start, curvature, monitor) -> Solution``; `tol` is a share
         of what can be gained (`rankwise.solvers.certificate`).
     losses : tuple of str
+        Names in `rankwise.losses.LOSSES`.
     """
 
     minimise: Callable[..., Solution]
@@ -200,13 +201,15 @@ class MarginSolver:
 
 
 MARGIN_SOLVERS: dict[str, MarginSolver] = {
-    "smoothing": MarginSolver(minimise_smoothed, ("hinge",)),
-    "bundle": MarginSolver(minimise_by_planes, ("hinge", "squared_hinge", "logistic")),
-    "newton": MarginSolver(minimise_by_newton, ("squared_hinge", "logistic")),
+    "smoothing": MarginSolver(minimise_smoothed, (HingeLoss.name,)),
+    "bundle": MarginSolver(minimise_by_planes, MARGIN_LOSSES),
+    "newton": MarginSolver(
+        minimise_by_newton, tuple(name for name in MARGIN_LOSSES if LOSSES[name].is_smooth)
+    ),
 }
 
 
-# Where one ranking has so many rows, cutting planes search their lines on a sample and are cheaper a step.
+# Where one ranking has so many rows, cutting planes search their lines on a sample and are cheaper per step.
 _LARGE_RANKING = 20_000
 _LOOSE = 1e-4  # tolerances down to which they need no more steps than smoothing
 
@@ -218,7 +221,7 @@ def choose_margin_solver(loss: str, pairs: MarginPairs, tol: float) -> str:
     large ranking with many levels at a loose gap: 400,000 real-valued rows at alpha 1e-5 took cutting planes 1.8 s and
     smoothing 3.5 s for a gap of 1e-3, plain planes four times as many reads; 100,000 took both 1.5 s for 1e-6.
     """
-    if loss != "hinge":
+    if LOSSES[loss].is_smooth:
         return "newton"
     is_large = pairs.thinned(_LARGE_RANKING // 2) is not None
     return "bundle" if is_large and tol >= _LOOSE else "smoothing"

@@ -13,13 +13,13 @@ model of the clipped kernel for training rows and new rows alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.design import DenseDesign, Design
+from rankwise.cached import cached_property
+from rankwise.design import Design
 from rankwise.pairs.factor import Factor
 from rankwise.threads import large_algebra
 
@@ -49,7 +49,7 @@ class DualObjective:
 
     @property
     def n_features(self) -> int:
-        """The number of dual variables: one per row, or a pair, of the factor."""
+        """The number of dual variables: one per row, or per pair, of the factor."""
         return int(self.rhs.shape[0])
 
     def product(self, v: Floats) -> Floats:
@@ -63,12 +63,7 @@ class DualObjective:
 
     @cached_property
     def _matrix(self) -> Floats:
-        K = (
-            self._kernel.X
-            if isinstance(self._kernel, DenseDesign)
-            else self._kernel.dot(np.eye(self._kernel.shape[0]))
-        )
-        return self._factor.sandwich(K)
+        return self._factor.sandwich(self._kernel.matrix())
 
     def diagonal(self) -> Floats:
         """Return the diagonal of ``FKF'``."""

@@ -20,7 +20,7 @@ __all__ = ["conjugate_gradients"]
 _TRUSTED_TOLERANCE = 1e-9
 
 
-def conjugate_gradients(
+def conjugate_gradients(  # noqa: C901, PLR0915 - the steps of one method, in the order of its paper
     objective: QuadraticObjective,
     alpha: float,
     *,

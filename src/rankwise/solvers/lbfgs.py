@@ -52,7 +52,9 @@ class LbfgsMemory:
         q = preconditioner.solve(q)
         if self._steps:
             step, change, curvature = self._steps[-1]
-            q *= curvature / float(change @ preconditioner.solve(change))
+            expected = float(change @ preconditioner.solve(change))
+            if expected > 0:  # of columns of 1e75 it may underflow
+                q *= curvature / expected
         for (step, change, curvature), share in zip(self._steps, reversed(shares), strict=True):
             q += (share - float(change @ q) / curvature) * step
         return q

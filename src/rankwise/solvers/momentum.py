@@ -188,7 +188,7 @@ class _Descent:
             self._pace = pace
 
     @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long is noticed below
-    def run(
+    def run(  # noqa: C901 - the steps of one method, in the order of its paper
         self,
         tol: float,
         max_iter: int | None,

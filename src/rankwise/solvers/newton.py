@@ -31,7 +31,7 @@ _ROUNDING = 4 * np.finfo(np.float64).eps  # share of the value below which a dec
 _STEADY = 0.9  # share of the gradient that may remain after a step whose decrease cannot be seen
 
 
-def minimise_by_newton(
+def minimise_by_newton(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
     objective: MeanLoss,
     alpha: float,
     *,

@@ -42,7 +42,8 @@ class Curvature:
     Parameters
     ----------
     objective : SquaredObjective
-        The design, and all pairs. Where they are listed and not those of queries, their squared loss is the estimate.
+        The design, and all pairs. Where they are listed and not those of queries, the estimate is their squared loss,
+        as much of it as there is curvature.
     is_whole : bool
         Whether to form the matrix; else its diagonal.
     update_after : int
@@ -60,8 +61,9 @@ class Curvature:
         """Estimate from the diagonal of B, a value per row."""
         objective, blocks = self._objective, self._objective.graph.blocks
         if blocks is None:
+            # The squared loss of all pairs has degrees that add up to twice their weight.
             hessian = objective.matrix() if self._is_whole else objective.diagonal()
-            hessian = 2 * hessian / objective.graph.weight
+            hessian = hessian * (float(rows.sum()) / (2 * objective.graph.weight))
         else:
             joined = _joined_at_random(blocks, rows)
             design = objective.design

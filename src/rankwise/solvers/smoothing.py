@@ -52,7 +52,7 @@ class _Point:
     smooth: SmoothedHinge
 
 
-def minimise_smoothed(
+def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
     objective: HingeObjective,
     alpha: float,
     *,

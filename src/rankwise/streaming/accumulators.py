@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple
 
 from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
@@ -15,9 +14,26 @@ from rankwise.objectives.parts import RunningMean, part_rows, query_parts, row_p
 from rankwise.pairs.labels import Cost, LabelGraph, QueryWeight, Ties, label_graph
 from rankwise.solvers.stochastic import Memory
 
-__all__ = ["Accumulator", "ExactQueries", "ExactRanking", "PairOptions", "StreamedQueries", "StreamedRanking"]
+__all__ = [
+    "Accumulator",
+    "Exact",
+    "ExactQueries",
+    "ExactRanking",
+    "Labelled",
+    "PairOptions",
+    "Streamed",
+    "StreamedQueries",
+    "StreamedRanking",
+]
 
-Solve = Callable[[QuadraticObjective], Floats]
+
+class Labelled(NamedTuple):
+    """Rows with the labels that one graph is made of."""
+
+    design: Design
+    labels: Floats
+    queries: Queries
+    row_weight: Floats | None
 
 
 @dataclass(frozen=True)
@@ -28,31 +44,17 @@ class PairOptions:
     cost: Cost
     query_weight: QueryWeight
 
-    def graph(
-        self, labels: Floats, queries: Queries, row_weight: Floats | None, n_threads: int
-    ) -> LabelGraph:
+    def graph(self, rows: Labelled) -> LabelGraph:
         """Return the graph of some rows alone."""
         return label_graph(
-            labels,
-            queries,
+            rows.labels,
+            rows.queries,
             ties=self.ties,
             cost=self.cost,
             query_weight=self.query_weight,
-            row_weight=row_weight,
-            n_threads=n_threads,
+            row_weight=rows.row_weight,
+            n_threads=rows.design.n_threads,
         )
-
-
-class Accumulator(Protocol):
-    """The memory of one graph; several outputs may share it."""
-
-    def after(
-        self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float
-    ) -> Accumulator:
-        """Return the memory after more rows."""
-
-    def coef(self, solve: Solve) -> Floats:
-        """Return the coefficients for everything so far."""
 
 
 @dataclass(frozen=True)
@@ -62,21 +64,14 @@ class ExactQueries:
     options: PairOptions
     statistics: PassedQueries
 
-    @classmethod
-    def empty(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> ExactQueries:
-        """Return the memory of no rows."""
-        return cls(options, PassedQueries.empty(n_features, label_shape))
-
-    def after(
-        self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float
-    ) -> ExactQueries:
+    def after(self, rows: Labelled, alpha: float) -> ExactQueries:
         """Add up."""
-        graph = self.options.graph(labels, queries, row_weight, design.n_threads)
-        return replace(self, statistics=self.statistics.plus(SquaredObjective(design, graph)))
+        objective = SquaredObjective(rows.design, self.options.graph(rows))
+        return replace(self, statistics=self.statistics.plus(objective))
 
-    def coef(self, solve: Solve) -> Floats:
-        """Solve the normal equations of everything so far."""
-        return solve(self.statistics.objective())
+    def objective(self) -> QuadraticObjective:
+        """Return the objective of everything so far."""
+        return self.statistics.objective()
 
 
 @dataclass(frozen=True)
@@ -85,20 +80,13 @@ class ExactRanking:
 
     statistics: GrowingRanking
 
-    @classmethod
-    def empty(cls, options: PairOptions) -> ExactRanking:
-        """Return the memory of no rows."""
-        return cls(GrowingRanking(options.ties, options.cost, options.query_weight))
-
-    def after(
-        self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float
-    ) -> ExactRanking:
+    def after(self, rows: Labelled, alpha: float) -> ExactRanking:
         """Add up."""
-        return ExactRanking(self.statistics.plus(design, labels, row_weight))
+        return ExactRanking(self.statistics.plus(rows.design, rows.labels, rows.row_weight))
 
-    def coef(self, solve: Solve) -> Floats:
-        """Solve the normal equations of everything so far."""
-        return solve(self.statistics.objective())
+    def objective(self) -> QuadraticObjective:
+        """Return the objective of everything so far."""
+        return self.statistics.objective()
 
 
 @dataclass(frozen=True)
@@ -108,23 +96,16 @@ class StreamedQueries:
     options: PairOptions
     memory: Memory
 
-    @classmethod
-    def empty(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> StreamedQueries:
-        """Return the memory of no rows."""
-        return cls(options, Memory.empty((n_features, *label_shape)))
-
-    def after(
-        self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float
-    ) -> StreamedQueries:
+    def after(self, rows: Labelled, alpha: float) -> StreamedQueries:
         """Learn, a block of queries at a time."""
-        graph = self.options.graph(labels, queries, row_weight, design.n_threads)
-        memory = self.memory
-        for part in query_parts(design, graph.blocks, graph.pull, part_rows(design)):
+        graph, memory = self.options.graph(rows), self.memory
+        for part in query_parts(rows.design, graph.blocks, graph.pull, part_rows(rows.design)):
             memory = memory.learn(part, alpha)
         return replace(self, memory=memory)
 
-    def coef(self, solve: Solve) -> Floats:
-        """Return the model as it is."""
+    @property
+    def coef(self) -> Floats:
+        """The model as it is."""
         return self.memory.coef
 
 
@@ -136,24 +117,22 @@ class StreamedRanking:
     memory: Memory
     mean: RunningMean
 
-    @classmethod
-    def empty(cls, options: PairOptions, n_features: int, label_shape: tuple[int, ...]) -> StreamedRanking:
-        """Return the memory of no rows."""
-        mean = RunningMean.empty(n_features, label_shape)
-        return cls(options, Memory.empty((n_features, *label_shape)), mean)
-
-    def after(
-        self, design: Design, labels: Floats, queries: Queries, row_weight: Floats | None, alpha: float
-    ) -> StreamedRanking:
+    def after(self, rows: Labelled, alpha: float) -> StreamedRanking:
         """Learn, a block of rows at a time."""
-        memory, mean = self.memory, self.mean
+        memory, mean, design = self.memory, self.mean, rows.design
         grows = self.options.query_weight == "pairs"
-        for part, joined in row_parts(design, labels, row_weight, part_rows(design), mean):
+        for part, joined in row_parts(design, rows.labels, rows.row_weight, part_rows(design), mean):
             mean = joined
             # With pairs of weight 1 the loss grows with the square of the rows; here the penalty shrinks instead.
             memory = memory.learn(part, alpha / mean.weight if grows and mean.weight > 0 else alpha)
         return replace(self, memory=memory, mean=mean)
 
-    def coef(self, solve: Solve) -> Floats:
-        """Return the model as it is."""
+    @property
+    def coef(self) -> Floats:
+        """The model as it is."""
         return self.memory.coef
+
+
+Exact = ExactQueries | ExactRanking
+Streamed = StreamedQueries | StreamedRanking
+Accumulator = Exact | Streamed

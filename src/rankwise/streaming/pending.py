@@ -1,9 +1,9 @@
-"""Rows of a stream that are still at hand: learned from for the time being, until enough of them make a block.
+"""Rows of a stream that are not yet a block: learned from for the time being, until enough of them make a block.
 
 A block of some thousand rows teaches more than the same rows in small portions, of which each is fitted beside no more
 than a diagonal of what came before (`rankwise.solvers.stochastic`). So rows that come in small calls are kept, and
 learned from as one block when there are enough. Until then the model is *provisional*: what is settled, plus the rows
-at hand as one block up to when their number last grew by a quarter, plus the calls since. So the rows at hand are
+that wait as one block up to when their number last grew by a quarter, plus the calls since. So the rows that wait are
 learned from at most some seven times, however small the calls.
 """
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,7 +19,7 @@ import scipy.sparse as sp
 from rankwise.arrays import Floats
 from rankwise.data.queries import Queries, one_query
 from rankwise.design import Design, as_design
-from rankwise.streaming.accumulators import Accumulator
+from rankwise.streaming.accumulators import Exact, Labelled, Streamed
 
 __all__ = ["Accumulators", "Batch", "PendingAccumulators", "SeenQueries"]
 
@@ -88,16 +89,11 @@ def _joined(batches: Sequence[Batch], *, with_qid: bool) -> Batch:
 class Accumulators:
     """What is remembered for each graph, by exact statistics: more rows add up, whatever their number."""
 
-    accumulators: tuple[Accumulator, ...]
-
-    @property
-    def current(self) -> tuple[Accumulator, ...]:
-        """The memory of everything so far."""
-        return self.accumulators
+    current: tuple[Exact, ...]
 
     def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> Accumulators:
         """Return the memory after more rows."""
-        return replace(self, accumulators=_learned(self.accumulators, batch, alpha))
+        return Accumulators(_learned(self.current, batch, alpha))
 
 
 @dataclass(frozen=True)
@@ -106,25 +102,20 @@ class PendingAccumulators:
 
     Attributes
     ----------
-    settled : tuple of Accumulator
+    settled : tuple of accumulators
         After all complete blocks.
     pending : tuple of Batch
         The rows since.
-    provisional : tuple of Accumulator
-        After those, too.
+    current : tuple of accumulators
+        After those, too: provisional.
     n_together : int
         How many of the pending rows the provisional memory has learned from as one block.
     """
 
-    settled: tuple[Accumulator, ...]
-    provisional: tuple[Accumulator, ...]
+    settled: tuple[Streamed, ...]
+    current: tuple[Streamed, ...]
     pending: tuple[Batch, ...] = ()
     n_together: int = 0
-
-    @property
-    def current(self) -> tuple[Accumulator, ...]:
-        """The memory of everything so far."""
-        return self.provisional
 
     def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> PendingAccumulators:
         """Return the memory after more rows."""
@@ -139,19 +130,20 @@ class PendingAccumulators:
         n_values = sum(part.design.nnz for part in pending)
         is_block = n_rows >= _BLOCK_ROWS or n_values >= _BLOCK_VALUES
         if not is_block and n_rows < _GROWTH * self.n_together:
-            return replace(self, pending=pending, provisional=_learned(self.provisional, batch, alpha))
+            return replace(self, pending=pending, current=_learned(self.current, batch, alpha))
         whole = _joined(pending, with_qid=with_qid)
         learned = _learned(self.settled, whole, alpha)
         if is_block:
             return PendingAccumulators(learned, learned)
-        return replace(self, pending=(whole,), provisional=learned, n_together=n_rows)
+        return replace(self, pending=(whole,), current=learned, n_together=n_rows)
 
 
-def _learned(accumulators: Sequence[Accumulator], batch: Batch, alpha: float) -> tuple[Accumulator, ...]:
-    return tuple(
-        accumulator.after(batch.design, labels, batch.queries, batch.row_weight, alpha)
-        for accumulator, labels in zip(accumulators, batch.labels, strict=True)
-    )
+Kind = TypeVar("Kind", Exact, Streamed)
+
+
+def _learned(accumulators: Sequence[Kind], batch: Batch, alpha: float) -> tuple[Kind, ...]:
+    parts = (Labelled(batch.design, labels, batch.queries, batch.row_weight) for labels in batch.labels)
+    return tuple(one.after(rows, alpha) for one, rows in zip(accumulators, parts, strict=True))
 
 
 @dataclass(frozen=True)

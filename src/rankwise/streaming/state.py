@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,13 +12,17 @@ from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
 from rankwise.design import Design, Shift
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
-from rankwise.objectives.accumulated import needs_levels
+from rankwise.objectives.accumulated import GrowingRanking, PassedQueries, needs_levels
+from rankwise.objectives.parts import RunningMean
 from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
+from rankwise.selection.solving import LeastSquares
+from rankwise.solvers.stochastic import Memory
 from rankwise.streaming.accumulators import (
-    Accumulator,
+    Exact,
     ExactQueries,
     ExactRanking,
     PairOptions,
+    Streamed,
     StreamedQueries,
     StreamedRanking,
 )
@@ -74,11 +78,13 @@ class Stream:
         by_level = not with_qid and needs_levels(options.ties, options.cost, options.query_weight)
         splits = bool(label_shape) and (own_graphs or by_level)
         shapes: list[tuple[int, ...]] = [()] * label_shape[0] if splits else [label_shape]
-        accumulators = tuple(
-            _accumulator(options, n_features, shape, exact=exact, with_qid=with_qid) for shape in shapes
-        )
+        memory: Accumulators | PendingAccumulators
+        if exact:
+            memory = Accumulators(tuple(_exact(options, n_features, shape, with_qid) for shape in shapes))
+        else:
+            streamed = tuple(_streamed(options, n_features, shape, with_qid) for shape in shapes)
+            memory = PendingAccumulators(streamed, streamed)
         none = np.zeros(label_shape[0] if label_shape else 1, dtype=np.int64)
-        memory = Accumulators(accumulators) if exact else PendingAccumulators(accumulators, accumulators)
         return cls(options, exact, with_qid, label_shape, splits, memory, none, none, shift=shift)
 
     @property
@@ -133,21 +139,32 @@ class Stream:
             seen=self.seen.plus(queries.ids.tolist()),
         )
 
-    def coef(self, solve: Any) -> Floats:
-        """Return the coefficients, (outputs, features) where there are several outputs."""
-        coefs = [accumulator.coef(solve) for accumulator in self.memory.current]
+    def solved(self, fit: LeastSquares) -> tuple[Floats, int]:
+        """Solve the normal equations of everything so far; return the coefficients, and the most iterations."""
+        assert isinstance(self.memory, Accumulators)
+        solutions = [fit.solve(accumulator.objective()) for accumulator in self.memory.current]
+        return self._coef([solution.coef for solution in solutions]), max(one.n_iter for one in solutions)
+
+    def coef(self) -> Floats:
+        """Return the coefficients of the model as it is, where the rows were learned from as they came."""
+        assert isinstance(self.memory, PendingAccumulators)
+        return self._coef([accumulator.coef for accumulator in self.memory.current])
+
+    def _coef(self, coefs: Sequence[Floats]) -> Floats:
         # A copy: whoever changes the coefficients of a model must not change what the stream remembers.
         return np.array(coefs) if self.splits else np.array(coefs[0].T, order="C")
 
 
-def _accumulator(
-    options: PairOptions, n_features: int, shape: tuple[int, ...], *, exact: bool, with_qid: bool
-) -> Accumulator:
+def _exact(options: PairOptions, n_features: int, shape: tuple[int, ...], with_qid: bool) -> Exact:
     if with_qid:
-        queries: type[ExactQueries | StreamedQueries] = ExactQueries if exact else StreamedQueries
-        return queries.empty(options, n_features, shape)
-    if exact:
-        return ExactRanking.empty(options)
+        return ExactQueries(options, PassedQueries.empty(n_features, shape))
+    return ExactRanking(GrowingRanking(options.ties, options.cost, options.query_weight))
+
+
+def _streamed(options: PairOptions, n_features: int, shape: tuple[int, ...], with_qid: bool) -> Streamed:
+    memory = Memory.empty((n_features, *shape))
+    if with_qid:
+        return StreamedQueries(options, memory)
     if needs_levels(options.ties, options.cost, options.query_weight):
         raise UnsuitableSolverError(
             "One ranking over all calls, with many columns, can be learned from a stream only where tied rows are "
@@ -155,7 +172,7 @@ def _accumulator(
             "use ties='include', cost='magnitude' and query_weight='size' or 'pairs'; or pass qid; or use "
             "solver='direct', where a matrix of columns × columns fits.",
         )
-    return StreamedRanking.empty(options, n_features, shape)
+    return StreamedRanking(options, memory, RunningMean.empty(n_features, shape))
 
 
 def _columns(label_shape: tuple[int, ...]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +32,8 @@ from rankwise.data.tables.arrow_files import TABLE_ENDINGS
 from rankwise.data.tables.writer import is_flat, save_table
 from rankwise.data.text.writer import TextWriter, open_text
 from rankwise.exceptions import InvalidInputError
+from rankwise.hidden_folders import scratch_folder
+from rankwise.replacing import noting_written
 
 __all__ = ["run"]
 
@@ -50,46 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if target == "table":
         _check_packing(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
-    sources = {kind_of(path, options.format) for path in options.data}
-    has_comments = False
-    if target == "store" and sources == {"text"}:
-        # Block by block: neither need fit in memory.
-        reader = open_reader(options.data, options)
-        write_store(options.output, reader, regroup=options.regroup)
-        counts, has_comments = _counts(open_store(options.output, verify=False).header), reader.has_comments
-    elif target == "store" and sources == {"table"}:
-        with kept_input(options.data) as files:
-            opened = open_tables(files, [options.qid])
-            source = ", ".join(options.data)
-            roles = roles_of(opened[0].schema, source, options, needs_labels=True)._asdict()
-            roles.pop("weight")
-            write_store(
-                options.output,
-                opened,
-                zero_based=text_base(options),
-                regroup=options.regroup,
-                missing=options.missing,
-                **roles,
-                n_threads=options.threads,
-            )
-        counts = _counts(open_store(options.output, verify=False).header)
-    elif target == "text" and sources == {"store"} and len(options.data) == 1:
-        store = open_store(options.data[0], n_threads=options.threads)
-        with open_text(options.output) as stream, _named(options.data[0]):
-            writer = TextWriter(
-                stream,
-                zero_based=store.header.first_column == 0,
-                missing=_written(options),
-                n_threads=options.threads,
-            )
-            for X, y, qid in store.blocks():
-                writer.write(X, y, qid)
-        counts = _counts(store.header)
-    else:
-        rows = read_rows(options.data, options, needs_labels=target != "table")
-        with _named(rows.source):
-            _write(rows, target, options)
-        counts, has_comments = rows.counts(), rows.has_comments
+    counts, has_comments = _convert(target, options)
     if has_comments:
         remark("comments (# ...) of the text are not kept.")
     size = 0 if options.output == "-" else _size(options.output)
@@ -109,6 +71,56 @@ def run(options: argparse.Namespace) -> int:
 def _counts(header: Header) -> dict[str, int]:
     queries = {"queries": header.queries} if header.queries else {}
     return {"rows": header.rows, **queries, "columns": header.columns}
+
+
+def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], bool]:
+    """Write the target; return how much of what was written, and whether comments were lost."""
+    sources = {kind_of(path, options.format) for path in options.data}
+    if target == "store" and sources == {"text"}:
+        # Block by block: neither need fit in memory.
+        reader = open_reader(options.data, options)
+        write_store(options.output, reader, regroup=options.regroup)
+        return _counts(open_store(options.output, verify=False).header), reader.has_comments
+    if target == "store" and sources == {"table"}:
+        _tables_to_store(options)
+        return _counts(open_store(options.output, verify=False).header), False
+    if target == "text" and sources == {"store"} and len(options.data) == 1:
+        return _store_to_text(options), False
+    rows = read_rows(options.data, options, needs_labels=target != "table")
+    with _named(rows.source):
+        _write(rows, target, options)
+    return rows.counts(), rows.has_comments
+
+
+def _tables_to_store(options: argparse.Namespace) -> None:
+    with kept_input(options.data) as files:
+        opened = open_tables(files, [options.qid])
+        source = ", ".join(options.data)
+        roles = roles_of(opened[0].schema, source, options, needs_labels=True)._asdict()
+        roles.pop("weight")
+        write_store(
+            options.output,
+            opened,
+            zero_based=text_base(options),
+            regroup=options.regroup,
+            missing=options.missing,
+            **roles,
+            n_threads=options.threads,
+        )
+
+
+def _store_to_text(options: argparse.Namespace) -> dict[str, int]:
+    store = open_store(options.data[0], n_threads=options.threads)
+    with open_text(options.output) as stream, _named(options.data[0]):
+        writer = TextWriter(
+            stream,
+            zero_based=store.header.first_column == 0,
+            missing=_written(options),
+            n_threads=options.threads,
+        )
+        for X, y, qid in store.blocks():
+            writer.write(X, y, qid)
+    return _counts(store.header)
 
 
 @contextmanager
@@ -181,12 +193,17 @@ def _write_table(rows: Rows, options: argparse.Namespace) -> None:
     plain = _unpacked(options.output)
     X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(plain) else rows.X
     names, label, qid = rows.column_names(), options.label, options.qid
-    with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
-        target = options.output if plain == options.output else str(Path(folder, Path(plain).name))
-        save_table(target, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
-        if target != options.output:
-            with Path(target).open("rb") as text, open_text(options.output) as stream:
-                shutil.copyfileobj(text, stream)
+    with scratch_folder() as folder:
+        if plain == options.output:
+            save_table(plain, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
+            return
+        scratch = folder / Path(plain).name
+        with noting_written():  # nobody is told of what goes again
+            save_table(
+                scratch, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid, durable=False
+            )
+        with scratch.open("rb") as text, open_text(options.output) as stream:
+            shutil.copyfileobj(text, stream)
 
 
 def _size(target: str) -> int:

@@ -15,6 +15,7 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, write
 from rankwise.data import dump_svmlight
 from rankwise.exceptions import InvalidInputError
+from rankwise.hidden_folders import scratch_folder
 
 __all__ = ["make_searches", "run"]
 
@@ -42,8 +43,7 @@ def run(options: argparse.Namespace) -> int:
     from rankwise.cli.entry import main  # noqa: PLC0415 - the commands themselves
 
     page = _place_of_page(force=options.force)
-    with tempfile.TemporaryDirectory(prefix="rankwise-demo-") as name:
-        folder = Path(name)
+    with scratch_folder() as folder:
         _write_parts(folder)
         train, vali, test = (str(folder / part) for part in _PARTS)
         model = str(folder / "model.rw")

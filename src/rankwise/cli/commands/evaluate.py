@@ -71,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
         figures = {
             metric.name: {
                 name: bootstrap_interval(
-                    metric, rows.y, values, rows.queries, sample_weight=rows.weight, level=options.level
+                    metric, rows.labels, values, rows.queries, sample_weight=rows.weight, level=options.level
                 )
                 for name, values in scores.items()
             }
@@ -148,7 +148,7 @@ def _compare(
         metric.name: {
             other: compare_rankings(
                 metric,
-                rows.y,
+                rows.labels,
                 scores[first],
                 scores[other],
                 rows.queries,
@@ -298,7 +298,7 @@ def _write_per_query(metrics: list[Metric], rows: Rows, scores: Scores, target: 
     heads = [f"{name} {metric.name}" if several else metric.name for name in scores for metric in metrics]
     writer.writerow(["qid", "rows", *heads])
     columns = [
-        metric.prepare(rows.y, queries, sample_weight=rows.weight).per_query(scores[name]).values
+        metric.prepare(rows.labels, queries, sample_weight=rows.weight).per_query(scores[name]).values
         for name in scores
         for metric in metrics
     ]

@@ -1,86 +1,77 @@
-"""``rankwise export``: a model for other programs; for now the weights of a linear one, as JSON."""
+"""``rankwise export``: a model for other programs."""
 
 from __future__ import annotations
 
 import argparse
 import json
+import sys
 from typing import Any
 
-import numpy as np
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
-
-import rankwise
-from rankwise.cli.models import read_model
+from rankwise.cli.columns import recall
+from rankwise.cli.inputs import read_rows
+from rankwise.cli.mistakes import UsageError
+from rankwise.cli.models import SavedModel, fit_columns, read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, print_json
 from rankwise.data.tables.numbered_columns import column_name
-from rankwise.exceptions import InvalidInputError
-from rankwise.report.model_view import Doubles, ModelView
+from rankwise.exporters import export, single_precision
 
-__all__ = ["fold", "run"]
+__all__ = ["run"]
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the weights, with the scaling folded in."""
+    """Write the model as the target reads it."""
+    if options.to == "onnx" and options.output == "-" and sys.stdout.isatty():
+        raise UsageError("ONNX is no text to look at.", "name a file: -o model.onnx.")
     saved = read_model(options.model)
-    view = ModelView.of(saved.model)
-    if view.weights is None:
-        raise InvalidInputError(
-            f"{saved.path} holds a {type(view.ranker).__name__}, which has no weight for each column.",
-            "export a linear model (--method rls or svm); kernels can be used through Python: rankwise.load.",
-        )
-    weights, intercept = fold(view)
-    first = saved.notes.get("first_column")
-    names = saved.notes.get("feature_names") or [column_name(j, first) for j in range(weights.size)]
+    reading = recall(options, saved.notes)
+    made = export(
+        saved.model,
+        options.to,
+        feature_names=_names(saved, options.feature_names),
+        name=options.name,
+        table=options.table,
+        qid=reading.qid,
+        error=options.error,
+        bounds=dict(options.bounds or []),
+        nonnegative=options.nonnegative,
+        filled=options.filled,
+        whole_query=options.whole_query,
+    )
+    content = made if isinstance(made, bytes) else made.encode()
+    facts = {"wrote": f"{options.output}: {saved.path} for {options.to}, {len(content):,} bytes"}
     document: dict[str, Any] = {
-        "format": "rankwise linear weights",
-        "rankwise": rankwise.__version__,
-        "score": "intercept + sum of weight * value over columns; higher is better inside a query",
-        "intercept": intercept,
-        "weights": {name: float(weight) for name, weight in zip(names, weights, strict=True)},
+        "model": saved.path,
+        "output": options.output,
+        "format": options.to,
+        "bytes": len(content),
     }
-    with output_stream(options.output) as stream:
-        stream.write((json.dumps(document, indent=1, ensure_ascii=False) + "\n").encode())
-    if options.json:
-        print_json(
-            {
-                "model": saved.path,
-                "output": options.output,
-                "format": options.to,
-                "weights": int(weights.size),
-            }
+    if options.to == "json":
+        document["weights"] = len(json.loads(content).get("weights", ()))
+    if options.sample is not None:
+        first = saved.notes.get("first_column")
+        rows = fit_columns(
+            read_rows([options.sample], reading, needs_labels=False, first_column=first), saved
         )
-    elif options.output != "-":
-        print_facts({"wrote": f"{options.output}: {weights.size:,} weights of {saved.path}"}, to_error=True)
+        found = single_precision(saved.model, rows.X, rows.qid)
+        facts["sample"] = found.describe()
+        document["sample"] = {
+            "neighbours": found.n_neighbours,
+            "swapped": found.n_swapped,
+            "tied": found.n_tied,
+            "largest_error": found.largest_error,
+        }
+    with output_stream(options.output) as stream:
+        stream.write(content)
+    if options.json:
+        print_json(document)
+    elif options.output != "-" or options.sample is not None:
+        print_facts(facts, to_error=True)
     return 0
 
 
-def fold(view: ModelView) -> tuple[Doubles, float]:
-    """Return weights and an intercept that act on the columns as they come."""
-    assert view.weights is not None
-    weights, intercept = view.weights.copy(), 0.0
-    for step in reversed(view.steps):
-        scale, shift = _affine(step)
-        intercept += float(weights @ shift)
-        weights = weights * scale
-    return weights, intercept
-
-
-def _affine(step: Any) -> tuple[Doubles, Doubles]:
-    """Return (a, b) where a step turns x into a * x + b."""
-    n = int(step.n_features_in_)
-    one, zero = np.ones(n), np.zeros(n)
-    if isinstance(step, MinMaxScaler) and not step.clip:
-        return step.scale_, step.min_
-    if isinstance(step, MaxAbsScaler) and not getattr(step, "clip", False):
-        return 1 / step.scale_, zero
-    if isinstance(step, StandardScaler):
-        scale = one if step.scale_ is None else 1 / step.scale_
-        return scale, zero if not step.with_mean else -step.mean_ * scale
-    if isinstance(step, RobustScaler):
-        scale = one if step.scale_ is None else 1 / step.scale_
-        return scale, zero if step.center_ is None else -step.center_ * scale
-    raise InvalidInputError(
-        f"{type(step).__name__} looks at more than one value of a row or a query, so it cannot be folded into weights.",
-        "fit with --scaling standard, max-abs or none to export.",
-    )
+def _names(saved: SavedModel, given: str | None) -> list[str]:
+    if given is not None:
+        return [name.strip() for name in given.split(",")]
+    first = saved.notes.get("first_column")
+    return saved.notes.get("feature_names") or [column_name(j, first) for j in range(saved.n_columns)]

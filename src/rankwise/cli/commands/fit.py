@@ -29,6 +29,8 @@ from rankwise.cli.printing import (
     write,
 )
 from rankwise.exceptions import InvalidInputError
+from rankwise.exporters.targets import exportable_to
+from rankwise.formula.reading import formula_of
 from rankwise.persistence import save
 
 __all__ = ["choice_json", "chosen_facts", "print_encoding", "print_tried", "read_train_and_valid", "run"]
@@ -65,6 +67,7 @@ def run(options: argparse.Namespace) -> int:
                 "train": train.facts(),
                 "valid": None if valid is None else valid.facts(),
                 "model": options.output,
+                "runs_in": _targets(choice),
                 "seconds": round(seconds, 3),
                 "rankwise": rankwise.__version__,
             }
@@ -81,12 +84,18 @@ def run(options: argparse.Namespace) -> int:
     print_facts(
         {
             **chosen_facts(choice),
+            "runs in": ", ".join(_targets(choice)) or "Python with rankwise",
             "wrote": f"{options.output}: {size_of(size)}, in {seconds:.1f} s in all",
         }
     )
     items = "" if options.items is None else f" --items {shlex.quote(options.items)}"
     write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST{items}")
     return 0
+
+
+def _targets(choice: Choice) -> list[str]:
+    """Return what the model can be exported to; `--for` keeps to what one of these can run."""
+    return exportable_to(formula_of(choice.ranker.best_estimator_))
 
 
 def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:

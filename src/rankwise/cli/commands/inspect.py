@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwise.cli.applicable import check_applicable, check_data_only
 from rankwise.cli.encoding import encoding_words
-from rankwise.cli.inputs import read_rows
+from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.data.summary import DataSummary, summarise
 from rankwise.data.tables.numbered_columns import column_name
@@ -60,10 +60,7 @@ def run(options: argparse.Namespace) -> int:
         facts["rows a query"] = f"{low:,} to {high:,}, median {middle:g}"
         facts["ordered pairs"] = f"{summary.pairs:,}"
     print_facts(facts)
-    if rows.encoder is not None:
-        write("\nhow fit would read the columns")
-        for line in encoding_words(rows):
-            write(f"  {line}")
+    _print_encoding(rows)
     if summary.labels:
         write("\nlabels")
         print_table(
@@ -75,6 +72,13 @@ def run(options: argparse.Namespace) -> int:
     for problem in summary.problems:
         write(f"  {problem}")
     return 0
+
+
+def _print_encoding(rows: Rows) -> None:
+    if rows.encoder is not None:
+        write("\nhow fit would read the columns")
+        for line in encoding_words(rows):
+            write(f"  {line}")
 
 
 def _percent(share: float) -> str:
@@ -106,7 +110,7 @@ def _as_json(summary: DataSummary) -> dict[str, Any]:
 
 def _inspect_model(path: str, *, as_json: bool) -> int:
     from rankwise.cli.models import read_model  # noqa: PLC0415
-    from rankwise.report.model_view import ModelView  # noqa: PLC0415
+    from rankwise.formula.view import ModelView  # noqa: PLC0415
 
     saved = read_model(path)
     view = ModelView.of(saved.model)

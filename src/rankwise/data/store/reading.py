@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import stat
+import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,10 +22,12 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 from rankwise.data.store.format import FILES, HEADER, Header, damaged, read_header
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.text.query_ids import QueryRuns
 from rankwise.exceptions import Change, InvalidInputError
+from rankwise.replacing import recover
 from rankwise.threads import default_threads
 
 __all__ = ["Store", "open_store"]
@@ -193,6 +195,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     ((4, 4), [2.0, 1.0, 0.0, 1.0], ['a', 'a', 'b', 'b'])
     """
     folder = os.fspath(path)
+    recover(folder)
     if not Path(folder, HEADER).is_file():
         raise InvalidInputError(
             f"{folder} is not a store: there is no {HEADER} in it.",
@@ -261,7 +264,14 @@ class _Folder:
             found = os.fstat(file.fileno()).st_size
             if found != size:
                 raise damaged(self._path, f"{name} has {found} bytes instead of {size}")
-            return np.memmap(file, dtype=np.uint8, mode="r") if size else np.empty(0, dtype=np.uint8)
+            if not size:
+                return np.empty(0, dtype=np.uint8)
+            content = np.memmap(file, dtype=np.uint8, mode="r")
+        # Whoever makes the file shorter ends this process: it should at least say why.
+        words = f"{name} of the store {self._path}".encode(errors="replace").decode()
+        slot = _core.watch_mapping(content, words)
+        weakref.finalize(content._mmap, _core.forget_mapping, slot).atexit = False  # type: ignore[attr-defined]  # noqa: SLF001
+        return content
 
     def open_directly(self, values: str, columns: str) -> _core.DirectFiles | None:
         """Open two files for reads past the page cache; None where the system or the file system has none."""

@@ -88,6 +88,7 @@ def rows_of(
     missing: Missing,
     block_bytes: int,
     n_threads: int | None,
+    longest_line: int,
 ) -> tuple[Iterator[Rows], Callable[[], tuple[int, int]]]:
     """Return an iterator over rows, and a function to ask once they have all come.
 
@@ -114,6 +115,7 @@ def rows_of(
                 missing=missing,
                 dtype=dtype,
                 n_threads=n_threads,
+                longest_line=longest_line,
             )
         )
         # Rows are written while the next ones are parsed: half a block each, but for the first.

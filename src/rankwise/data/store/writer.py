@@ -18,9 +18,10 @@ from rankwise.data.store.regroup import Regrouping
 from rankwise.data.store.sources import Columns, Rows, rows_of
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import Missing, ZeroBased
+from rankwise.data.text.sources import LONGEST_LINE
 from rankwise.data.validation import check_count
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.replacing import replacing_path
+from rankwise.replacing import replacing_folder
 
 __all__ = ["write_store"]
 
@@ -40,6 +41,8 @@ def write_store(
     embedding: str | Sequence[str] | None = None,
     block_bytes: int = 1 << 23,
     n_threads: int | None = None,
+    longest_line: int = LONGEST_LINE,
+    durable: bool = True,
 ) -> None:
     """Write a data set to disk as a store that estimators can train on without loading it.
 
@@ -63,7 +66,7 @@ def write_store(
     regroup : bool, default=False
         Rows of a query must stand together. If they do not, this sorts them together on disk, queries in the order
         in which they first appear; it takes three times the space meanwhile. Without it they are an error.
-    zero_based, missing
+    zero_based, missing, longest_line
         See `load_svmlight`. With ``zero_based="auto"`` the first block of text decides. The store keeps from what its
         columns count; for other sources ``zero_based=True`` says that they count from 0 where it is turned into text.
         Names of columns that `rankwise convert` gave, such as ``feature 0``, say it too.
@@ -73,6 +76,9 @@ def write_store(
         About how much text makes a block: what is still in cache when it is written was never in memory. A larger query
         makes a larger block, and `regroup` holds eight of them.
     n_threads : int, optional
+    durable : bool, default=True
+        Whether to wait until the disk has the new store before the old one goes; False is for data that can be made
+        again, for after a power cut both may be gone.
 
     Examples
     --------
@@ -103,8 +109,9 @@ def write_store(
         missing=missing,
         block_bytes=block_bytes,
         n_threads=n_threads,
+        longest_line=longest_line,
     )
-    with replacing_path(target) as folder:
+    with replacing_folder(target, durable=durable) as folder:
         if regroup:
             unsorted = folder.with_name(f"{folder.name}.ungrouped")
             with StoreWriter(unsorted, dtype, keep_runs=True) as writer:
@@ -146,7 +153,13 @@ class StoreWriter:
         self._keep_runs = keep_runs
         folder.mkdir()
         self._behind = WritesBehind()
-        self._files = {name: StoreFile(folder / name, self._behind) for name in FILES}
+        self._files: dict[str, StoreFile] = {}
+        try:
+            for name in FILES:
+                self._files[name] = StoreFile(folder / name, self._behind)
+        except BaseException:
+            self.__exit__()
+            raise
         self._rows = self._entries = self._text_bytes = 0
         self._seen: set[bytes] = set()
         self._texts: list[bytes] = []

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankwise.data.text.sources import Source, open_source, reading
+from rankwise.data.text.sources import Metered, Source, open_source, reading
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 
 __all__ = [
@@ -265,12 +265,13 @@ def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
     # Whole, because the type of a column is known only after its last row.
     try:
         with _text_of(pa, path) as stream:
-            table = pyarrow.csv.read_csv(stream, pyarrow.csv.ReadOptions(column_names=numbered), **options)
+            metered = Metered(stream, str(path))
+            table = pyarrow.csv.read_csv(metered, pyarrow.csv.ReadOptions(column_names=numbered), **options)
     except pa.ArrowInvalid:
         # Again in one thread, which knows the number of the row that is wrong.
         with _text_of(pa, path) as stream:
             reading_options = pyarrow.csv.ReadOptions(use_threads=False, column_names=numbered)
-            table = pyarrow.csv.read_csv(stream, reading_options, **options)
+            table = pyarrow.csv.read_csv(Metered(stream, str(path)), reading_options, **options)
     return _of_table(path.name, table, first_line=2 if numbered is None else 1)
 
 

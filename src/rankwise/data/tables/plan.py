@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import Floats
+from rankwise.cached import cached_property
 from rankwise.data.tables.arrow_columns import (
     amounts_of,
     check_columns,

@@ -46,6 +46,7 @@ def save_table(
     feature_names: Sequence[str] | None = None,
     label: str = "label",
     qid_name: str = "qid",
+    durable: bool = True,
 ) -> None:
     """Write rows as a table that `load_table` reads back exactly, but for the sign of -0.0 among whole numbers in CSV.
 
@@ -62,6 +63,8 @@ def save_table(
         By default ``f0``, ``f1``, ...
     label, qid_name : str
         The names of the columns of `y` and `qid`.
+    durable : bool, default=True
+        Whether to wait until the disk has the file before it takes the place of another one.
 
     Examples
     --------
@@ -74,7 +77,7 @@ def save_table(
     ...     load_table(file).feature_names
     ['bm25']
     """
-    with TableWriter(file, feature_names, label=label, qid_name=qid_name) as writer:
+    with TableWriter(file, feature_names, label=label, qid_name=qid_name, durable=durable) as writer:
         writer.write(X, y, qid)
 
 
@@ -86,6 +89,7 @@ class TableWriter:
     file : path
     feature_names : list of str, optional
     label, qid_name : str
+    durable : bool, default=True
         As in `save_table`.
     """
 
@@ -96,7 +100,9 @@ class TableWriter:
         *,
         label: str = "label",
         qid_name: str = "qid",
+        durable: bool = True,
     ) -> None:
+        self._durable = durable
         kind = _FORMATS.get(Path(file).suffix.lower())
         if kind is None:
             raise InvalidInputError(
@@ -110,7 +116,7 @@ class TableWriter:
         self._writer: Any = None
 
     def __enter__(self) -> Self:
-        self._stream = self._stack.enter_context(replacing(self._file))
+        self._stream = self._stack.enter_context(replacing(self._file, durable=self._durable))
         return self
 
     def __exit__(

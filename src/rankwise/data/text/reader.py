@@ -7,6 +7,7 @@ written down, zeros among them, are stored; numbers are correctly rounded.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Event
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,53 +16,64 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.data.text.query_ids import QueryRuns
-from rankwise.data.text.sources import Source, list_sources, open_source, read_ahead, whole_lines
+from rankwise.data.text.sources import (
+    LONGEST_LINE,
+    Source,
+    list_sources,
+    open_source,
+    read_ahead,
+    whole_lines,
+)
 from rankwise.data.validation import check_choice, check_count
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError
+from rankwise.memory import available_memory
 from rankwise.threads import default_threads
 
 __all__ = ["Missing", "TextBlock", "TextReader", "ZeroBased", "no_rows", "text_blocks"]
 
 ZeroBased = bool | Literal["auto"]
 Missing = Literal["error", "nan", "zero"]
-MISSING: tuple[Missing, ...] = ("error", "nan", "zero")  # in the order of the compiled enumeration
+MISSING: tuple[Missing, ...] = ("error", "nan", "zero")
 LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
 # Text that is parsed at a time: what a thread makes of its part should still be in cache when it is put in place.
 PARSED_AT_ONCE = 1 << 22
 
-# What is wrong, what to do about it and what that changes, in the order of the compiled enumeration.
+# What is wrong, what to do about it and what that changes, by the names that the parser gives.
 Problem: TypeAlias = tuple[str, str, *tuple[Change, ...]]
-PROBLEMS: tuple[Problem, ...] = (
-    ("", ""),
-    (
+PROBLEMS: dict[str, Problem] = {
+    "label": (
         "the label is not a number",
         "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`; a table has a name that ends in .csv or the like",
     ),
-    ("the label is missing", "drop rows without a label, or give them one"),
-    ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),
-    ("this row has no query id, but earlier rows have", "write `qid:` after every label, or after none"),
-    ("this row has a query id, but earlier rows have none", "write `qid:` after every label, or after none"),
-    (
+    "label_missing": ("the label is missing", "drop rows without a label, or give them one"),
+    "qid_empty": ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),
+    "qid_missing": (
+        "this row has no query id, but earlier rows have",
+        "write `qid:` after every label, or after none",
+    ),
+    "qid_unexpected": (
+        "this row has a query id, but earlier rows have none",
+        "write `qid:` after every label, or after none",
+    ),
+    "entry": (
         "this is not `column:value`",
         "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
     ),
-    (" from 1, and this is column 0", "pass zero_based=True", Change("zero_based", True)),
-    (
+    "column_zero": (" from 1, and this is column 0", "pass zero_based=True", Change("zero_based", True)),
+    "column_too_large": (
         "the column number is too large",
         "raise n_features, or leave it out to take as many columns as there are",
         Change("n_features"),
     ),
-    ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
-    (
+    "value": ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
+    "value_missing": (
         "the value is missing",
         "pass missing='nan' to read such values as NaN, or missing='zero' to leave them out",
         Change("missing"),
     ),
-    ("the number is infinite", "replace it by a finite one"),
-    ("the column comes twice in this row", "write each column once a row"),
-)
-
-_COLUMN_0, _TOO_LARGE = 7, 8  # in that order
+    "infinite": ("the number is infinite", "replace it by a finite one"),
+    "duplicate": ("the column comes twice in this row", "write each column once per row"),
+}
 
 
 class TextBlock:
@@ -102,10 +114,12 @@ class TextReader:
         missing: Missing = "error",
         dtype: npt.DTypeLike = np.float64,
         n_threads: int | None = None,
+        longest_line: int = LONGEST_LINE,
     ) -> None:
         check_count("n_features", n_features)
+        check_count("longest_line", longest_line, optional=False)
         check_count("n_threads", n_threads)
-        self.missing = MISSING.index(check_choice("missing", missing, MISSING))
+        self.missing = check_choice("missing", missing, MISSING)
         if zero_based not in {"auto", True, False}:
             raise InvalidInputError(
                 f"zero_based={zero_based!r} is not an option.",
@@ -120,6 +134,7 @@ class TextReader:
         self.base = 0 if zero_based is True else 1
         self.base_is_sure = zero_based != "auto"
         self.bytes_at_once = PARSED_AT_ONCE * self.n_threads
+        self.longest_line = longest_line
         self.n_bytes = 0
         self.counting = "columns were said to count"  # from 1, by whoever says so
         self.looks_for_comments = False
@@ -134,12 +149,25 @@ class TextReader:
         for source in self.sources:
             lines_before = self.rows.lines
             with open_source(source) as stream:
-                blocks = whole_lines(stream, source.name, self.bytes_at_once)
+                stop = Event()
+                blocks = whole_lines(stream, source.name, self.bytes_at_once, self.longest_line, stop)
                 # A thread that waits for a pipe could not be interrupted.
                 ahead = source.is_regular and self.n_threads > 1
-                for buffer, size in read_ahead(blocks) if ahead else blocks:
+                for buffer, size in read_ahead(blocks, stop) if ahead else blocks:
+                    self._demand_memory(source)
                     self._append(buffer, size, source, lines_before)
                     yield
+
+    def _demand_memory(self, source: Source) -> None:
+        """Raise while there is still room for the next block: asked for too late, the system ends the process."""
+        free = available_memory()
+        if free < 4 * self.bytes_at_once:
+            raise MemoryLimitError(
+                f"{source.name} does not fit in memory: after {self.n_bytes / 1e6:,.0f} MB of it, "
+                f"{free / 1e6:,.0f} MB are free.",
+                "write it to a store with write_store, and train on that; or read it with iter_svmlight.",
+                Change("memory"),
+            )
 
     def take(self, n_rows: int | None = None) -> TextBlock:
         """Return the first so many rows, and forget them."""
@@ -172,9 +200,9 @@ class TextReader:
         if error is not None:
             problem, at, length = error
             what, remedy, *changes = PROBLEMS[problem]
-            if problem == _COLUMN_0:
+            if problem == "column_zero":
                 what = self.counting + what
-            if problem == _TOO_LARGE and last == LAST_COLUMN:
+            if problem == "column_too_large" and last == LAST_COLUMN:
                 remedy = (
                     f"columns are numbered up to {LAST_COLUMN + self.base:,}: number those that occur from 1, or hash "
                     "their names to fewer"

@@ -13,13 +13,17 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event
 from typing import Any, BinaryIO, TypeVar, cast
 
 from rankwise import _core
-from rankwise.exceptions import InvalidInputError, MissingPackageError
+from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
+from rankwise.memory import fits
 
 __all__ = [
+    "LONGEST_LINE",
     "ZSTD_MAGIC",
+    "Metered",
     "Source",
     "import_zstandard",
     "list_sources",
@@ -33,6 +37,9 @@ T = TypeVar("T")
 
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"  # how compressed files begin
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+# Bytes of the longest line that is read unless somebody says otherwise: a row of some twenty million values.
+LONGEST_LINE = 1 << 28
+_AT_ONCE = 1 << 20  # bytes that are read before somebody who wants to stop is listened to
 
 
 @dataclass(frozen=True)
@@ -159,11 +166,20 @@ def _damaged(name: str, error: Exception) -> InvalidInputError:
     )
 
 
-def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple[bytearray, int]]:
+def whole_lines(
+    stream: BinaryIO, name: str, block_bytes: int, longest_line: int = LONGEST_LINE, stop: Event | None = None
+) -> Iterator[tuple[bytearray, int]]:
     """Yield (buffer, size): the first `size` bytes are whole lines, and padding for the parser follows.
 
     Two buffers take turns: one may be filled while the other is parsed. A buffer holds about `block_bytes`, or
     one line where a line is longer.
+
+    Parameters
+    ----------
+    longest_line : int
+        Bytes; a longer line is an error. Something without any end of a line would take all memory there is.
+    stop : Event, optional
+        Set by whoever needs no more, from another thread.
     """
     padding = _core.TEXT_PADDING
     buffers = [bytearray(block_bytes + padding), bytearray(block_bytes + padding)]
@@ -176,9 +192,15 @@ def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple
         kept = memoryview(b"")
         size, at_end = 0, False
         while not at_end and size == 0:
+            if filled > longest_line:
+                raise InvalidInputError(
+                    f"{name} has a line of more than {longest_line / 1e6:,.0f} MB.",
+                    "check that the file is text, a row per line; if it is, raise longest_line.",
+                    Change("longest_line"),
+                )
             if filled + padding >= len(buffer):
                 buffer.extend(bytes(len(buffer)))
-            filled, at_end = _fill(stream, name, buffer, filled, len(buffer) - padding)
+            filled, at_end = _fill(stream, name, buffer, filled, len(buffer) - padding, stop)
             size = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
         if is_first and buffer.startswith(_BYTE_ORDER_MARK):
             buffer[:3] = b"   "
@@ -192,22 +214,63 @@ def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple
         buffers.reverse()
 
 
-def _fill(stream: BinaryIO, name: str, buffer: bytearray, start: int, stop: int) -> tuple[int, bool]:
+def _fill(
+    stream: BinaryIO, name: str, buffer: bytearray, start: int, stop: int, stopping: Event | None
+) -> tuple[int, bool]:
     with reading(name), memoryview(buffer) as view:
         while start < stop:
-            n_read = stream.readinto(view[start:stop])  # type: ignore[attr-defined]
-            if not n_read:
+            end = min(stop, start + _AT_ONCE)
+            n_read = stream.readinto(view[start:end])  # type: ignore[attr-defined]
+            if not n_read or (stopping is not None and stopping.is_set()):
                 return start, True
             start += n_read
     return start, False
 
 
-def read_ahead(items: Iterable[T]) -> Iterator[T]:
-    """Yield the items, the next one being made by another thread while the caller works on this one."""
+def read_ahead(items: Iterable[T], stop: Event | None = None) -> Iterator[T]:
+    """Yield the items, the next one being made by another thread while the caller works on this one.
+
+    When the caller has enough, or is interrupted, `stop` is set, so that the thread need not come to an end of its own.
+    """
     iterator = iter(items)
     nothing = object()
     with ThreadPoolExecutor(1) as executor:
-        upcoming = executor.submit(next, iterator, nothing)
-        while (item := upcoming.result()) is not nothing:
+        try:
             upcoming = executor.submit(next, iterator, nothing)
-            yield cast("T", item)
+            while (item := upcoming.result()) is not nothing:
+                upcoming = executor.submit(next, iterator, nothing)
+                yield cast("T", item)
+        finally:
+            if stop is not None:
+                stop.set()
+
+
+class Metered:
+    """A stream for a reader that holds all it reads: no more comes through than there is memory for.
+
+    Parameters
+    ----------
+    stream : binary stream
+    name : str
+        What it is called in the error.
+    """
+
+    closed = False
+
+    def __init__(self, stream: BinaryIO, name: str) -> None:
+        self._stream, self._name, self._count = stream, name, 0
+
+    def read(self, size: int = -1) -> bytes:
+        """Read, unless that much again would not fit."""
+        data = self._stream.read(size)
+        self._count += len(data)
+        if not fits(self._count):
+            raise MemoryLimitError(
+                f"{self._name} is read whole, and does not fit in memory: {self._count / 1e9:,.1f} GB so far.",
+                "write it as Parquet, which is read in parts, or as svmlight text.",
+            )
+        return data
+
+    def readable(self) -> bool:
+        """Say so."""
+        return True

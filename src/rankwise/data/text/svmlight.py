@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import Missing, TextReader, ZeroBased, no_rows, text_blocks
+from rankwise.data.text.sources import LONGEST_LINE
 from rankwise.data.validation import check_count
 
 __all__ = ["iter_svmlight", "load_svmlight"]
@@ -26,6 +27,7 @@ def load_svmlight(
     missing: Missing = "error",
     dtype: npt.DTypeLike = np.float64,
     n_threads: int | None = None,
+    longest_line: int = LONGEST_LINE,
 ) -> Block:
     r"""Read svmlight or LETOR text: ``label qid:id column:value ... # comment``, a row per line.
 
@@ -45,6 +47,8 @@ def load_svmlight(
         Of the matrix. Values are rounded correctly to it.
     n_threads : int, optional
         By default, as many as the process has processors.
+    longest_line : int, default=268435456
+        Bytes; a longer line is an error instead of all memory that there is.
 
     Returns
     -------
@@ -66,7 +70,13 @@ def load_svmlight(
     ([2.0, 0.0], [7, 7])
     """
     reader = TextReader(
-        paths, n_features=n_features, zero_based=zero_based, missing=missing, dtype=dtype, n_threads=n_threads
+        paths,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        dtype=dtype,
+        n_threads=n_threads,
+        longest_line=longest_line,
     )
     for _ in reader.parse():
         pass
@@ -86,6 +96,7 @@ def iter_svmlight(
     missing: Missing = "error",
     dtype: npt.DTypeLike = np.float64,
     n_threads: int | None = None,
+    longest_line: int = LONGEST_LINE,
 ) -> Iterator[Block]:
     """Read svmlight or LETOR text block by block, without ever holding more than one.
 
@@ -103,6 +114,7 @@ def iter_svmlight(
     missing : {"error", "nan", "zero"}, default="error"
     dtype : {np.float64, np.float32}, default=np.float64
     n_threads : int, optional
+    longest_line : int, default=268435456
 
     Yields
     ------
@@ -114,7 +126,13 @@ def iter_svmlight(
     """
     check_count("block_bytes", block_bytes, optional=False)
     reader = TextReader(
-        paths, n_features=n_features, zero_based=zero_based, missing=missing, dtype=dtype, n_threads=n_threads
+        paths,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        dtype=dtype,
+        n_threads=n_threads,
+        longest_line=longest_line,
     )
     kind: str | None = None
     for block in text_blocks(reader, block_bytes):

@@ -8,7 +8,7 @@ import lzma
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, cast
@@ -23,7 +23,7 @@ from rankwise.data.text.query_ids import encode_ids
 from rankwise.data.text.sources import import_zstandard
 from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.replacing import replacing_path
+from rankwise.replacing import replacing
 from rankwise.threads import default_threads
 
 __all__ = ["TextWriter", "dump_svmlight", "open_text"]
@@ -99,6 +99,7 @@ def dump_svmlight(
     comment: str | None = None,
     missing: Literal["error", "nan"] = "error",
     n_threads: int | None = None,
+    durable: bool = True,
 ) -> None:
     """Write svmlight or LETOR text that `load_svmlight` reads back bit for bit.
 
@@ -121,6 +122,8 @@ def dump_svmlight(
     missing : {"error", "nan"}, default="error"
         Whether NaN is written, as ``NaN``; read it with the same option.
     n_threads : int, optional
+    durable : bool, default=True
+        Whether to wait until the disk has a file before it takes the place of another one.
 
     Examples
     --------
@@ -144,7 +147,7 @@ def dump_svmlight(
     if qid is not None:
         queries = check_qid(qid, X.shape[0])
         ids = queries.ids[queries.codes]
-    with open_text(path) as stream:
+    with open_text(path, durable=durable) as stream:
         writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)
         if comment:
             writer.comment(comment)
@@ -152,7 +155,7 @@ def dump_svmlight(
 
 
 @contextmanager
-def open_text(path: Any) -> Iterator[BinaryIO]:
+def open_text(path: Any, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a stream for writing: a file that appears once it is complete, standard output, or the stream given."""
     if hasattr(path, "write"):
         yield path
@@ -160,21 +163,23 @@ def open_text(path: Any) -> Iterator[BinaryIO]:
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
-        target = Path(os.fsdecode(path))
-        with replacing_path(target) as unfinished, _compressed(unfinished, target.suffix.lower()) as stream:
+        name = Path(os.fsdecode(path)).name
+        with replacing(path, durable=durable) as file, _compressed(file, name) as stream:
             yield stream
 
 
-def _compressed(path: Path, suffix: str) -> BinaryIO:
+def _compressed(file: BinaryIO, name: str) -> AbstractContextManager[BinaryIO]:
+    suffix = Path(name).suffix.lower()
+    packed: Any = nullcontext(file)
     if suffix == ".gz":
-        return cast("BinaryIO", gzip.GzipFile(path, "wb", compresslevel=6, mtime=0))
-    if suffix == ".bz2":
-        return cast("BinaryIO", bz2.BZ2File(path, "wb"))
-    if suffix == ".xz":
-        return cast("BinaryIO", lzma.LZMAFile(path, "wb"))
-    if suffix == ".zst":
-        return cast("BinaryIO", import_zstandard(path.name).open(path, "wb"))
-    return path.open("wb")
+        packed = gzip.GzipFile(name, "wb", compresslevel=6, fileobj=file, mtime=0)
+    elif suffix == ".bz2":
+        packed = bz2.BZ2File(file, "wb")
+    elif suffix == ".xz":
+        packed = lzma.LZMAFile(file, "wb")  # noqa: SIM115 - its caller closes it
+    elif suffix == ".zst":
+        packed = import_zstandard(name).ZstdCompressor().stream_writer(file, closefd=False)
+    return cast("AbstractContextManager[BinaryIO]", packed)
 
 
 def _slice(X: Any, first: int, last: int) -> sp.csr_matrix:

@@ -1,0 +1,193 @@
+"""From a model and rows to what each column contributes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwise.arrays import Floats
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.explanations.explanation import Explanation, Part
+from rankwise.formula.folding import folded
+from rankwise.formula.formula import Column, Formula, Table
+from rankwise.formula.reading import formula_of
+
+__all__ = ["contributions", "explain", "explain_pair"]
+
+
+@dataclass(frozen=True)
+class _Contributions:
+    """What each part contributes to the score of some rows.
+
+    Attributes
+    ----------
+    names : list of str
+    inputs : list of tuple of int
+        Which columns a part is about.
+    values : (rows, parts) float64
+    constant : float
+    """
+
+    names: list[str]
+    inputs: list[tuple[int, ...]]
+    values: Floats
+    constant: float
+
+
+def explain(
+    model: Any,
+    X: Any,
+    qid: Any = None,
+    *,
+    rows: Sequence[int] | None = None,
+    feature_names: Sequence[str] | None = None,
+    output: int | None = None,
+) -> list[Explanation]:
+    """Say of each row what its columns contribute to its score.
+
+    The contributions are of the user's own columns, through imputers, encoders and scalers, and add up to what
+    `predict` returns. With a kernel, the parts are its basis rows.
+
+    Parameters
+    ----------
+    model : estimator or sklearn.pipeline.Pipeline
+        A fitted ranker, or a pipeline that ends in one.
+    X : array-like, sparse matrix or data frame of shape (rows, columns)
+        Whole queries, where the model scales inside queries.
+    qid : array-like of shape (rows,), optional
+        Needed where the model scales inside queries.
+    rows : sequence of int, optional
+        Which rows to explain; by default all.
+    feature_names : sequence of str, optional
+    output : int, optional
+        Which one, where the model has several.
+
+    Returns
+    -------
+    list of Explanation
+        One per row, in the order of `rows`; each has ``text()``, ``to_html()`` and ``plot()``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]), [0, 1, 2]
+    >>> model = rankwise.RankRLS().fit(X, y)
+    >>> why = rankwise.explain(model, X, feature_names=["price", "age"])[2]
+    >>> abs(sum(part.contribution for part in why.parts) - model.predict(X)[2]) < 1e-12
+    True
+    """
+    formula = _formula(model, feature_names, output, qid)
+    chosen = _chosen(X, rows)
+    found = contributions(formula, X, qid, chosen)
+    table = Table(X, qid)
+    totals = found.values.sum(axis=1) + found.constant
+    return [
+        Explanation(
+            f"row {number}",
+            float(totals[place]),
+            found.constant,
+            _parts(found, found.values[place], [_values(table, one, [number]) for one in found.inputs]),
+        )
+        for place, number in enumerate(chosen)
+    ]
+
+
+def explain_pair(
+    model: Any,
+    X: Any,
+    i: int,
+    j: int,
+    qid: Any = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    output: int | None = None,
+) -> Explanation:
+    """Say why row i has another score than row j: what each column contributes to the difference.
+
+    Parameters
+    ----------
+    model, X, qid, feature_names, output
+        As in `explain`.
+    i, j : int
+        Rows of one query.
+    """
+    formula = _formula(model, feature_names, output, qid)
+    chosen = _chosen(X, [i, j])
+    if qid is not None and np.asarray(qid)[chosen[0]] != np.asarray(qid)[chosen[1]]:
+        raise InvalidInputError(
+            f"Rows {i} and {j} are of different queries, whose scores cannot be compared.",
+            "name two rows of one query.",
+        )
+    found = contributions(formula, X, qid, chosen)
+    difference = found.values[0] - found.values[1]
+    table = Table(X, qid)
+    parts = _parts(found, difference, [_values(table, one, chosen) for one in found.inputs])
+    return Explanation(f"row {i} against row {j}", float(difference.sum()), 0.0, parts)
+
+
+def contributions(formula: Formula, X: Any, qid: Any, rows: Sequence[int]) -> _Contributions:
+    """Return what every part of a formula contributes to the scores of some rows; queries are scaled by all of X."""
+    table = Table(X, qid)
+    parts: dict[tuple[int, ...], Floats] = {}
+    for term in formula.terms:
+        key: tuple[int, ...] = (term.column.input,)
+        added = term.weight * table.values(term.column)[list(rows)]
+        parts[key] = parts[key] + added if key in parts else added
+    for surface in formula.surfaces:
+        key = tuple(column.input for column in surface.columns)
+        added = surface.apply(*(table.values(column)[list(rows)] for column in surface.columns))
+        parts[key] = parts[key] + added if key in parts else added
+    inputs = list(parts)
+    names = [" × ".join(formula.names[number] for number in key) for key in inputs]
+    values = np.column_stack(list(parts.values())) if parts else np.zeros((len(rows), 0))
+    if formula.kernel is not None:
+        kernel = table.kernel_values(formula.kernel)[list(rows)] * formula.kernel.dual
+        names += [f"basis row {number}" for number in range(kernel.shape[1])]
+        inputs += [()] * kernel.shape[1]
+        values = np.column_stack([values, kernel])
+    return _Contributions(names, inputs, values, formula.constant)
+
+
+def _formula(model: Any, names: Sequence[str] | None, output: int | None, qid: Any) -> Formula:
+    formula = folded(formula_of(model, names, output=output))
+    if formula.needs_whole_queries and qid is None:
+        raise MissingQueriesError(
+            "The model scales columns inside queries, and the rows came without query ids.",
+            "pass whole queries and qid=.",
+        )
+    return formula
+
+
+def _chosen(X: Any, rows: Sequence[int] | None) -> list[int]:
+    n_rows = int(X.shape[0])
+    chosen = list(range(n_rows)) if rows is None else [int(row) for row in rows]
+    for row in chosen:
+        if not -n_rows <= row < n_rows:
+            raise InvalidInputError(
+                f"There is no row {row} among {n_rows}.", f"name rows from 0 to {n_rows - 1}."
+            )
+    return [row % n_rows for row in chosen]
+
+
+def _parts(found: _Contributions, numbers: Floats, values: list[tuple[Any, ...]]) -> tuple[Part, ...]:
+    order = np.argsort(-np.abs(numbers), kind="stable")
+    return tuple(
+        Part(found.names[at], values[at], float(numbers[at])) for at in order.tolist() if numbers[at] != 0
+    )
+
+
+def _values(table: Table, inputs: tuple[int, ...], rows: Sequence[int]) -> tuple[Any, ...]:
+    """Return what the rows have in the columns of a part."""
+    if not inputs:
+        return ()
+    columns = [table.values(Column(number)) for number in inputs]
+    found = [tuple(_plain(column[row]) for column in columns) for row in rows]
+    return tuple(values[0] if len(values) == 1 else values for values in found)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

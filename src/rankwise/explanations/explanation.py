@@ -1,0 +1,144 @@
+"""What an explanation holds, and how it is shown: as text, as HTML, and as a picture."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankwise.exceptions import MissingPackageError
+
+__all__ = ["Explanation", "Part"]
+
+_WIDTH = 24  # letters of the longest bar in text
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one column, pair of columns or basis row contributes.
+
+    Attributes
+    ----------
+    name : str
+        Of the column, in the user's words; ``a × b`` for a pair; ``basis row 3`` for a kernel.
+    values : tuple
+        What the row has there, in the column's own units; of a pair of rows, both.
+    contribution : float
+    """
+
+    name: str
+    values: tuple[Any, ...]
+    contribution: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Parts that add up to a score, or to the difference of two.
+
+    Attributes
+    ----------
+    title : str
+    total : float
+        The score that `predict` returns, or the difference of two.
+    constant : float
+        What no column contributes; 0 in a difference.
+    parts : tuple of Part
+        The largest first; those that contribute nothing are left out.
+    """
+
+    title: str
+    total: float
+    constant: float
+    parts: tuple[Part, ...]
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def text(self, n_parts: int = 12) -> str:
+        """Return it as lines of text.
+
+        Parameters
+        ----------
+        n_parts : int
+            How many parts are shown; the others become one line.
+        """
+        rows = self._rows(n_parts)
+        width = max(len(name) for name, _, _ in rows)
+        values = max(len(value) for _, value, _ in rows)
+        largest = max(abs(number) for _, _, number in rows) or 1.0
+        lines = [self.title]
+        for name, value, number in rows:
+            bar = ("+" if number > 0 else "-") * round(_WIDTH * abs(number) / largest)
+            lines.append(f"  {name.ljust(width)}  {value.rjust(values)}  {number:+11.4g}  {bar}".rstrip())
+        lines.append(f"  {'total'.ljust(width)}  {''.rjust(values)}  {self.total:+11.4g}")
+        return "\n".join(lines)
+
+    def to_html(self, n_parts: int = 12) -> str:
+        """Return it as a table in HTML that needs nothing else; everything from outside is escaped."""
+        rows = self._rows(n_parts)
+        largest = max(abs(number) for _, _, number in rows) or 1.0
+        body = "".join(
+            f'<tr><td>{html.escape(name)}</td><td style="text-align:right">{html.escape(value)}</td>'
+            f'<td style="text-align:right">{number:+.4g}</td><td><div style="height:.7em;width:'
+            f'{8 * abs(number) / largest:.2f}em;background:{"#2a78b5" if number > 0 else "#c0504d"}"></div></td></tr>'
+            for name, value, number in rows
+        )
+        return (
+            f'<table class="rankwise-explanation"><caption>{html.escape(self.title)}</caption>'
+            f"<thead><tr><th>column</th><th>value</th><th>contribution</th><th></th></tr></thead><tbody>{body}</tbody>"
+            f'<tfoot><tr><th>total</th><td></td><th style="text-align:right">{self.total:+.4g}</th><td></td></tr>'
+            "</tfoot></table>"
+        )
+
+    _repr_html_ = to_html
+
+    def plot(self, ax: Any = None, n_parts: int = 12) -> Any:
+        """Draw bars with matplotlib, and return the axes.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        n_parts : int
+        """
+        try:
+            import matplotlib.pyplot as plt  # noqa: PLC0415
+        except ImportError as error:
+            raise MissingPackageError(
+                "A picture needs the package matplotlib.", "install it: pip install 'rankwise[report]'."
+            ) from error
+        rows = self._rows(n_parts)
+        if ax is None:
+            _, ax = plt.subplots(figsize=(6, 0.6 + 0.3 * len(rows)))
+        labels = [f"{name} = {value}" if value else name for name, value, _ in rows]
+        numbers = [number for _, _, number in rows]
+        ax.barh(range(len(rows)), numbers, color=["C0" if number > 0 else "C3" for number in numbers])
+        ax.set_yticks(range(len(rows)), labels)
+        ax.invert_yaxis()
+        ax.axvline(0, color="black", linewidth=0.8)
+        ax.set_title(self.title)
+        ax.set_xlabel("contribution")
+        return ax
+
+    def _rows(self, n_parts: int) -> list[tuple[str, str, float]]:
+        rows = [(part.name, shown(part.values), part.contribution) for part in self.parts[:n_parts]]
+        others = self.parts[n_parts:]
+        if others:
+            rows.append((f"{len(others):,} others", "", math.fsum(part.contribution for part in others)))
+        if self.constant or not rows:
+            rows.append(("constant", "", self.constant))
+        return rows
+
+
+def shown(values: Sequence[Any]) -> str:
+    """Return what stands in a cell: one value, or both of a pair of rows."""
+    return " / ".join(_one(value) for value in values)
+
+
+def _one(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(_one(part) for part in value)
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "missing"
+    return f"{value:.6g}" if isinstance(value, int | float) else str(value)

@@ -1,0 +1,151 @@
+"""How much a column matters: what is lost of the order when it is shuffled inside queries."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise.arrays import Floats
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_count, check_qid
+from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import ModelView
+from rankwise.metrics import Metric, get_metric
+
+__all__ = ["FeatureImportance", "feature_importance"]
+
+
+@dataclass(frozen=True)
+class FeatureImportance:
+    """What was lost, column by column.
+
+    Attributes
+    ----------
+    names : list of str
+    metric : str
+    score : float
+        Of the rows as they are.
+    importances : (columns,) float64
+        The mean loss of the metric when a column is shuffled; for an error, how much it grows.
+    intervals : (columns, 2) float64
+        Of that mean, from queries drawn with replacement, or from the repetitions where there is one query.
+    losses : (columns, queries) float64
+        The mean over repetitions, of each query that the metric judges.
+    """
+
+    names: list[str]
+    metric: str
+    score: float
+    importances: Floats
+    intervals: Floats
+    losses: Floats
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names))
+        order = np.argsort(-self.importances, kind="stable")
+        lines = [f"loss of {self.metric} ({self.score:.4f}) by shuffling inside queries"]
+        for at in order.tolist():
+            low, high = self.intervals[at]
+            lines.append(
+                f"  {self.names[at].ljust(width)}  {self.importances[at]:+.4f}  [{low:+.4f}, {high:+.4f}]"
+            )
+        return "\n".join(lines)
+
+
+def feature_importance(
+    model: Any,
+    X: Any,
+    y: Any,
+    qid: Any = None,
+    *,
+    metric: str | Metric = "concordance",
+    n_repeats: int = 5,
+    level: float = 0.95,
+    random_state: int | None = 0,
+    feature_names: Sequence[str] | None = None,
+) -> FeatureImportance:
+    """Shuffle each column inside queries and see how much worse the order becomes.
+
+    A column that the model does not use loses nothing. What two columns know together, neither loses alone.
+
+    Parameters
+    ----------
+    model : estimator or sklearn.pipeline.Pipeline
+    X : array, sparse matrix or data frame of shape (rows, columns)
+        Held-out rows: on training rows, what was learned by heart seems to matter.
+    y : array-like of shape (rows,)
+    qid : array-like of shape (rows,), optional
+    metric : str or Metric
+    n_repeats : int
+    level : float
+        Confidence of the intervals.
+    random_state : int, optional
+    feature_names : sequence of str, optional
+
+    Returns
+    -------
+    FeatureImportance
+    """
+    check_count("n_repeats", n_repeats, optional=False)
+    if not 0 < level < 1:
+        raise InvalidInputError(f"level is {level}.", "use a share such as 0.95.")
+    view = ModelView.of(model)
+    metric = get_metric(metric)
+    queries, labels = check_qid(qid, int(X.shape[0])), np.asarray(y, dtype=np.float64)
+    sign = 1.0 if metric.greater_is_better else -1.0
+    names = view.names(int(X.shape[1]), feature_names)
+    rng = np.random.default_rng(random_state)
+
+    evaluator = metric.prepare(labels, queries)
+
+    def judged(rows: Any) -> Floats:
+        return sign * evaluator.per_query(view.ranker.predict(view.prepare(rows, qid))).values
+
+    base, counts = judged(X), evaluator.counted
+    losses = np.empty((len(names), int(counts.sum())))
+    repeats = np.empty((len(names), n_repeats))
+    for column in range(len(names)):
+        found = [(base - judged(_shuffled(X, column, queries, rng)))[counts] for _ in range(n_repeats)]
+        losses[column] = np.mean(found, axis=0)
+        repeats[column] = np.mean(found, axis=1)
+    sample = losses if losses.shape[1] > 1 else repeats
+    return FeatureImportance(
+        names,
+        metric.name,
+        float(sign * base[counts].mean()),
+        losses.mean(axis=1),
+        _intervals(sample, level, rng),
+        losses,
+    )
+
+
+def _shuffled(X: Any, column: int, queries: Queries, rng: np.random.Generator) -> Any:
+    """Return the rows with one column shuffled inside each query."""
+    order = queries.order[np.lexsort((rng.random(queries.n_rows), queries.codes[queries.order]))]
+    source = np.empty(queries.n_rows, dtype=np.int64)
+    source[queries.order] = order
+    if sp.issparse(X):
+        wide = X.tocsc(copy=True)
+        values = wide[:, [column]].toarray()[source]
+        parts = [wide[:, :column], sp.csc_matrix(values), wide[:, column + 1 :]]
+        return sp.hstack(parts, format="csr")
+    if hasattr(X, "iloc"):
+        out = X.copy()
+        out[out.columns[column]] = X.iloc[source, column].to_numpy()
+        return out
+    out = np.array(X)
+    out[:, column] = out[source, column]
+    return out
+
+
+def _intervals(losses: Floats, level: float, rng: np.random.Generator) -> Floats:
+    """Return percentile intervals of means over what was drawn with replacement."""
+    n = losses.shape[1]
+    drawn: npt.NDArray[np.int64] = rng.integers(0, n, size=(1000, n))
+    ends = [(1 - level) / 2, (1 + level) / 2]
+    return np.array([np.quantile(own[drawn].mean(axis=1), ends) for own in losses])

@@ -1,0 +1,161 @@
+"""Functions in C, JavaScript and Python: what they share, which is everything but the grammar."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+import rankwise
+from rankwise.exporters.expressions import Language
+from rankwise.exporters.program import Program, Value
+from rankwise.formula.formula import Formula, KernelSum
+from rankwise.formula.steps import Fill
+
+__all__ = ["CodeLanguage", "kernel_parts"]
+
+
+class CodeLanguage(Language):
+    """A language with functions, arrays and loops.
+
+    Subclasses say how things are written; the order of a program is the same in all.
+    """
+
+    def render(self, formula: Formula, name: str) -> str:
+        """Return the source of a function that scores a row, or the rows of a query."""
+        program = Program(formula)
+        parts = [self.head(formula, name), self.tables(program)]
+        if formula.needs_whole_queries:
+            parts.append(self.scalers({v.step.method for v in program.values if v.is_query_scale}))  # type: ignore[attr-defined]
+            parts.append(self.whole_query(program, name))
+        else:
+            parts.append(self.one_row(program, name))
+        return "\n".join(part for part in parts if part) + "\n"
+
+    def about(self, formula: Formula) -> list[str]:
+        """Return what a reader of the source should know."""
+        missing = f" Missing values are {self.missing_word}." if formula.takes_missing else ""
+        rows = "the rows of one query" if formula.needs_whole_queries else "a row"
+        return textwrap.wrap(
+            f"A ranking model, written by rankwise {rankwise.__version__}: scores of {rows}, higher is better; only "
+            f"differences inside a query mean anything. The values of a row stand in the order of the columns below."
+            f"{missing}",
+            110,
+        )
+
+    missing_word = "NaN"
+
+    # --- what each language writes ---
+
+    def head(self, formula: Formula, name: str) -> str:
+        """Write what comes first."""
+        raise NotImplementedError
+
+    def tables(self, program: Program) -> str:
+        """Write the arrays of weights and of a kernel."""
+        raise NotImplementedError
+
+    def scalers(self, methods: set[str]) -> str:
+        """Write the functions that scale a column inside a query."""
+        raise NotImplementedError
+
+    def one_row(self, program: Program, name: str) -> str:
+        """Write the function that scores a row."""
+        raise NotImplementedError
+
+    def whole_query(self, program: Program, name: str) -> str:
+        """Write the function that scores the rows of a query."""
+        raise NotImplementedError
+
+    def raw(self, number: int, is_text: bool) -> str:
+        """Write the value of a column."""
+        raise NotImplementedError
+
+    def declare(self, value: Value, expression: str, *, is_text: bool) -> str:
+        """Write a line that gives a value its name."""
+        raise NotImplementedError
+
+    # --- what they share ---
+
+    def source_of(self, value: Value, program: Program) -> str:
+        """Write what a step is applied to."""
+        if value.source is not None:
+            return value.source
+        return self.raw(value.input, program.formula.is_text[value.input])
+
+    def lines(self, program: Program, values: Sequence[Value]) -> list[str]:
+        """Write the values of a row that have names."""
+        return [
+            self.declare(
+                value,
+                self.expression(value.step, self.source_of(value, program)),
+                is_text=_stays_text(value, program),
+            )
+            for value in values
+        ]
+
+    def terms(self, program: Program) -> list[str]:
+        """Write what is added beside the weighted columns."""
+        out = [f"{self._weighted(weight)}{name}" for weight, name in program.sums]
+        return out + [self.surface(surface, *names) for surface, names in program.surfaces]
+
+    def scaled(self, program: Program) -> list[tuple[Value, list[Value]]]:
+        """Return the values that need whole queries, each with the values that it is made of."""
+        by_name = {value.name: value for value in program.values}
+        out = []
+        for value in program.values:
+            if value.is_query_scale:
+                chain: list[Value] = []
+                source = value.source
+                while source is not None:
+                    chain.insert(0, by_name[source])
+                    source = by_name[source].source
+                out.append((value, chain))
+        return out
+
+    def used(self, program: Program) -> list[Value]:
+        """Return the values that are added up, and what they are made of after queries have been scaled."""
+        by_name = {value.name: value for value in program.values}
+        wanted = [name for _, name in program.sums] + [
+            name for _, names in program.surfaces for name in names
+        ]
+        wanted += [name for _, name in program.kernel_inputs if name is not None]
+        found: set[str] = set()
+        for name in wanted:
+            at: str | None = name
+            while at is not None and at not in found:
+                found.add(at)
+                at = None if by_name[at].is_query_scale else by_name[at].source
+        return [value for value in program.values if value.name in found]
+
+    def _weighted(self, weight: float) -> str:
+        return "" if weight == 1 else f"{self.number(weight)} * "
+
+    def kernel_row(self, program: Program) -> list[str]:
+        """Write the values that a kernel compares."""
+        return [name or self.raw(number, is_text=False) for number, name in program.kernel_inputs]
+
+    def array(self, values: Sequence[str], indent: str = "    ", width: int = 110) -> str:
+        """Write entries of an array over several lines."""
+        lines, line = [], indent
+        for value in values:
+            if len(line) + len(value) > width and line.strip():
+                lines.append(line.rstrip())
+                line = indent
+            line += f"{value}, "
+        return "\n".join([*lines, line.rstrip().rstrip(",")])
+
+
+def _stays_text(value: Value, program: Program) -> bool:
+    return program.formula.is_text[value.input] and isinstance(value.step, Fill)
+
+
+def kernel_parts(kernel: KernelSum) -> tuple[str, float, float, float]:
+    """Return what a kernel is: its name, gamma, offset and degree."""
+    parameters = kernel.kernel.parameters
+    name = str(kernel.kernel.name).replace("polynomial", "poly")
+    return (
+        name,
+        float(parameters.get("gamma", 1.0)),
+        float(parameters.get("coef0", 1.0)),
+        float(parameters.get("degree", 3)),
+    )

@@ -1,0 +1,241 @@
+"""`rankwise.export`: one model, written for one of the programs that can run it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankwise.exceptions import InvalidInputError
+from rankwise.exporters.c_source import CSource
+from rankwise.exporters.engines import elasticsearch, plug_in, solr
+from rankwise.exporters.javascript import JavaScript
+from rankwise.exporters.json_source import json_source
+from rankwise.exporters.onnx_graph import onnx_model
+from rankwise.exporters.python_source import PythonSource
+from rankwise.exporters.sql import Sql
+from rankwise.exporters.targets import TARGETS, check_exportable
+from rankwise.exporters.vespa import Vespa
+from rankwise.formula.folding import folded
+from rankwise.formula.formula import Formula, Table, Term
+from rankwise.formula.reading import formula_of
+from rankwise.formula.steps import Fill, IsMissing
+from rankwise.replacing import replacing
+
+__all__ = ["export", "export_formula"]
+
+_ENGINES: Mapping[str, Callable[..., str]] = {
+    "solr": solr,
+    "elasticsearch-ltr": plug_in,
+    "opensearch-ltr": plug_in,
+    "elasticsearch": elasticsearch,
+}
+_CODE = {"c": CSource, "javascript": JavaScript, "python": PythonSource}
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
+
+def export(
+    model: Any,
+    format: str,  # noqa: A002 - the word of the field
+    *,
+    path: str | os.PathLike[str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    name: str | None = None,
+    output: int | None = None,
+    table: str = "rows",
+    qid: str = "qid",
+    error: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    nonnegative: bool = False,
+    filled: bool = False,
+    whole_query: bool = False,
+) -> str | bytes:
+    """Write a fitted model for another program, with everything that prepares its columns.
+
+    What a target cannot express is refused, with the reason and the nearest alternative.
+
+    Parameters
+    ----------
+    model : estimator or sklearn.pipeline.Pipeline
+        A fitted ranker, or a pipeline that ends in one.
+    format : str
+        - "solr", "elasticsearch-ltr", "opensearch-ltr": weights where the model is linear, else trees.
+        - "elasticsearch": trees, which is all that its own learning to rank takes.
+        - "vespa": a rank profile.
+        - "onnx": a graph in double precision (needs the package onnx).
+        - "sqlite", "postgresql", "duckdb": a SELECT that adds a column of scores.
+        - "c", "javascript", "python": a function without dependencies.
+        - "json": the weights of a linear model, or every term of another.
+    path : path, optional
+        A file to write.
+    feature_names : sequence of str, optional
+        What the target calls the columns; by default the model's names, or x0, x1, …
+    name : str, optional
+        Of the model, function, rank profile or column of scores that is made; "rankwise_model" or "score".
+    output : int, optional
+        Which one, where the model has several.
+    table, qid : str
+        For SQL: the table of rows, and its column of query ids.
+    error : float, optional
+        For trees: by how much a score may differ from the model's; by default a thousandth of how far its terms spread.
+    bounds : mapping from column to (low, high), optional
+        What values columns can have: for `nonnegative`, and where a term without end becomes a tree.
+    nonnegative : bool
+        Add a constant so that no score is negative while columns keep to their `bounds`; some engines refuse others.
+    filled : bool
+        Say that values are never missing where the model runs, so that imputers can be left out.
+    whole_query : bool
+        For ONNX: say that the model gets the rows of one query at a time, so that it can scale inside queries.
+
+    Returns
+    -------
+    str, or bytes for ONNX
+
+    Examples
+    --------
+    >>> import json
+    >>> import rankwise
+    >>> model = rankwise.RankRLS().fit([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]], [0, 1, 2])
+    >>> made = rankwise.export(model, "solr", feature_names=["bm25", "age"], name="first")
+    >>> sorted(json.loads(made)["params"]["weights"])
+    ['age', 'bm25']
+    """
+    made = export_formula(
+        formula_of(model, feature_names, output=output),
+        format,
+        name=name,
+        table=table,
+        qid=qid,
+        error=error,
+        bounds=bounds,
+        nonnegative=nonnegative,
+        filled=filled,
+        whole_query=whole_query,
+    )
+    if path is not None:
+        with replacing(path) as stream:
+            stream.write(made if isinstance(made, bytes) else made.encode())
+    return made
+
+
+def export_formula(  # noqa: C901 - one branch per kind of target
+    formula: Formula,
+    format: str,  # noqa: A002
+    *,
+    name: str | None = None,
+    table: str = "rows",
+    qid: str = "qid",
+    error: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    nonnegative: bool = False,
+    filled: bool = False,
+    whole_query: bool = False,
+) -> str | bytes:
+    """Write a formula; see `export`."""
+    if format not in TARGETS:
+        raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
+    if error is not None and not error > 0:
+        raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
+    limits = _limits(formula, bounds)
+    check_exportable(formula, format, whole_query=whole_query, filled=filled, bounded=bool(limits))
+    formula = folded(_filled(formula) if filled else formula)
+    if nonnegative:
+        formula = _lifted(formula, limits)
+        if format in {"solr", "elasticsearch-ltr", "opensearch-ltr"} and _is_linear(formula):
+            raise InvalidInputError(
+                f"Weights have no constant in {TARGETS[format].title}, so that none can lift the scores.",
+                "add a feature that is 1 everywhere and give it the weight of the constant, which json shows.",
+            )
+    if format in _ENGINES:
+        return _ENGINES[format](formula, name or "rankwise_model", error, limits)
+    if format == "vespa":
+        return Vespa().render(formula, name or "rankwise_model")
+    if format == "json":
+        return json_source(formula)
+    name = name or "score"
+    if format in _CODE:
+        if not _IDENTIFIER.fullmatch(name):
+            raise InvalidInputError(
+                f"{name!r} is no name of a function.", "use letters, digits and underscores."
+            )
+        return _CODE[format]().render(formula, name)
+    if format == "onnx":
+        return onnx_model(formula, name)
+    return Sql(format, table, qid).render(formula, name)
+
+
+def _is_linear(formula: Formula) -> bool:
+    return (
+        not formula.surfaces
+        and formula.kernel is None
+        and not any(len(t.column.steps) > 1 for t in formula.terms)
+    )
+
+
+def _limits(
+    formula: Formula, bounds: Mapping[str, tuple[float, float]] | None
+) -> dict[int, tuple[float, float]]:
+    found = {}
+    for name, ends in (bounds or {}).items():
+        if name not in formula.names:
+            raise InvalidInputError(
+                f"bounds names {name!r}, which is no column.", "use the names of the columns."
+            )
+        low, high = (float(end) for end in ends)
+        if not (np.isfinite([low, high]).all() and low < high):
+            raise InvalidInputError(
+                f"The bounds of {name!r} are {low} and {high}.", "use (smallest, largest)."
+            )
+        found[formula.names.index(name)] = (low, high)
+    return found
+
+
+def _filled(formula: Formula) -> Formula:
+    """Leave out what is done to missing values, of which there are none."""
+    terms = []
+    for term in formula.terms:
+        steps = term.column.steps
+        if any(isinstance(step, IsMissing) for step in steps):
+            # 0 everywhere, and so are the steps after it, at 0.
+            rest = steps[next(at for at, step in enumerate(steps) if isinstance(step, IsMissing)) + 1 :]
+            value = np.zeros(1)
+            for step in rest:
+                value = step.apply(value, None)
+            formula = replace(formula, constant=formula.constant + term.weight * float(value[0]))
+            continue
+        kept = tuple(step for step in steps if not isinstance(step, Fill))
+        terms.append(Term(term.weight, replace(term.column, steps=kept)))
+    return replace(formula, terms=tuple(terms))
+
+
+def _lifted(formula: Formula, limits: Mapping[int, tuple[float, float]]) -> Formula:
+    """Add what makes the smallest possible score 0."""
+    if formula.kernel is not None or formula.needs_whole_queries:
+        raise InvalidInputError(
+            "How small a score can be is known of sums of columns only.",
+            "add a constant yourself: the order stays the same.",
+        )
+    lowest = formula.constant
+    for term in formula.terms:
+        number = term.column.input
+        if formula.is_text[number]:
+            places: Any = np.array(
+                [*(level for step in term.column.steps for level in getattr(step, "levels", ())), "", None],
+                dtype=object,
+            )
+        elif number in limits:
+            places = np.append(np.linspace(*limits[number], 4097), np.nan)
+        else:
+            raise InvalidInputError(
+                f"nonnegative=True needs the bounds of {formula.names[number]!r}.",
+                "pass bounds={name: (smallest, largest)} of every column.",
+            )
+        with np.errstate(invalid="ignore"):
+            values = term.weight * Table(places[:, None]).values(replace(term.column, input=0))
+        lowest += float(np.nanmin(values))
+    lowest += sum(float(np.min(surface.values)) for surface in formula.surfaces)
+    return replace(formula, constant=formula.constant - lowest)

@@ -1,0 +1,79 @@
+"""JSON: the weights of a linear model, or every term of any other."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import fields
+from typing import Any
+
+import rankwise
+from rankwise.formula.folding import raw
+from rankwise.formula.formula import Column, Formula
+
+__all__ = ["json_source"]
+
+
+def json_source(formula: Formula) -> str:
+    """Return the document."""
+    plain = raw(formula)
+    weights = plain.weights
+    about: dict[str, Any] = {"rankwise": rankwise.__version__}
+    if weights is not None:
+        document = {
+            "format": "rankwise linear weights",
+            **about,
+            "score": "intercept + sum of weight * value over columns; higher is better inside a query",
+            "intercept": plain.constant,
+            "weights": dict(zip(plain.names, weights.tolist(), strict=True)),
+        }
+    else:
+        document = {
+            "format": "rankwise formula",
+            **about,
+            "score": "constant + sum of weight * column after its steps + surfaces + kernel; higher is better",
+            "columns": [
+                {"name": name, "kind": "text" if is_text else "number"}
+                for name, is_text in zip(formula.names, formula.is_text, strict=True)
+            ],
+            "constant": formula.constant,
+            "terms": [{"weight": term.weight, **_column(term.column)} for term in formula.terms],
+            "surfaces": [
+                {"columns": [_column(one) for one in s.columns], "knots": s.knots, "values": s.values}
+                for s in formula.surfaces
+            ],
+            "kernel": _kernel(formula),
+        }
+    return json.dumps(_plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _column(column: Column) -> dict[str, Any]:
+    steps = [
+        {"kind": type(step).__name__, **{part.name: getattr(step, part.name) for part in fields(step)}}  # type: ignore[arg-type]
+        for step in column.steps
+    ]
+    return {"column": column.input, "steps": steps}
+
+
+def _kernel(formula: Formula) -> dict[str, Any] | None:
+    if formula.kernel is None:
+        return None
+    kernel = formula.kernel
+    return {
+        "name": kernel.kernel.name,
+        "parameters": dict(kernel.kernel.parameters),
+        "columns": [_column(column) for column in kernel.columns],
+        "basis": kernel.basis.tolist(),
+        "dual": kernel.dual.tolist(),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can write; what is no finite number becomes null."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "item"):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

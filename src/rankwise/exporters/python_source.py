@@ -1,0 +1,159 @@
+"""Python that imports nothing but `math`."""
+
+from __future__ import annotations
+
+import math
+
+from rankwise.exporters.code import CodeLanguage, kernel_parts
+from rankwise.exporters.expressions import Case
+from rankwise.exporters.program import Program, Value
+from rankwise.formula.formula import Formula
+
+__all__ = ["PythonSource"]
+
+_SCALERS = {
+    "minmax": """\
+def _minmax(column):
+    known = [x for x in column if x == x]
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    return [(x - low) / (high - low) if high > low else x - x for x in column]
+""",
+    "standard": """\
+def _standard(column):
+    known = [x for x in column if x == x]
+    low, high = (min(known), max(known)) if known else (0.0, 0.0)
+    if high <= low:
+        return [x - x for x in column]
+    mean = math.fsum(known) / len(known)
+    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in known) / len(known))
+    return [(x - mean) / deviation for x in column]
+""",
+    "rank": """\
+def _rank(column):
+    known = sorted(x for x in column if x == x)
+    if not known or known[0] == known[-1]:
+        return [x - x for x in column]
+    first, last = {}, {}
+    for place, x in enumerate(known):
+        first.setdefault(x, place)
+        last[x] = place
+    return [(first[x] + last[x]) / 2 / (len(known) - 1) if x == x else x for x in column]
+""",
+}
+_NUMBER = """
+def _number(x):
+    return float("nan") if x is None else x
+
+"""
+_KERNELS = {
+    "linear": "sum(x * z for x, z in zip(row, one))",
+    "rbf": "math.exp(-GAMMA * sum((x - z) ** 2 for x, z in zip(row, one)))",
+    "poly": "(GAMMA * sum(x * z for x, z in zip(row, one)) + OFFSET) ** DEGREE",
+    "sigmoid": "math.tanh(GAMMA * sum(x * z for x, z in zip(row, one)) + OFFSET)",
+}
+
+
+class PythonSource(CodeLanguage):
+    """Rows are sequences of numbers, texts and None, in the order of the columns."""
+
+    missing_word = "NaN or None"
+
+    def number(self, value: float) -> str:
+        return repr(float(value)) if math.isfinite(value) else f'float("{value}")'
+
+    def text(self, value: str) -> str:
+        return repr(str(value))
+
+    def missing(self, x: str) -> str:
+        return f"({x} is None or {x} != {x})"
+
+    def choose(self, cases: list[Case], otherwise: str) -> str:  # type: ignore[override]
+        out = otherwise
+        for condition, value in reversed(cases):
+            out = f"({value} if {condition} else {out})"
+        return out
+
+    def power(self, x: str, exponent: float) -> str:
+        return f"({x}) ** {self.number(exponent)}"
+
+    def log(self, x: str) -> str:
+        return f"math.log({x})"
+
+    def raw(self, number: int, is_text: bool) -> str:
+        return f"row[{number}]" if is_text or not self._takes_missing else f"_number(row[{number}])"
+
+    def declare(self, value: Value, expression: str, *, is_text: bool) -> str:
+        return f"{value.name} = {expression}"
+
+    def head(self, formula: Formula, name: str) -> str:
+        self._takes_missing = formula.takes_missing
+        about = "\n".join(self.about(formula))
+        names = self.array([repr(one) for one in formula.names])
+        return f'"""{about}"""\n\nimport math\n\nCOLUMNS = [\n{names}\n]\n'
+
+    def tables(self, program: Program) -> str:
+        number, out = self.number, [_NUMBER] if self._takes_missing else []
+        if program.linear:
+            entries = [f"({at}, {number(weight)}, {number(center)})" for at, weight, center in program.linear]
+            out.append(f"# column, weight, centre\nLINEAR = [\n{self.array(entries)}\n]\n")
+        if program.kernel is not None:
+            name, gamma, offset, degree = kernel_parts(program.kernel)
+            rows = [f"[{', '.join(map(number, row))}]" for row in program.kernel.basis.tolist()]
+            out.append(
+                f"# kernel: {name}\nGAMMA, OFFSET, DEGREE = {number(gamma)}, {number(offset)}, {number(degree)}"
+            )
+            out.append(f"DUAL = [\n{self.array([number(v) for v in program.kernel.dual.tolist()])}\n]")
+            out.append(f"BASIS = [\n{self.array(rows)}\n]\n\n")
+            out.append(f"def _kernel(row, one):\n    return {_KERNELS[name]}\n")
+        return "\n".join(out)
+
+    def scalers(self, methods: set[str]) -> str:
+        return "\n\n".join(_SCALERS[method] for method in sorted(methods))
+
+    def one_row(self, program: Program, name: str) -> str:
+        body = [*self.lines(program, program.values), *self._sum(program), "return total"]
+        return f"\ndef {name}(row):\n    " + "\n    ".join(body)
+
+    def whole_query(self, program: Program, name: str) -> str:
+        out = ["", f"def {name}(rows):"]
+        for value, chain in self.scaled(program):
+            x = self.source_of(value, program)
+            out += [
+                f"    {value.name}_of = []",
+                *self._loop(program, chain),
+                f"        {value.name}_of.append({x})",
+                f"    {value.name}_of = _{value.step.method}({value.name}_of)",  # type: ignore[attr-defined]
+            ]
+        out += ["    totals = []", *self._loop(program, self.used(program))]
+        return "\n".join(
+            [
+                *out,
+                *(f"        {line}" for line in self._sum(program)),
+                "        totals.append(total)",
+                "    return totals",
+            ]
+        )
+
+    def _loop(self, program: Program, values: list[Value]) -> list[str]:
+        """Write a loop over rows in which the values have their names."""
+        out = ["    for number, row in enumerate(rows):"]
+        for value in values:
+            line = (
+                f"{value.name} = {value.name}_of[number]"
+                if value.is_query_scale
+                else self.lines(program, [value])[0]
+            )
+            out.append(f"        {line}")
+        return out
+
+    def _sum(self, program: Program) -> list[str]:
+        out = [f"total = {self.number(program.constant)}"]
+        if program.linear:
+            out += ["for at, weight, center in LINEAR:", "    total += weight * (row[at] - center)"]
+        out += [f"total += {term}" for term in self.terms(program)]
+        if program.kernel is not None:
+            out += [
+                f"seen = [{', '.join(self.kernel_row(program))}]",
+                "total += sum(weight * _kernel(seen, one) for weight, one in zip(DUAL, BASIS))",
+            ]
+        return out

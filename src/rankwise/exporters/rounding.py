@@ -1,0 +1,85 @@
+"""How close single precision comes to changing an order, where an engine computes in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwise.arrays import Floats
+from rankwise.data.validation import check_qid
+from rankwise.exceptions import InvalidInputError
+from rankwise.exporters.engines import single_scores
+from rankwise.formula.folding import folded
+from rankwise.formula.reading import formula_of
+
+__all__ = ["SinglePrecision", "single_precision"]
+
+
+@dataclass(frozen=True)
+class SinglePrecision:
+    """What became of neighbours in the order of a sample.
+
+    Attributes
+    ----------
+    n_neighbours : int
+        Rows of a query that stand next to each other in its order and whose scores differ.
+    n_swapped, n_tied : int
+        Those that single precision puts the other way round, or no longer tells apart.
+    largest_error : float
+        Of a difference between neighbours.
+    closest : float
+        The smallest difference between neighbours, as a multiple of its error: below 1 an order changes.
+    """
+
+    n_neighbours: int
+    n_swapped: int
+    n_tied: int
+    largest_error: float
+    closest: float
+
+    def describe(self) -> str:
+        """Say it in a sentence."""
+        changed = (
+            "no two of them change places"
+            if not self.n_swapped + self.n_tied
+            else f"{self.n_swapped:,} change places and {self.n_tied:,} become equal"
+        )
+        return (
+            f"in single precision, of {self.n_neighbours:,} neighbours {changed}; their differences are off by at "
+            f"most {self.largest_error:.2g}; the closest two are {self.closest:.3g} times as far apart as they are off"
+        )
+
+
+def single_precision(model: Any, X: Any, qid: Any = None) -> SinglePrecision:
+    """Compare the scores of a linear model with those that Solr and the plug-ins compute from floats.
+
+    Parameters
+    ----------
+    model : estimator or sklearn.pipeline.Pipeline
+        Linear, with columns that are not scaled inside queries.
+    X : array-like of shape (rows, columns)
+        A sample of the rows that will be ranked.
+    qid : array-like of shape (rows,), optional
+    """
+    formula = folded(formula_of(model))
+    if X.shape[0] == 0:
+        raise InvalidInputError("The sample has no rows.", "pass rows that will be ranked.")
+    queries = check_qid(qid, int(X.shape[0]))
+    exact, single = formula.evaluate(X, qid), single_scores(formula, X)
+    order = np.lexsort((exact, queries.codes))
+    together = np.diff(queries.codes[order]) == 0
+    gap: Floats = np.diff(exact[order])[together]
+    found: Floats = np.diff(single[order])[together]
+    differ = gap > 0
+    gap, found = gap[differ], found[differ]
+    error = np.abs(found - gap)
+    ratio = np.divide(gap, error, out=np.full_like(gap, np.inf), where=error > 0)
+    return SinglePrecision(
+        int(gap.size),
+        int((found < 0).sum()),
+        int((found == 0).sum()),
+        float(error.max(initial=0.0)),
+        float(ratio.min(initial=np.inf)),
+    )

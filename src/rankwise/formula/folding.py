@@ -1,0 +1,115 @@
+"""Terms made as few and as plain as they can be, without a change of the score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankwise.formula.formula import Column, Formula, Term
+from rankwise.formula.steps import Affine, Curve, Levels, Pieces, Stairs, Step
+
+__all__ = ["folded", "raw"]
+
+
+def folded(formula: Formula) -> Formula:
+    """Fold scales and shifts into weights and the constant, and add up what is a function of the same values.
+
+    A centre stays where it is, ``weight * (x - center)``, because a difference that is taken late loses digits.
+    """
+    constant, terms = formula.constant, []
+    for term in formula.terms:
+        more, plain = _fold_affine(term)
+        constant += more
+        terms.append(plain)
+    return replace(formula, constant=constant, terms=tuple(_merged(terms)))
+
+
+def raw(formula: Formula) -> Formula:
+    """Fold centres as well, so that a linear model is weights of the columns as they come, and a constant."""
+    formula = folded(formula)
+    constant, terms = formula.constant, []
+    for term in formula.terms:
+        steps = term.column.steps
+        if len(steps) == 1 and isinstance(steps[0], Affine):
+            constant -= term.weight * steps[0].center
+            terms.append(Term(term.weight, Column(term.column.input)))
+        else:
+            terms.append(term)
+    return replace(formula, constant=constant, terms=tuple(_merged(terms)))
+
+
+def _fold_affine(term: Term) -> tuple[float, Term]:
+    """Return what goes to the constant, and the term without it."""
+    weight, constant, steps = term.weight, 0.0, list(term.column.steps)
+    late = 0.0  # what is subtracted from the value of the steps that are left
+    while steps and isinstance(steps[-1], Affine):
+        last = steps.pop()
+        assert isinstance(last, Affine)
+        # weight * ((x - center) * scale + shift - late)
+        constant += weight * (last.shift - late)
+        weight, late = weight * last.scale, last.center
+    if not steps and late:
+        return constant, Term(weight, Column(term.column.input, (Affine(center=late),)))
+    return constant - weight * late, Term(weight, replace(term.column, steps=tuple(steps)))
+
+
+def _merged(terms: Iterable[Term]) -> list[Term]:
+    """Add up terms of the same column: weights, and the values of tables with the same keys."""
+    groups: dict[object, list[Term]] = {}
+    for term in terms:
+        steps = term.column.steps
+        keys = _keys(steps[-1]) if steps else None
+        groups.setdefault(term.column if keys is None else (term.column.input, steps[:-1], keys), []).append(
+            term
+        )
+    merged = []
+    for group in groups.values():
+        first = group[0]
+        if len(group) == 1:
+            merged.append(first)
+        elif not first.column.steps or _keys(first.column.steps[-1]) is None:
+            merged.append(replace(first, weight=sum(term.weight for term in group)))
+        else:
+            step = _added([term.column.steps[-1] for term in group], [term.weight for term in group])
+            merged.append(Term(1.0, replace(first.column, steps=(*first.column.steps[:-1], step))))
+    return merged
+
+
+def _keys(step: Step) -> object:
+    """Return where the values of a table stand, or None for a step that is no table."""
+    if isinstance(step, Levels):
+        return Levels
+    if isinstance(step, Stairs):
+        return Stairs, step.edges
+    if isinstance(step, Curve):
+        return Curve, step.knots, step.missing is None
+    if isinstance(step, Pieces):
+        return Pieces, step.breaks, step.starts, len(step.coefficients[0])
+    return None
+
+
+def _added(steps: Sequence[Any], weights: Sequence[float]) -> Step:
+    """Return the weighted sum of tables whose values stand at the same places."""
+    first = steps[0]
+
+    def total(of: Callable[[Any], Any]) -> Any:
+        parts = (weight * np.asarray(of(step)) for step, weight in zip(steps, weights, strict=True))
+        return sum(parts, start=np.zeros_like(np.asarray(of(first), dtype=np.float64))).tolist()
+
+    if isinstance(first, Levels):
+        other, missing = total(lambda step: step.other), total(lambda step: step.missing)
+        known: dict[Any, float] = {}
+        for step, weight in zip(steps, weights, strict=True):
+            for level, value in zip(step.levels, step.values, strict=True):
+                known[level] = known.get(level, other) + weight * (value - step.other)
+        return Levels(tuple(known), tuple(known.values()), other, missing)
+    if isinstance(first, Pieces):
+        pieces = tuple(tuple(piece) for piece in total(lambda step: step.coefficients))
+        return replace(first, coefficients=pieces, missing=total(lambda step: step.missing))
+    values = tuple(total(lambda step: step.values))
+    if isinstance(first, Curve) and first.missing is not None:
+        return Curve(first.knots, values, total(lambda step: step.missing))
+    return replace(first, values=values)  # type: ignore[no-any-return]

@@ -1,0 +1,228 @@
+"""The formula of a score: a constant and terms of the user's columns, of pairs of them, or of a kernel.
+
+Numbers are added in the order of the terms. Everything here is plain data that an exporter can write in another
+language; `evaluate` is what such a text must agree with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise.arrays import Floats
+from rankwise.formula.steps import Fill, IsMissing, QueryScale, Step
+from rankwise.kernels import Kernel
+
+__all__ = ["Column", "Formula", "KernelSum", "Surface", "Table", "Term", "as_values", "sum_of"]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the user's, and the steps on its way into the model."""
+
+    input: int
+    steps: tuple[Step, ...] = ()
+
+    def then(self, *steps: Step) -> Column:
+        """Return the column with more steps."""
+        return replace(self, steps=(*self.steps, *steps))
+
+
+@dataclass(frozen=True)
+class Term:
+    """``weight * column``."""
+
+    weight: float
+    column: Column
+
+
+@dataclass(frozen=True)
+class Surface:
+    """A function of two columns: bilinear between knots, constant outside of them.
+
+    Attributes
+    ----------
+    columns : (Column, Column)
+    knots : (tuple of float, tuple of float)
+        Of each of both columns.
+    values : tuple of tuple of float
+        At the knots: a line for each knot of the first column, an entry for each of the second. Where missing values
+        have values of their own, there is one line or entry more, the last.
+    """
+
+    columns: tuple[Column, Column]
+    knots: tuple[tuple[float, ...], tuple[float, ...]]
+    values: tuple[tuple[float, ...], ...]
+
+    def apply(self, first: Floats, second: Floats) -> Floats:
+        """Return the values at pairs of numbers."""
+        grid = np.asarray(self.values, dtype=np.float64)
+        (i, s), (j, t) = (_place(x, np.asarray(k)) for x, k in zip((first, second), self.knots, strict=True))
+        # Read at the corners of a cell. A missing value stands at the last line, and has no next one.
+        i1, j1 = np.minimum(i + 1, grid.shape[0] - 1), np.minimum(j + 1, grid.shape[1] - 1)
+        low = grid[i, j] * (1 - t) + grid[i, j1] * t
+        high = grid[i1, j] * (1 - t) + grid[i1, j1] * t
+        return np.asarray(low * (1 - s) + high * s)
+
+
+@dataclass(frozen=True)
+class KernelSum:
+    """``sum of dual[b] * kernel(row, basis[b])`` over the columns as the kernel sees them."""
+
+    kernel: Kernel
+    columns: tuple[Column, ...]
+    basis: Floats
+    dual: Floats
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A model in the user's columns.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Of all columns that the model takes, in their order.
+    is_text : tuple of bool
+        Which of them hold texts.
+    constant : float
+    terms : tuple of Term
+    surfaces : tuple of Surface
+    kernel : KernelSum or None
+    """
+
+    names: tuple[str, ...]
+    is_text: tuple[bool, ...]
+    constant: float = 0.0
+    terms: tuple[Term, ...] = ()
+    surfaces: tuple[Surface, ...] = ()
+    kernel: KernelSum | None = None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Every column that is read, with its steps."""
+        pairs = [column for surface in self.surfaces for column in surface.columns]
+        of_kernel = () if self.kernel is None else self.kernel.columns
+        return (*(term.column for term in self.terms), *pairs, *of_kernel)
+
+    @property
+    def kinds(self) -> frozenset[type]:
+        """Which steps occur."""
+        return frozenset(type(step) for column in self.columns for step in column.steps)
+
+    @property
+    def needs_whole_queries(self) -> bool:
+        """Whether a score depends on the other rows of its query."""
+        return QueryScale in self.kinds
+
+    @property
+    def takes_missing(self) -> bool:
+        """Whether missing values have a meaning."""
+        return bool({Fill, IsMissing} & self.kinds) or any(
+            getattr(step, "missing", None) is not None for column in self.columns for step in column.steps
+        )
+
+    @property
+    def weights(self) -> Floats | None:
+        """One weight per column where the score is the constant and a weighted sum of them as they come."""
+        if self.surfaces or self.kernel is not None or any(term.column.steps for term in self.terms):
+            return None
+        out = np.zeros(len(self.names))
+        for term in self.terms:
+            out[term.column.input] += term.weight
+        return out
+
+    def evaluate(self, X: Any, qid: Any = None) -> Floats:
+        """Return the score of each row."""
+        weights = self.weights
+        if weights is not None and sp.issparse(X):
+            return np.asarray(X @ weights + self.constant)
+        table = Table(X, qid)
+        out = np.full(table.n_rows, self.constant)
+        for term in self.terms:
+            out += term.weight * table.values(term.column)
+        for surface in self.surfaces:
+            out += surface.apply(*(table.values(column) for column in surface.columns))
+        if self.kernel is not None:
+            out += table.kernel_values(self.kernel) @ self.kernel.dual
+        return out
+
+
+class Table:
+    """The user's rows, column by column; what several terms begin with is made once.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or data frame of shape (rows, columns)
+    qid : (rows,) ids or None
+    """
+
+    def __init__(self, X: Any, qid: Any = None) -> None:
+        self._X = X.tocsc() if sp.issparse(X) else X
+        self._qid = None if qid is None else np.asarray(qid)
+        self.n_rows = int(X.shape[0])
+        self._made: dict[tuple[int, tuple[Step, ...]], Any] = {}
+
+    def values(self, column: Column) -> Any:
+        """Return the values of a column after its steps."""
+        key = (column.input, column.steps)
+        if key not in self._made:
+            if not column.steps:
+                self._made[key] = self._raw(column.input)
+            else:
+                before = self.values(Column(column.input, column.steps[:-1]))
+                self._made[key] = column.steps[-1].apply(before, self._qid)
+        return self._made[key]
+
+    def kernel_values(self, kernel: KernelSum) -> Floats:
+        """Return the kernel between the rows and the basis."""
+        rows = np.column_stack([self.values(column) for column in kernel.columns])
+        return kernel.kernel.matrix(rows, kernel.basis)
+
+    def _raw(self, number: int) -> npt.NDArray[Any]:
+        if sp.issparse(self._X):
+            return np.asarray(self._X[:, [number]].toarray()[:, 0], dtype=np.float64)
+        if hasattr(self._X, "iloc"):
+            found = self._X.iloc[:, number].to_numpy()
+        elif hasattr(self._X, "to_numpy") and hasattr(self._X, "columns"):
+            found = self._X[:, number].to_numpy()
+        else:
+            found = np.asarray(self._X)[:, number]
+        return as_values(found)
+
+
+def as_values(found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a column as doubles where it holds numbers, else as objects."""
+    if found.dtype.kind in "biuf":
+        return np.asarray(found, dtype=np.float64)
+    objects = np.asarray(found, dtype=object)
+    if any(isinstance(value, str) for value in objects.tolist()):
+        return objects
+    try:
+        return np.array([np.nan if value is None else value for value in objects.tolist()], dtype=np.float64)
+    except (TypeError, ValueError):
+        return objects
+
+
+def _place(x: Floats, knots: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
+    """Return the knot before each number, and how far it stands on the way to the next one."""
+    missing = np.isnan(x)
+    inside = np.clip(np.where(missing, knots[0], x), knots[0], knots[-1])
+    at = np.clip(np.searchsorted(knots, inside, side="right") - 1, 0, max(knots.size - 2, 0))
+    gap = knots[np.minimum(at + 1, knots.size - 1)] - knots[at]
+    share = np.divide(inside - knots[at], gap, out=np.zeros_like(inside), where=gap > 0)
+    return np.where(missing, knots.size, at), np.where(missing, 0.0, share)
+
+
+def sum_of(columns: Sequence[Column], weights: Floats) -> tuple[Term, ...]:
+    """Return the terms of a weighted sum of columns; those that weigh nothing are left out."""
+    return tuple(
+        Term(float(weight), column)
+        for weight, column in zip(weights.tolist(), columns, strict=True)
+        if weight != 0
+    )

@@ -1,0 +1,141 @@
+"""From a fitted model to its formula."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwise.arrays import Floats
+from rankwise.exceptions import InvalidInputError
+from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of
+from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
+from rankwise.formula.transformers import columns_after
+from rankwise.formula.view import ModelView
+
+__all__ = ["formula_of"]
+
+
+def formula_of(
+    model: Any, feature_names: Sequence[str] | None = None, *, output: int | None = None
+) -> Formula:
+    """Return the formula of a fitted ranker, or of a fitted pipeline that ends in one.
+
+    Parameters
+    ----------
+    feature_names : sequence of str, optional
+        One per column that the model takes; by default the model's own, or x0, x1, …
+    output : int, optional
+        Which one, where the model has several.
+    """
+    view = ModelView.of(model)
+    n_inputs = _n_inputs(view)
+    columns: list[Column] = [Column(number) for number in range(n_inputs)]
+    for step in view.steps:
+        columns = columns_after(step, columns)
+    names = _names(view, n_inputs, feature_names)
+    is_text = tuple(_texts(columns, n_inputs))
+    ranker = view.ranker
+    if hasattr(ranker, "dual_coef_"):
+        return Formula(names, is_text, kernel=_kernel(ranker, columns, output))
+    if hasattr(ranker, "curves_"):
+        return _additive(ranker, columns, names, is_text)
+    if not hasattr(ranker, "coef_"):
+        raise InvalidInputError(
+            f"{type(ranker).__name__} has no weights.",
+            "pass a ranker of rankwise, or a pipeline that ends in one.",
+        )
+    return Formula(names, is_text, terms=sum_of(columns, _one_output(ranker.coef_, output)))
+
+
+def _additive(
+    ranker: Any, columns: Sequence[Column], names: tuple[str, ...], is_text: tuple[bool, ...]
+) -> Formula:
+    """Return the formula of a model of curves and surfaces."""
+    terms = [
+        Term(
+            1.0, columns[curve.column].then(_curve(curve.knots, curve.values, curve.missing, curve.is_levels))
+        )
+        for curve in ranker.curves_
+    ]
+    return Formula(
+        names, is_text, terms=tuple(terms), surfaces=tuple(_surface(s, columns) for s in ranker.surfaces_)
+    )
+
+
+def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> Step:
+    if is_levels:  # a level that training did not have counts as missing
+        return Levels(tuple(knots.tolist()), tuple(values.tolist()), missing, missing)
+    return Curve(tuple(knots.tolist()), tuple(values.tolist()), missing)
+
+
+def _surface(fitted: Any, columns: Sequence[Column]) -> Surface:
+    grid = np.asarray(fitted.values, dtype=np.float64)
+    # What is missing adds nothing where the surface has no line of its own for it.
+    grid = np.pad(grid, [(0, int(not has)) for has in fitted.missing])
+    sides, knots = [], []
+    for number, own, is_levels in zip(fitted.columns, fitted.knots, fitted.is_levels, strict=True):
+        places = np.arange(own.size, dtype=np.float64) if is_levels else own
+        table = Levels(tuple(own.tolist()), tuple(places.tolist()), np.nan, np.nan)
+        sides.append(columns[number].then(table) if is_levels else columns[number])
+        knots.append(tuple(places.tolist()))
+    return Surface((sides[0], sides[1]), (knots[0], knots[1]), tuple(map(tuple, grid.tolist())))
+
+
+def _one_output(given: Any, output: int | None) -> Floats:
+    coef: Floats = np.asarray(given, dtype=np.float64)
+    if coef.ndim == 1:
+        if output not in {None, 0}:
+            raise InvalidInputError(f"The model has one output, and output is {output}.", "leave output out.")
+        return coef
+    if output is None or not 0 <= output < coef.shape[0]:
+        raise InvalidInputError(
+            f"The model has {coef.shape[0]} outputs, and output is {output}.",
+            f"choose one of them: output=0 to {coef.shape[0] - 1}.",
+        )
+    return np.asarray(coef[output])
+
+
+def _kernel(ranker: Any, columns: Sequence[Column], output: int | None) -> KernelSum:
+    if ranker.kernel_.is_precomputed or not isinstance(ranker.kernel_.name, str):
+        raise InvalidInputError(
+            "A kernel that is a function, or whose values were computed elsewhere, has no formula in columns.",
+            "fit with a kernel by name, such as kernel='rbf'.",
+        )
+    basis = ranker.X_fit_.toarray() if hasattr(ranker.X_fit_, "toarray") else ranker.X_fit_
+    dual = _one_output(ranker.dual_coef_, output)
+    return KernelSum(ranker.kernel_, tuple(columns), np.asarray(basis, dtype=np.float64), dual)
+
+
+def _n_inputs(view: ModelView) -> int:
+    for part in (*view.steps, view.ranker):
+        # A FeatureUnion or Pipeline asks its first step, which may be a word.
+        number = getattr(part, "n_features_in_", None)
+        if number is not None:
+            return int(number)
+    raise InvalidInputError(
+        "No step of the model says how many columns it takes.", "fit the pipeline as a whole."
+    )
+
+
+def _names(view: ModelView, n_inputs: int, given: Sequence[str] | None) -> tuple[str, ...]:
+    if given is None and not any(hasattr(part, "feature_names_in_") for part in (*view.steps, view.ranker)):
+        return tuple(f"x{number}" for number in range(n_inputs))
+    names = view.names(n_inputs, given)
+    if len(set(names)) != len(names):
+        raise InvalidInputError("Two columns have the same name.", "give every column a name of its own.")
+    return tuple(names)
+
+
+def _texts(columns: Sequence[Column], n_inputs: int) -> list[bool]:
+    """Tell which inputs hold texts: those that are compared with texts, or filled with one."""
+    found = [False] * n_inputs
+    for column in columns:
+        for step in column.steps:
+            if isinstance(step, Fill | IsMissing):
+                found[column.input] |= isinstance(getattr(step, "value", None), str)
+                continue
+            found[column.input] |= isinstance(step, Levels) and step.is_text
+            break
+    return found

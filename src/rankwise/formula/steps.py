@@ -1,0 +1,220 @@
+"""What is done to one column on its way into a model: each step takes the values of a column and returns new ones.
+
+Every transformer that rankwise's hints recommend looks at one column at a time, or writes down one answer for each of
+its values. A chain of these steps therefore says all that a pipeline does to a column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.special
+
+from rankwise.arrays import Floats
+from rankwise.preprocessing import QueryScaler
+
+__all__ = [
+    "Affine",
+    "Clip",
+    "Curve",
+    "Fill",
+    "IsMissing",
+    "Levels",
+    "NormalQuantile",
+    "Pieces",
+    "Power",
+    "QueryScale",
+    "Stairs",
+    "Step",
+    "is_missing",
+]
+
+
+class Step:
+    """The base of the steps; they are values, and equal where their parts are."""
+
+    def apply(self, values: Any, qid: Any) -> Any:
+        """Return what becomes of the values of one column.
+
+        Parameters
+        ----------
+        values : (rows,) float64, or objects where the column is text
+        qid : (rows,) ids or None
+        """
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Affine(Step):
+    """``(x - center) * scale + shift``: the centre is kept apart, so that nothing large cancels."""
+
+    center: float = 0.0
+    scale: float = 1.0
+    shift: float = 0.0
+
+    def apply(self, values: Floats, qid: Any) -> Floats:
+        return (values - self.center) * self.scale + self.shift
+
+
+@dataclass(frozen=True)
+class Fill(Step):
+    """What is missing becomes `value`, a number or a text."""
+
+    value: Any
+
+    def apply(self, values: Any, qid: Any) -> Any:
+        out = values.copy()
+        out[is_missing(values)] = self.value
+        return out
+
+
+@dataclass(frozen=True)
+class IsMissing(Step):
+    """1 where a value is missing, else 0."""
+
+    def apply(self, values: Any, qid: Any) -> Floats:
+        return is_missing(values).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Clip(Step):
+    """What is outside an interval becomes the nearer end of it."""
+
+    low: float
+    high: float
+
+    def apply(self, values: Floats, qid: Any) -> Floats:
+        return np.clip(values, self.low, self.high)
+
+
+@dataclass(frozen=True)
+class Levels(Step):
+    """One answer for each known value, one for all others, and one for what is missing.
+
+    Attributes
+    ----------
+    levels : tuple of float or str
+    values : tuple of float
+    other, missing : float
+    """
+
+    levels: tuple[Any, ...]
+    values: tuple[float, ...]
+    other: float = 0.0
+    missing: float = 0.0
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the levels are texts."""
+        return any(isinstance(level, str) for level in self.levels)
+
+    def apply(self, values: Any, qid: Any) -> Floats:
+        table = dict(zip(self.levels, self.values, strict=True))
+        out = np.array([table.get(value, self.other) for value in values.tolist()], dtype=np.float64)
+        out[is_missing(values)] = self.missing
+        return out
+
+
+@dataclass(frozen=True)
+class Stairs(Step):
+    """``values[k]`` where ``edges[k - 1] <= x < edges[k]``; before the first edge ``values[0]``."""
+
+    edges: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def apply(self, values: Floats, qid: Any) -> Floats:
+        return np.asarray(self.values)[np.searchsorted(self.edges, values, side="right")]
+
+
+@dataclass(frozen=True)
+class Curve(Step):
+    """Linear between knots, constant outside of them; `missing` where there is no value (None: it must be there)."""
+
+    knots: tuple[float, ...]
+    values: tuple[float, ...]
+    missing: float | None = None
+
+    def apply(self, values: Floats, qid: Any) -> Floats:
+        out = np.interp(values, self.knots, self.values)
+        return out if self.missing is None else np.where(np.isnan(values), self.missing, out)
+
+
+@dataclass(frozen=True)
+class Pieces(Step):
+    """A polynomial between each two breaks; the first and the last go on outside.
+
+    Attributes
+    ----------
+    breaks : tuple of float
+        Where one piece ends and the next begins.
+    starts : tuple of float
+        What is subtracted from a value in each piece; one more than breaks.
+    coefficients : tuple of tuple of float
+        Of each piece, the highest power first.
+    missing : float
+    """
+
+    breaks: tuple[float, ...]
+    starts: tuple[float, ...]
+    coefficients: tuple[tuple[float, ...], ...]
+    missing: float = 0.0
+
+    def apply(self, values: Floats, qid: Any) -> Floats:
+        piece = np.searchsorted(self.breaks, values, side="right")
+        table, local = np.asarray(self.coefficients)[piece], values - np.asarray(self.starts)[piece]
+        out = np.zeros(values.shape)
+        for power in range(table.shape[1]):
+            out = out * local + table[:, power]
+        return np.where(np.isnan(values), self.missing, out)
+
+
+@dataclass(frozen=True)
+class Power(Step):
+    """The Yeo-Johnson or the Box-Cox transformation."""
+
+    exponent: float
+    is_box_cox: bool = False
+
+    def apply(self, values: Floats, qid: Any) -> Floats:
+        if self.is_box_cox:
+            return np.asarray(scipy.special.boxcox(values, self.exponent), dtype=np.float64)
+        size = np.abs(values)
+        up, down = (scipy.special.boxcox1p(size, exponent) for exponent in (self.exponent, 2 - self.exponent))
+        return np.asarray(np.where(values >= 0, up, -down))
+
+
+@dataclass(frozen=True)
+class NormalQuantile(Step):
+    """What a normal distribution has at a share, bounded as scikit-learn's QuantileTransformer bounds it."""
+
+    low: float = float(scipy.special.ndtri(1e-7 - np.spacing(1)))
+    high: float = float(scipy.special.ndtri(1 - (1e-7 - np.spacing(1))))
+
+    def apply(self, values: Floats, qid: Any) -> Floats:
+        return np.asarray(np.clip(scipy.special.ndtri(values), self.low, self.high))
+
+
+@dataclass(frozen=True)
+class QueryScale(Step):
+    """What `rankwise.preprocessing.QueryScaler` does to a column of a whole query."""
+
+    method: str
+
+    def apply(self, values: Floats, qid: Any) -> Floats:
+        column = values[:, None]
+        return np.asarray(QueryScaler(self.method).fit(column, qid=qid).transform(column, qid=qid))[:, 0]
+
+
+def is_missing(values: Any) -> npt.NDArray[np.bool_]:
+    """Tell which values are NaN, or None and its like in a column of objects."""
+    if values.dtype != object:
+        return np.asarray(np.isnan(values))
+    return np.array([_is_nothing(value) for value in values.tolist()], dtype=np.bool_)
+
+
+def _is_nothing(value: Any) -> bool:
+    # pandas' NA answers every comparison with itself.
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124

@@ -1,0 +1,315 @@
+"""scikit-learn's transformers as steps of columns; what looks at several columns of a row has none and is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy.interpolate import PPoly
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+)
+
+from rankwise.exceptions import InvalidInputError
+from rankwise.formula.formula import Column
+from rankwise.formula.steps import (
+    Affine,
+    Clip,
+    Curve,
+    Fill,
+    IsMissing,
+    Levels,
+    NormalQuantile,
+    Pieces,
+    Power,
+    QueryScale,
+    Stairs,
+    is_missing,
+)
+from rankwise.preprocessing import QueryScaler, RankScaler
+
+__all__ = ["columns_after"]
+
+Columns = list[Column]
+
+
+def columns_after(step: Any, columns: Sequence[Column]) -> Columns:
+    """Return the columns that a fitted transformer makes of columns."""
+    if step is None or (isinstance(step, str) and step == "passthrough"):
+        return list(columns)
+    if isinstance(step, str) and step == "drop":
+        return []
+    reader = _READERS.get(type(step))
+    if reader is None:
+        raise InvalidInputError(
+            f"{type(step).__name__} has no formula in single columns.",
+            f"use one of {', '.join(kind.__name__ for kind in _READERS)}, or apply it where the columns are made.",
+        )
+    return reader(step, list(columns))
+
+
+def _each(make: Callable[[Any, int], tuple[Any, ...]]) -> Callable[[Any, Columns], Columns]:
+    """Read a transformer that makes one column of one."""
+    return lambda step, columns: [column.then(*make(step, at)) for at, column in enumerate(columns)]
+
+
+def _standard(step: Any, at: int) -> tuple[Affine]:
+    scale = 1.0 if step.scale_ is None else 1.0 / float(step.scale_[at])
+    return (Affine(float(step.mean_[at]) if step.with_mean else 0.0, scale),)
+
+
+def _robust(step: Any, at: int) -> tuple[Affine]:
+    scale = 1.0 if step.scale_ is None else 1.0 / float(step.scale_[at])
+    return (Affine(0.0 if step.center_ is None else float(step.center_[at]), scale),)
+
+
+def _min_max(step: Any, at: int) -> tuple[Affine | Clip, ...]:
+    low, high = step.feature_range
+    affine = Affine(float(step.data_min_[at]), float(step.scale_[at]), float(low))
+    return (affine, Clip(float(low), float(high))) if step.clip else (affine,)
+
+
+def _max_abs(step: Any, at: int) -> tuple[Affine | Clip, ...]:
+    affine = Affine(0.0, 1.0 / float(step.scale_[at]))
+    return (affine, Clip(-1.0, 1.0)) if getattr(step, "clip", False) else (affine,)
+
+
+def _power(step: Any, at: int) -> tuple[Power | Affine, ...]:
+    power = Power(float(step.lambdas_[at]), step.method == "box-cox")
+    return (power, *_standard(step._scaler, at)) if step.standardize else (power,)  # noqa: SLF001 - kept nowhere else
+
+
+def _quantile(step: Any, at: int) -> tuple[Curve | NormalQuantile, ...]:
+    knots, shares = step.quantiles_[:, at], step.references_
+    if np.unique(knots).size < knots.size:
+        raise InvalidInputError(
+            f"QuantileTransformer jumps at values that repeat in the training data (column {at}), and a curve "
+            "does not.",
+            "use a SplineTransformer or a KBinsDiscretizer, or fewer quantiles (n_quantiles).",
+        )
+    curve = Curve(tuple(knots.tolist()), tuple(shares.tolist()))
+    return (curve, NormalQuantile()) if step.output_distribution == "normal" else (curve,)
+
+
+def _rank(step: Any, at: int) -> tuple[Curve]:
+    knots, places = step.knots_[at].tolist(), step.places_[at].tolist()
+    if len(knots) == 1:  # a constant column: flat, from there to anywhere
+        knots, places = [knots[0], knots[0] + 1.0], places * 2
+    return (Curve(tuple(knots), tuple(places)),)
+
+
+def _query_scaler(step: Any, columns: Columns) -> Columns:
+    scaled = _each(lambda step, _: (QueryScale(step.method),))(step, columns)
+    return [*columns, *scaled] if step.passthrough else scaled
+
+
+def _imputer(step: Any, columns: Columns) -> Columns:
+    _check_marker(step)
+    filled = []
+    for column, value in zip(columns, step.statistics_.tolist(), strict=True):
+        # A column that had no value in training is dropped, unless it is to be kept.
+        if not _is_gone(value):
+            filled.append(column.then(Fill(value)))
+        elif step.keep_empty_features:
+            filled.append(column.then(Fill(0.0)))
+    return filled + (_indicator(step.indicator_, columns) if step.add_indicator else [])
+
+
+def _indicator(step: Any, columns: Columns) -> Columns:
+    _check_marker(step)
+    return [columns[int(at)].then(IsMissing()) for at in step.features_]
+
+
+def _check_marker(step: Any) -> None:
+    marker = step.missing_values
+    if not _is_gone(marker):
+        raise InvalidInputError(
+            f"{type(step).__name__} takes {marker!r} for a missing value.",
+            "write missing values as NaN, and leave missing_values as it is.",
+        )
+
+
+def _one_hot(step: Any, columns: Columns) -> Columns:
+    out = []
+    for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
+        groups = _groups(step, at, categories)
+        has_rare = bool(_rare(step, at))
+        dropped = _dropped(step, at, categories, groups)
+        for number, group in enumerate(groups):
+            # Values that were not there in training go to the rare ones where the encoder says so.
+            takes_new = (
+                has_rare and number == len(groups) - 1 and step.handle_unknown == "infrequent_if_exist"
+            )
+            if number != dropped:
+                out.append(column.then(_one_of(group, categories.tolist(), takes_new=takes_new)))
+    return out
+
+
+def _dropped(step: Any, at: int, categories: Any, groups: list[list[Any]]) -> int | None:
+    number = None if step.drop_idx_ is None else step.drop_idx_[at]
+    if number is None:
+        return None
+    level = categories.tolist()[int(number)]
+    return next(place for place, group in enumerate(groups) if level in group)
+
+
+def _one_of(group: list[Any], every: list[Any], *, takes_new: bool) -> Levels:
+    # What takes new values must know the old ones that are not its own.
+    listed = every if takes_new else group
+    answers = {level: float(level in group) for level in listed if not _is_gone(level)}
+    has_missing = any(_is_gone(level) for level in group)
+    is_known_missing = has_missing or any(map(_is_gone, every))
+    missing = float(has_missing) if is_known_missing else float(takes_new)
+    return Levels(tuple(answers), tuple(answers.values()), float(takes_new), missing)
+
+
+def _ordinal(step: Any, columns: Columns) -> Columns:
+    out = []
+    for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
+        groups = _groups(step, at, categories)
+        codes = {level: float(code) for code, group in enumerate(groups) for level in group}
+        gone = [level for level in codes if _is_gone(level)]
+        missing = float(step.encoded_missing_value) if gone else np.nan
+        known = {level: code for level, code in codes.items() if level not in gone}
+        unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
+        out.append(column.then(Levels(tuple(known), tuple(known.values()), unknown, missing)))
+    return out
+
+
+def _groups(step: Any, at: int, categories: Any) -> list[list[Any]]:
+    """Return the values that an encoder does not tell apart: each alone, and the rare ones together, last."""
+    rare = _rare(step, at)
+    return [[level] for level in categories.tolist() if level not in rare] + ([rare] if rare else [])
+
+
+def _rare(step: Any, at: int) -> list[Any]:
+    known = getattr(step, "infrequent_categories_", None)
+    return [] if known is None or known[at] is None else list(known[at].tolist())
+
+
+def _is_gone(level: Any) -> bool:
+    return bool(is_missing(np.array([level], dtype=object))[0])
+
+
+def _bins(step: Any, columns: Columns) -> Columns:
+    out = []
+    for column, edges in zip(columns, step.bin_edges_, strict=True):
+        inner, n_bins = tuple(edges[1:-1].tolist()), len(edges) - 1
+        if step.encode == "ordinal":
+            out.append(column.then(Stairs(inner, tuple(map(float, range(n_bins))))))
+        else:
+            out += [
+                column.then(Stairs(inner, tuple(float(at == own) for at in range(n_bins))))
+                for own in range(n_bins)
+            ]
+    return out
+
+
+def _spline(step: Any, columns: Columns) -> Columns:
+    if step.extrapolation == "periodic":
+        raise InvalidInputError(
+            "SplineTransformer(extrapolation='periodic') repeats without end, and pieces do not.",
+            "use another extrapolation, or bring the column into one period where it is made.",
+        )
+    out = []
+    for column, spline in zip(columns, step.bsplines_, strict=True):
+        n_splines = spline.c.shape[1]
+        kept = n_splines if step.include_bias else n_splines - 1
+        out += [
+            column.then(_pieces(spline, number, step.degree, step.extrapolation)) for number in range(kept)
+        ]
+    return out
+
+
+def _pieces(spline: Any, number: int, degree: int, extrapolation: str) -> Pieces:
+    """Return one function of a basis as polynomials, with those outside as the extrapolation says."""
+    one = type(spline)(spline.t, spline.c[:, number], spline.k)
+    found = PPoly.from_spline(one)
+    low, high = spline.t[degree], spline.t[-degree - 1]
+    inside = np.flatnonzero((found.x[:-1] >= low) & (found.x[1:] <= high) & (np.diff(found.x) > 0))
+    breaks, starts = found.x[inside], found.x[inside]
+    table = found.c[:, inside].T
+    if extrapolation in {"constant", "linear"}:
+        ends = np.zeros((2, degree + 1))
+        slopes = one.derivative()(np.array([low, high])) if degree and extrapolation == "linear" else 0.0
+        ends[:, -1] = one(np.array([low, high]))
+        if degree:
+            ends[:, -2] = slopes
+        table = np.vstack([ends[:1], table, ends[1:]])
+        breaks, starts = np.append(breaks, high), np.concatenate(([low], starts, [high]))
+    else:
+        breaks = breaks[1:]
+    return Pieces(
+        tuple(breaks.tolist()), tuple(starts.tolist()), tuple(tuple(piece) for piece in table.tolist())
+    )
+
+
+def _column_transformer(step: Any, columns: Columns) -> Columns:
+    names = list(getattr(step, "feature_names_in_", []))
+    out = []
+    for _, inner, chosen in step.transformers_:
+        out += columns_after(inner, [columns[at] for at in _places(chosen, names, len(columns))])
+    return out
+
+
+def _places(chosen: Any, names: list[Any], n_columns: int) -> list[int]:
+    if isinstance(chosen, slice):
+        if not isinstance(chosen.start or chosen.stop, str):
+            return list(range(n_columns))[chosen]
+        # A slice of names includes both ends.
+        start = 0 if chosen.start is None else names.index(chosen.start)
+        stop = n_columns if chosen.stop is None else names.index(chosen.stop) + 1
+        return list(range(start, stop))
+    listed = [chosen] if isinstance(chosen, str) or np.ndim(chosen) == 0 else list(chosen)
+    if listed and all(isinstance(one, bool | np.bool_) for one in listed):
+        return [at for at, one in enumerate(listed) if one]
+    return [names.index(one) if isinstance(one, str) else range(n_columns)[int(one)] for one in listed]
+
+
+def _union(step: Any, columns: Columns) -> Columns:
+    out = []
+    for name, inner in step.transformer_list:
+        made = columns_after(inner, columns)
+        weight = (step.transformer_weights or {}).get(name)
+        out += made if weight is None else [column.then(Affine(scale=float(weight))) for column in made]
+    return out
+
+
+def _pipeline(step: Any, columns: Columns) -> Columns:
+    for _, inner in step.steps:
+        columns = columns_after(inner, columns)
+    return columns
+
+
+_READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
+    ColumnTransformer: _column_transformer,
+    FeatureUnion: _union,
+    KBinsDiscretizer: _bins,
+    MaxAbsScaler: _each(_max_abs),
+    MinMaxScaler: _each(_min_max),
+    MissingIndicator: _indicator,
+    OneHotEncoder: _one_hot,
+    OrdinalEncoder: _ordinal,
+    Pipeline: _pipeline,
+    PowerTransformer: _each(_power),
+    QuantileTransformer: _each(_quantile),
+    QueryScaler: _query_scaler,
+    RankScaler: _each(_rank),
+    RobustScaler: _each(_robust),
+    SimpleImputer: _imputer,
+    SplineTransformer: _spline,
+    StandardScaler: _each(_standard),
+}

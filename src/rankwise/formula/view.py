@@ -1,0 +1,96 @@
+"""A model, whether it stands alone or at the end of a pipeline."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.arrays import ArrayLike, MatrixLike
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["ModelView", "dense_rows"]
+
+Doubles = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """A fitted ranker and what prepares its columns.
+
+    Attributes
+    ----------
+    steps : tuple of transformers
+        Applied to the rows in turn; those that take `qid` get it.
+    ranker : estimator
+    """
+
+    steps: tuple[Any, ...]
+    ranker: Any
+
+    @classmethod
+    def of(cls, model: object) -> ModelView:
+        """Look at a fitted ranker, or at a fitted pipeline that ends in one."""
+        if isinstance(model, Pipeline):
+            steps = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
+            view = cls(steps, model.steps[-1][1])
+        else:
+            view = cls((), model)
+        if not hasattr(view.ranker, "predict"):
+            raise InvalidInputError(
+                f"{type(view.ranker).__name__} has no predict.",
+                "pass a fitted ranker, or a pipeline that ends in one.",
+            )
+        check_is_fitted(view.ranker)
+        return view
+
+    def prepare(self, X: MatrixLike, qid: ArrayLike | None) -> Any:
+        """Return the rows as the ranker sees them."""
+        for step in self.steps:
+            takes_qid = "qid" in inspect.signature(step.transform).parameters
+            X = step.transform(X, qid=qid) if takes_qid else step.transform(X)
+        return X
+
+    @property
+    def weights(self) -> Doubles | None:
+        """One weight a prepared column, or None where the model is no weighted sum of them."""
+        coef = getattr(self.ranker, "coef_", None)
+        if coef is None or np.ndim(coef) != 1:
+            return None
+        return np.asarray(coef, dtype=np.float64)
+
+    def names(self, n_columns: int, given: Sequence[str] | None) -> list[str]:
+        """Return a name for each column: the caller's, the model's own, or its number."""
+        if given is not None:
+            names = [str(name) for name in given]
+            if len(names) != n_columns:
+                raise InvalidInputError(
+                    f"feature_names has {len(names)} entries, but X has {n_columns} columns.",
+                    "give one name a column, in the order of the columns.",
+                )
+            return names
+        for part in (*self.steps, self.ranker):
+            own = getattr(part, "feature_names_in_", None)
+            if own is not None and len(own) == n_columns:
+                return [str(name) for name in own]
+        return [f"column {number}" for number in range(n_columns)]
+
+    def describe(self) -> str:
+        """Return the model in a few words, such as ``StandardScaler, RankRLSCV``."""
+        return ", ".join(type(part).__name__ for part in (*self.steps, self.ranker))
+
+
+def dense_rows(X: Any, rows: npt.NDArray[np.int64]) -> Doubles:
+    """Return some rows of a matrix or data frame as numbers."""
+    if scipy.sparse.issparse(X):
+        return np.asarray(X.tocsr()[rows].toarray(), dtype=np.float64)
+    if hasattr(X, "iloc"):
+        return np.asarray(X.iloc[rows].to_numpy(), dtype=np.float64)
+    return np.asarray(np.asarray(X)[rows], dtype=np.float64)

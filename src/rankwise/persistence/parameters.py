@@ -1,0 +1,221 @@
+"""What the parameters of a model in a file may be: by name and by kind.
+
+A value that a class would take from its caller need not be one to take from a file: a `Pipeline` with ``memory`` would
+write pickles where the file says, and read them from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from rankwise.kernels import Kernel
+from rankwise.metrics import Metric
+from rankwise.persistence.values import is_splitter
+
+__all__ = ["PARAMETERS", "unfit_parameter"]
+
+Test = Callable[[Any], bool]
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, Integral) and not _flag(value)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, Real) and not _flag(value)
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _nothing(value: Any) -> bool:
+    return value is None
+
+
+def _array(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
+
+
+def _list_of(*tests: Test) -> Test:
+    def is_list(value: Any) -> bool:
+        return _array(value) or (
+            isinstance(value, list | tuple | range)
+            and all(any(test(item) for test in tests) for item in value)
+        )
+
+    return is_list
+
+
+def _splits(value: Any) -> bool:
+    """Tell whether this is a list of pairs of row numbers or masks."""
+    return isinstance(value, list | tuple) and all(
+        isinstance(pair, list | tuple | np.ndarray)
+        and len(pair) == 2
+        and all(
+            _list_of(_count, _flag)(part) or (isinstance(part, np.ndarray) and part.dtype == bool)
+            for part in pair
+        )
+        for pair in value
+    )
+
+
+def _options(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _text(key) and (_number(own) or _text(own)) for key, own in value.items()
+    )
+
+
+def _plain(value: Any) -> bool:
+    return _nothing(value) or _flag(value) or _number(value) or _text(value)
+
+
+def _number_type(value: Any) -> bool:
+    return isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.number))
+
+
+def _arrays(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
+        isinstance(own, np.ndarray) or _list_of(_plain)(own) for own in value
+    )
+
+
+def _columns(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind in "iubUO"
+    return _text(value) or _count(value) or isinstance(value, slice) or _list_of(_text, _count, _flag)(value)
+
+
+def _transformer(value: Any) -> bool:
+    # A nested estimator was made by the reader of steps, which knows what it may be.
+    return (
+        (_text(value) and value in {"passthrough", "drop"})
+        or _nothing(value)
+        or isinstance(value, BaseEstimator)
+    )
+
+
+def _named_steps(*others: Test) -> Test:
+    """Test a list of (name, transformer, …)."""
+
+    def are_steps(value: Any) -> bool:
+        return isinstance(value, list | tuple) and all(
+            isinstance(own, tuple | list)
+            and len(own) == 2 + len(others)
+            and _text(own[0])
+            and _transformer(own[1])
+            and all(test(part) for test, part in zip(others, own[2:], strict=True))
+            for own in value
+        )
+
+    return are_steps
+
+
+def _weights(value: Any) -> bool:
+    return isinstance(value, dict) and all(_text(key) and _number(own) for key, own in value.items())
+
+
+PARAMETERS: Mapping[str, tuple[Test, ...]] = {
+    "add_indicator": (_flag,),
+    "categories": (_text, _arrays),
+    "drop": (_nothing, _text, _list_of(_plain), lambda value: isinstance(value, np.ndarray)),
+    "dtype": (_nothing, _number_type),
+    "encode": (_text,),
+    "encoded_missing_value": (_number,),
+    "error_on_new": (_flag,),
+    "extrapolation": (_text,),
+    "feature_name_combiner": (_text,),
+    "features": (_text,),
+    "fill_value": (_plain,),
+    "force_int_remainder_cols": (_flag, _text),
+    "handle_missing": (_text,),
+    "handle_unknown": (_text,),
+    "ignore_implicit_zeros": (_flag,),
+    "include_bias": (_flag,),
+    "keep_empty_features": (_flag,),
+    "knots": (_text, _array),
+    "max_categories": (_nothing, _count),
+    "min_frequency": (_nothing, _number),
+    "missing_values": (_plain,),
+    "n_bins": (_count, _array),
+    "n_jobs": (_nothing, _count),
+    "n_knots": (_count,),
+    "n_quantiles": (_count,),
+    "order": (_text,),
+    "output_distribution": (_text,),
+    "quantile_method": (_text,),
+    "remainder": (_transformer,),
+    "sparse": (_flag, _text),
+    "sparse_output": (_flag,),
+    "sparse_threshold": (_number,),
+    "standardize": (_flag,),
+    "steps": (_named_steps(),),
+    "strategy": (_text,),
+    "subsample": (_nothing, _count),
+    "transform_input": (_nothing, _list_of(_text)),
+    "transformer_list": (_named_steps(),),
+    "transformer_weights": (_nothing, _weights),
+    "transformers": (_named_steps(_columns),),
+    "unknown_value": (_nothing, _number),
+    "verbose": (_flag,),
+    "verbose_feature_names_out": (_flag, _text),
+    "alpha": (_number,),
+    "alphas": (_text, _list_of(_number)),
+    "averaging": (_text,),
+    "basis": (_nothing, _count, _list_of(_count, _text)),  # ("kmeans", 100) names how and how many
+    "clip": (_flag,),
+    "coef0": (_number,),
+    "copy": (_flag,),
+    "cost": (_text,),
+    "cv": (_nothing, _text, _count, is_splitter, _splits),
+    "degree": (_number,),
+    "early_stopping": (_flag,),
+    "feature_range": (_list_of(_number),),
+    "gamma": (_nothing, _number, _text, _list_of(_number, _text)),
+    "judge_rows": (_nothing, _count),
+    "kernel": (_text, lambda value: isinstance(value, Kernel)),
+    "kernel_params": (_nothing, _options),
+    "learning_rate": (_nothing, _number, _text),
+    "loss": (_text,),
+    "max_iter": (_nothing, _count),
+    "memory_limit": (_nothing, _count),
+    "method": (_text,),
+    "momentum": (_number, _text),
+    "n_threads": (_nothing, _count),
+    "nested": (_flag, _count),
+    "norm": (_text,),
+    "patience": (_count,),
+    "precondition": (_nothing, _text),
+    "quantile_range": (_list_of(_number),),
+    "query_weight": (_text,),
+    "random_state": (_nothing, _count),
+    "scaling": (_number, _list_of(_number)),
+    "scoring": (_text, lambda value: isinstance(value, Metric)),
+    "solver": (_text,),
+    "ties": (_text,),
+    "tol": (_number,),
+    "unit_variance": (_flag,),
+    "validation_fraction": (_number,),
+    "warm_start": (_flag,),
+    "with_centering": (_flag,),
+    "with_mean": (_flag,),
+    "with_scaling": (_flag,),
+    "with_std": (_flag,),
+}
+
+
+def unfit_parameter(parameters: Mapping[str, Any]) -> str | None:
+    """Return the name of a parameter that a file must not set to what it is set to; None if all are fine."""
+    for name, value in parameters.items():
+        if not any(test(value) for test in PARAMETERS.get(name, ())):
+            return name
+    return None

@@ -1,0 +1,139 @@
+"""scikit-learn's transformers in model files: which, what of theirs is kept, and what must fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+)
+
+from rankwise.persistence.values import wrong
+from rankwise.preprocessing import QueryScaler, RankScaler, TableEncoder
+
+__all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "parameters_of"]
+
+TRANSFORMERS: Mapping[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        ColumnTransformer,
+        FeatureUnion,
+        KBinsDiscretizer,
+        MaxAbsScaler,
+        MinMaxScaler,
+        MissingIndicator,
+        Normalizer,
+        OneHotEncoder,
+        OrdinalEncoder,
+        Pipeline,
+        PowerTransformer,
+        QuantileTransformer,
+        QueryScaler,
+        RankScaler,
+        RobustScaler,
+        SimpleImputer,
+        SplineTransformer,
+        StandardScaler,
+        TableEncoder,
+    )
+}
+
+# What a fit of scikit-learn keeps under a name that begins with an underscore, and needs again.
+PRIVATE: Mapping[str, frozenset[str]] = {
+    "ColumnTransformer": frozenset(
+        {
+            "_columns",
+            "_n_features",
+            "_remainder",
+            "_transformer_to_input_indices",
+            "_name_to_fitted_passthrough",
+        }
+    ),
+    "KBinsDiscretizer": frozenset({"_encoder"}),
+    "MissingIndicator": frozenset({"_n_features", "_precomputed"}),
+    "OneHotEncoder": frozenset(
+        {
+            "_default_to_infrequent_mappings",
+            "_drop_idx_after_grouping",
+            "_infrequent_enabled",
+            "_infrequent_indices",
+            "_n_features_outs",
+        }
+    ),
+    "OrdinalEncoder": frozenset(
+        {"_default_to_infrequent_mappings", "_infrequent_enabled", "_infrequent_indices", "_missing_indices"}
+    ),
+    "PowerTransformer": frozenset({"_scaler"}),
+    "SimpleImputer": frozenset({"_fill_dtype", "_fit_dtype"}),
+}
+
+
+def parameters_of(step: Any) -> dict[str, Any]:
+    """Return the parameters to keep: columns that a function chose are kept as what it chose."""
+    parameters: dict[str, Any] = step.get_params(deep=False)
+    if type(step) is Pipeline:
+        parameters.pop("memory")
+    if type(step) is ColumnTransformer and hasattr(step, "_columns"):
+        parameters["transformers"] = [
+            (name, inner, chosen if callable(columns) else columns)
+            for (name, inner, columns), chosen in zip(step.transformers, step._columns, strict=True)  # noqa: SLF001
+        ]
+    return parameters
+
+
+def check_transformer(step: Any) -> None:
+    """Raise unless the parts of an encoder fit together: it makes sparse matrices that nobody looks at again."""
+    if type(step) is not OneHotEncoder or not hasattr(step, "categories_"):
+        return
+    categories = step.categories_
+    if not isinstance(categories, list) or not all(
+        isinstance(own, np.ndarray) and own.ndim == 1 and own.size for own in categories
+    ):
+        raise wrong("the categories of an encoder are none")
+    n_columns = len(categories)
+    if getattr(step, "n_features_in_", None) != n_columns:
+        raise wrong("an encoder has categories of other columns than it takes")
+    mappings = getattr(step, "_default_to_infrequent_mappings", [None] * n_columns)
+    dropped = getattr(step, "_drop_idx_after_grouping", None)
+    dropped = [None] * n_columns if dropped is None else list(dropped)
+    if not isinstance(mappings, list) or len(mappings) != n_columns or len(dropped) != n_columns:
+        raise wrong("an encoder has rare categories of other columns than it takes")
+    sizes = [_n_levels(own.size, mapping) for own, mapping in zip(categories, mappings, strict=True)]
+    for place, (size, out) in enumerate(zip(sizes, dropped, strict=True)):
+        if out is None:
+            continue
+        if not isinstance(out, int | np.integer) or isinstance(out, bool) or not 0 <= out < size:
+            raise wrong("an encoder drops a category that it does not have")
+        sizes[place] -= 1
+    if list(getattr(step, "_n_features_outs", sizes)) != sizes:
+        raise wrong("an encoder makes other columns than its categories")
+
+
+def _n_levels(n_categories: int, mapping: Any) -> int:
+    """Return how many levels are told apart, where rare ones are one."""
+    if mapping is None:
+        return n_categories
+    if (
+        not isinstance(mapping, np.ndarray)
+        or mapping.shape != (n_categories,)
+        or mapping.dtype.kind not in "iu"
+        or mapping.min() < 0
+        or mapping.max() >= n_categories
+    ):
+        raise wrong("the rare categories of an encoder are none")
+    return int(mapping.max()) + 1

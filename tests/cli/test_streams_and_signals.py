@@ -1,0 +1,179 @@
+"""Standard streams that are closed, full or named as files; signals, and what is said about them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from command_line import call
+from rankwise.cli import main
+from rankwise.cli.stopping import stoppable, what_was_changed
+
+
+def shell(line, cwd):
+    """Run a line of a shell in which ``rankwise`` is this one."""
+    script = f'rankwise() {{ "{sys.executable}" -m rankwise "$@"; }}; {line}'
+    return subprocess.run(
+        ["bash", "-c", script], cwd=cwd, capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+def test_results_for_a_closed_output_are_refused_before_any_work(searches, tmp_path):
+    for command in (f"inspect {searches}/test.txt", f"convert {searches}/test.txt -o out.store --json"):
+        done = shell(f"rankwise {command} >&-", tmp_path)
+        assert done.returncode == 1
+        assert "Standard output is closed.\nHint: " in done.stderr
+        assert "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_written_though_all_streams_are_closed(searches, tmp_path):
+    """And no file gets the number of one of them, or remarks would be written into it."""
+    line = f"rankwise predict {searches}/model.rw {searches}/test.txt -o scores.txt <&- >&- 2>&-"
+    assert shell(line, tmp_path).returncode == 0
+    assert len((tmp_path / "scores.txt").read_text().splitlines()) == 400
+
+
+def test_a_closed_input_is_told(searches, tmp_path):
+    done = shell(f"rankwise predict - {searches}/test.txt <&-", tmp_path)
+    assert (done.returncode, done.stderr) == (
+        1,
+        "rankwise: error: Standard input is closed.\nHint: name a file.\n",
+    )
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")  # noqa: PTH110
+def test_a_full_output_is_named(searches, tmp_path):
+    done = shell(f"rankwise predict {searches}/model.rw {searches}/test.txt > /dev/full", tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        "rankwise: error: Standard output cannot be written: No space left on device.\nHint: "
+    )
+    assert "Exception ignored" not in done.stderr
+
+
+@pytest.mark.parametrize("through", ["| cat", "> scores.txt; cat scores.txt"], ids=["pipe", "file"])
+def test_standard_output_by_its_name(through, searches, tmp_path):
+    done = shell(
+        f"rankwise predict {searches}/model.rw {searches}/test.txt -o /dev/stdout {through}", tmp_path
+    )
+    assert len(done.stdout.splitlines()) == 400, done.stderr
+
+
+def test_targets_that_cannot_be_are_refused_before_any_work(searches, tmp_path, monkeypatch, capsys):
+    (tmp_path / "one").symlink_to("two")
+    (tmp_path / "two").symlink_to("one")
+    monkeypatch.chdir(tmp_path)
+    for target, told in (("one", "leads back to itself"), ("n" * 300, "File name too long")):
+        code, _, said = call(capsys, "fit", searches / "train.txt", "-o", target)
+        assert code == 1
+        assert told in said
+        assert "Hint: " in said
+
+
+def test_names_as_long_as_they_can_be(searches, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    model, data = str(searches / "model.rw"), str(searches / "test.txt")
+    for _ in range(2):
+        assert main(["predict", model, data, "-o", "n" * 255, "--force"]) == 0
+        assert main(["convert", data, "-o", "n" * 249 + ".store", "--force"]) == 0
+    assert len(list(tmp_path.iterdir())) == 2
+
+
+# --- signals ---
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "word"), [("SIGINT", 130, "interrupted"), ("SIGTERM", 143, "terminated")]
+)
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_what_is_said_of_files_is_true(number, code, word, when, searches, tmp_path):
+    """The signal comes right before or right after the file takes its place."""
+    script = (
+        "import os, signal, sys, rankwise.replacing as module\n"
+        "step = module._take_place if sys.argv[2] == 'after' else module._sync\n"
+        "def signalled(*a):\n"
+        "    step(*a)\n"
+        "    os.kill(os.getpid(), getattr(signal, sys.argv[1]))\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "setattr(module, step.__name__, signalled)\n"
+        "from rankwise.cli import main\n"
+        "sys.exit(main(['predict', *sys.argv[3:], '-o', 'scores.txt']))"
+    )
+    arguments = [number, when, searches / "model.rw", searches / "test.txt"]
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code
+    if when == "after":
+        assert done.stderr == f"rankwise: error: {word}, after scores.txt had been written.\n"
+        assert [path.name for path in tmp_path.iterdir()] == ["scores.txt"]
+    else:
+        assert done.stderr == f"rankwise: error: {word}; no file was changed.\n"
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
+def test_code_that_does_not_listen_does_not_keep_a_command_alive(number, tmp_path):
+    """A hash of gigabytes is one call, during which no handler of Python's runs."""
+    script = (
+        "import hashlib, os, signal, sys, threading\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "import rankwise.cli.commands.inspect as command\n"
+        "from rankwise.replacing import replacing\n"
+        "from rankwise.hidden_folders import scratch_folder\n"
+        "def run(options):\n"
+        "    with scratch_folder(), replacing('out') as stream:\n"
+        "        stream.write(b'half'); stream.flush()\n"
+        "        print('busy', flush=True)\n"
+        "        hashlib.pbkdf2_hmac('sha256', b'', b'', 1_000_000_000)\n"
+        "command.run = run\n"
+        "from rankwise.cli import main\n"
+        f"sys.exit(main(['inspect', {__file__!r}]))"
+    )
+    (tmp_path / "tmp").mkdir()
+    environment = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as running:
+        assert running.stdout.readline() == b"busy\n"
+        time.sleep(0.05)
+        running.send_signal(getattr(signal, number))
+        said = running.stderr.read().decode()
+        assert running.wait(60) == 128 + getattr(signal, number)
+    assert "no file was changed" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["tmp"]
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_signals_that_are_ignored_or_somebody_elses_stay_so():
+    own = []
+    before = signal.signal(signal.SIGTERM, lambda *_: own.append(True))
+    ignored = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stoppable([]):
+            os.kill(os.getpid(), signal.SIGHUP)
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1.0)  # longer than a command has to end
+    finally:
+        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGHUP, ignored)
+    assert own == [True]
+
+
+def test_handlers_are_as_they_were_after_a_command(searches, capsys):
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    assert main(["inspect", str(searches / "test.txt")]) == 0
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+    assert signal.set_wakeup_fd(-1) == -1
+
+
+def test_the_words_for_several_files():
+    assert what_was_changed(signal.SIGTERM, ["a", "b"]) == "terminated, after a, b had been written."

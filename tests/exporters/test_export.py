@@ -1,0 +1,354 @@
+"""Exported models, run by what they were written for, score as `predict` does."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
+
+import rankwise
+from exported import columns_of, insert_statements, run
+from formulas import KERNELS, NAMES, QUERIES, case, fit, predict, rows
+from rankwise import RankRLS
+from rankwise.exceptions import InvalidInputError, MissingPackageError
+from rankwise.exporters import TARGETS, export_formula
+from rankwise.formula.formula import Column, Formula, Surface, Term
+from rankwise.formula.steps import Curve, Levels
+from rankwise.preprocessing import QueryScaler
+from real_data import NEEDS_REAL_DATA, ohsumed
+
+SINGLE = {"solr", "elasticsearch-ltr", "opensearch-ltr"}
+GENERAL = ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "vespa"]
+TEXTS = ["table", "ordinal table", "rare table"]
+
+
+def agree(found, wanted, rounding=1e-11):
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=rounding * max(1.0, np.abs(wanted).max()))
+
+
+def alike(found, wanted, qid, rounding):
+    """Inside queries, scores differ as they should: a constant is nobody's."""
+    for query in np.unique(qid):
+        own = qid == query
+        agree(found[own] - found[own][0], wanted[own] - wanted[own][0], rounding)
+
+
+def refused(name, target):
+    """Tell which models a target is known not to take."""
+    if name == "normal quantiles":
+        return True
+    if target == "vespa":
+        return name in {*KERNELS, *TEXTS, "query standard", "query rank", "filled, then by query"}
+    return target in {"sqlite", "duckdb"} and name in KERNELS
+
+
+@pytest.mark.parametrize("target", GENERAL)
+@pytest.mark.parametrize("name", NAMES)
+def test_whole_pipelines_round_trip(name, target, tmp_path):
+    model, X, _, qid = case(name)
+    if isinstance(X, pd.DataFrame) and target == "vespa":
+        X = X.rename(columns=lambda one: one.replace(" ", "_"))
+    names = columns_of(X)[1]
+    whole = name in QUERIES or name == "filled, then by query"
+    arguments = {"feature_names": names, "whole_query": True}
+    if refused(name, target):
+        with pytest.raises(InvalidInputError):
+            rankwise.export(model, target, **arguments)
+        return
+    if name == "filled, then by query" and target == "onnx":
+        arguments["whole_query"] = True
+    made = rankwise.export(model, target, **arguments)
+    agree(run(target, made, X, qid, whole, tmp_path), predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr", "json"])
+@pytest.mark.parametrize("name", ["alone", "standard", "two scalers", "max-abs", "robust"])
+def test_engines_get_weights_with_the_scaling_folded_in(name, target):
+    model, X, _, qid = case(name)
+    made = rankwise.export(model, target)
+    found = run(target, made, X, qid, False, None)
+    alike(found, model.predict(X), qid, 1e-9 if target == "json" else 2e-4)
+
+
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr", "elasticsearch"])
+@pytest.mark.parametrize("name", ["splines", "bins", "min-max, clipped", "quantiles"])
+def test_engines_get_curves_as_trees_within_the_error_that_is_said(name, target):
+    model, X, _, qid = case(name)
+    X = X.astype(np.float32).astype(float)
+    error = 0.02 * np.ptp(model.predict(X))
+    made = rankwise.export(model, target, error=error)
+    found = run(target, made, X, qid, False, None)
+    assert np.abs(found - model.predict(X)).max() <= error * (1 + 1e-3)
+
+
+def test_weights_become_trees_where_the_values_are_bounded():
+    model, X, _, qid = case("standard")
+    X = X.astype(np.float32).astype(float)
+    bounds = {f"x{at}": (column.min(), column.max()) for at, column in enumerate(X.T)}
+    with pytest.raises(InvalidInputError, match="takes trees and no weights"):
+        rankwise.export(model, "elasticsearch")
+    made = rankwise.export(model, "elasticsearch", bounds=bounds, error=0.01)
+    assert np.abs(run("elasticsearch", made, X, qid, False, None) - model.predict(X)).max() <= 0.01 * (
+        1 + 1e-6
+    )
+
+
+# --- curves and surfaces, as additive models have them ---
+
+
+def additive(seed=0):
+    """Return a formula with curves, levels and surfaces, and rows that reach all of it."""
+    rng = np.random.default_rng(seed)
+
+    def curve(at, missing=None):
+        knots = np.sort(rng.normal(size=6)).astype(np.float32).astype(float)
+        return Term(
+            1.0, Column(at, (Curve(tuple(knots.tolist()), tuple(rng.normal(size=6).tolist()), missing),))
+        )
+
+    def knots(n):
+        return tuple(np.sort(rng.normal(size=n)).astype(np.float32).astype(float).tolist())
+
+    def grid(n, m):
+        return tuple(map(tuple, rng.normal(size=(n, m)).tolist()))
+
+    terms = (
+        curve(0, 0.4),
+        curve(1),
+        Term(2.0, Column(2, (Levels((1.0, 2.0, 5.0), (0.1, -0.2, 0.3), 0.7, -1.0),))),
+    )
+    surfaces = (
+        Surface((Column(0), Column(1)), (knots(5), knots(5)), grid(6, 6)),
+        Surface((Column(1), Column(3)), (knots(3), knots(4)), grid(3, 4)),
+    )
+    formula = Formula(("x0", "x1", "x2", "x3"), (False,) * 4, 0.25, terms, surfaces)
+    X = (rng.normal(size=(200, 4)) * 1.5).astype(np.float32).astype(float)
+    X[:, 2] = rng.choice([1.0, 2.0, 5.0, 7.0], 200)
+    return formula, X, rng
+
+
+@pytest.mark.parametrize("target", GENERAL)
+def test_curves_and_surfaces_round_trip(target, tmp_path):
+    formula, X, rng = additive()
+    X[rng.random(200) < 0.2, 0] = np.nan
+    X[rng.random(200) < 0.1, 2] = np.nan
+    qid = np.zeros(200, dtype=int)
+    made = export_formula(formula, target)
+    agree(run(target, made, X, qid, False, tmp_path), formula.evaluate(X))
+
+
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "elasticsearch"])
+def test_curves_and_surfaces_as_trees(target):
+    formula, X, rng = additive()
+    if target == "elasticsearch":
+        X[rng.random(200) < 0.2, 0] = np.nan
+        X[rng.random(200) < 0.1, 2] = np.nan
+    made = export_formula(formula, target, error=0.2)
+    found = run(target, made, X, np.zeros(200), False, None)
+    assert np.abs(found - formula.evaluate(X)).max() <= 0.2 * (1 + 1e-5)
+
+
+def test_the_error_of_trees_is_shared_and_their_number_bounded():
+    formula, X, _ = additive()
+    by_default = json.loads(export_formula(formula, "solr"))
+    found = run("solr", json.dumps(by_default), X, np.zeros(200), False, None)
+    steps = [*(term.column.steps[0] for term in formula.terms), *formula.surfaces]
+    spread = sum(np.ptp(vars(step)["values"]) for step in steps)
+    assert np.abs(found - formula.evaluate(X)).max() <= spread / 50
+    with pytest.raises(InvalidInputError, match="leaves"):
+        export_formula(formula, "solr", error=1e-6)
+
+
+# --- refusals, names and options ---
+
+
+@pytest.mark.parametrize("target", sorted(SINGLE | {"elasticsearch"}))
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("rbf", "kernel"), ("query min-max", "one row at a time"), ("table", "texts"), ("filled", "0 where")],
+)
+def test_engines_refuse_with_a_reason_and_an_alternative(target, name, words):
+    model, *_ = case(name)
+    if target == "elasticsearch" and name == "filled":
+        words = "without end"
+    with pytest.raises(InvalidInputError, match=words) as refusal:
+        rankwise.export(model, target)
+    assert refusal.value.hint
+
+
+def test_onnx_needs_to_know_that_a_query_comes_whole():
+    model, *_ = case("query min-max")
+    with pytest.raises(InvalidInputError, match="whole_query"):
+        rankwise.export(model, "onnx")
+
+
+def test_what_is_filled_elsewhere_can_go_to_an_engine():
+    model, X, _, qid = case("filled")
+    whole = np.where(np.isnan(X), 1.0, X).astype(np.float32)
+    found = run("solr", rankwise.export(model, "solr", filled=True), whole, qid, False, None)
+    alike(found, predict(model, whole.astype(float), qid), qid, 1e-3)
+
+
+@pytest.mark.parametrize("target", ["python", "sqlite", "onnx"])
+def test_lifted_scores_are_not_negative(target, tmp_path):
+    model, X, _, qid = case("standard")
+    bounds = {f"x{at}": (column.min(), column.max()) for at, column in enumerate(X.T)}
+    found = run(
+        target, rankwise.export(model, target, nonnegative=True, bounds=bounds), X, qid, False, tmp_path
+    )
+    assert found.min() >= 0
+    alike(found, model.predict(X), qid, 1e-10)
+    with pytest.raises(InvalidInputError, match="bounds of"):
+        rankwise.export(model, target, nonnegative=True)
+
+
+def test_names_that_a_target_cannot_take():
+    model, *_ = case("alone")
+    with pytest.raises(InvalidInputError, match="no rank feature"):
+        rankwise.export(model, "vespa", feature_names=["a b", "c", "d", "e"])
+    with pytest.raises(InvalidInputError, match="63 bytes"):
+        rankwise.export(model, "postgresql", feature_names=["a" * 64, "c", "d", "e"])
+    with pytest.raises(InvalidInputError, match="no name of a function"):
+        rankwise.export(model, "c", name="two words")
+    with pytest.raises(InvalidInputError, match="same name"):
+        rankwise.export(model, "json", feature_names=["a", "a", "b", "c"])
+    with pytest.raises(InvalidInputError, match="no format"):
+        rankwise.export(model, "pmml")
+
+
+def test_names_with_quotes_and_rank_features(tmp_path):
+    X, y, qid = rows()
+    model = RankRLS().fit(X, y, qid)
+    names = ['a "quoted" one', "it's", "select", "naïve"]
+    for target in ("sqlite", "duckdb"):
+        made = rankwise.export(model, target, feature_names=names)
+        table = pd.DataFrame(X, columns=[name.replace('"', '""') for name in names])
+        agree(run(target, made, table, qid, False, tmp_path), model.predict(X))
+    made = rankwise.export(
+        model, "vespa", feature_names=["bm25(title)", "price", "fieldMatch(body).proximity", "query(age)"]
+    )
+    assert "bm25(title)" in made
+    assert "attribute(price)" in made
+
+
+def test_a_file_is_written_whole(tmp_path):
+    model, *_ = case("standard")
+    made = rankwise.export(model, "python", path=tmp_path / "model.py")
+    assert (tmp_path / "model.py").read_text(encoding="utf-8") == made
+    assert (
+        rankwise.export(model, "onnx", path=tmp_path / "model.onnx") == (tmp_path / "model.onnx").read_bytes()
+    )
+
+
+def test_wide_models_are_no_long_sums(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(8, 1500)), rng.integers(0, 3, 8), np.zeros(8, dtype=int)
+    model = fit([StandardScaler()], RankRLS(), X, y, None)
+    # SQLite takes 2,000 columns, and expressions that are 1,000 deep.
+    for target in ("python", "c", "javascript", "onnx", "sqlite"):
+        agree(run(target, rankwise.export(model, target), X, qid, False, tmp_path), model.predict(X), 1e-10)
+
+
+def test_every_target_is_tried():
+    assert set(TARGETS) == {*GENERAL, *SINGLE, "elasticsearch", "json", "postgresql"}
+
+
+def test_without_onnx_the_way_to_it_is_named(monkeypatch):
+    model, *_ = case("alone")
+    monkeypatch.setitem(__import__("sys").modules, "onnx", None)
+    with pytest.raises(MissingPackageError, match=r"rankwise\[onnx\]"):
+        rankwise.export(model, "onnx")
+
+
+@pytest.fixture(scope="module")
+def postgresql(tmp_path_factory):
+    """A server of our own on a socket in a folder, where PostgreSQL is installed."""
+    programs = {name: shutil.which(name) for name in ("initdb", "pg_ctl", "psql")}
+    if not all(programs.values()):
+        pytest.skip("PostgreSQL is not installed")
+    folder = tmp_path_factory.mktemp("pg")
+    data = folder / "data"
+    owner = {}
+    if os.geteuid() == 0:  # a server refuses to run as root
+        try:
+            owner = {"user": "nobody"}
+            shutil.chown(folder, "nobody")
+            for parent in list(folder.parents)[:2]:
+                parent.chmod(0o755)
+        except LookupError:
+            pytest.skip("there is no user that PostgreSQL could run as")
+
+    def call(*command, **options):
+        command = list(map(str, command))
+        return subprocess.run(command, capture_output=True, text=True, cwd=folder, **owner, **options)  # noqa: PLW1510
+
+    made = call(programs["initdb"], "-D", data, "-A", "trust", "-U", "tester", "-N", check=False)
+    if made.returncode:
+        pytest.skip(f"initdb: {made.stderr.strip()[-200:]}")
+    options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
+    call(programs["pg_ctl"], "-D", data, "-w", "-l", folder / "log", "-o", options, "start", check=True)
+    server = ("-h", folder, "-U", "tester", "-d", "postgres", "-qAt", "-v", "ON_ERROR_STOP=1")
+    try:
+        yield lambda script: call(programs["psql"], *server, input=script, check=True).stdout
+    finally:
+        call(programs["pg_ctl"], "-D", data, "-m", "immediate", "stop", check=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [*QUERIES, "standard", "splines", "power", "filled", "filled, then by query", "table", "rare table"],
+)
+def test_postgresql(name, postgresql):
+    model, X, _, qid = case(name)
+    made = rankwise.export(model, "postgresql", feature_names=columns_of(X)[1])
+    script = (
+        f"BEGIN;\n{insert_statements(X, qid)}SELECT score FROM ({made}) AS s ORDER BY number;\nROLLBACK;\n"
+    )
+    found = np.array([float(line) for line in postgresql(script).split()])
+    agree(found, predict(model, X, qid), 1e-9)
+
+
+# --- real data ---
+
+
+@pytest.mark.parametrize(
+    "target",
+    ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "vespa", "json", "solr", "elasticsearch-ltr"],
+)
+@pytest.mark.parametrize("steps", ["standard", "imputer", "query"])
+@pytest.mark.real_data
+def test_ohsumed_is_ordered_as_predict_orders_it(target, steps, tmp_path, real_rows):
+    X, y, qid = real_rows
+    chain = {
+        "standard": [StandardScaler()],
+        "imputer": [SimpleImputer(), StandardScaler()],
+        "query": [QueryScaler()],
+    }[steps]
+    if steps == "query" and target in {"json", "solr", "elasticsearch-ltr"}:
+        pytest.skip("sees one row at a time")
+    model = fit(chain, RankRLS(1.0), X, y, qid)
+    made = rankwise.export(model, target, whole_query=True, filled=steps == "imputer")
+    found, wanted = run(target, made, X, qid, steps == "query", tmp_path), predict(model, X, qid)
+    rounding = 1e-4 if target in SINGLE else 1e-10
+    alike(found, wanted, qid, rounding)
+    for query in np.unique(qid):
+        own = qid == query
+        order = np.argsort(-wanted[own], kind="stable")
+        # Neighbours that the target can tell apart stand in the same order.
+        gaps = -np.diff(found[own][order])
+        assert (gaps >= -2 * rounding * np.abs(wanted).max()).all()
+
+
+@pytest.fixture(scope="module")
+def real_rows():
+    X, y, qid = ohsumed()
+    few = np.isin(qid, np.unique(qid)[:8])
+    return X[few], y[few], qid[few]
+
+
+test_ohsumed_is_ordered_as_predict_orders_it.pytestmark += NEEDS_REAL_DATA

@@ -1,0 +1,118 @@
+"""The formula of a model says what `predict` does."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.preprocessing import Normalizer, QuantileTransformer, SplineTransformer, StandardScaler
+
+from formulas import NAMES, PLAIN, case, fit, predict, rows
+from rankwise import RankRLS
+from rankwise.exceptions import InvalidInputError
+from rankwise.formula.folding import folded, raw
+from rankwise.formula.formula import Column, Formula, Surface, Term
+from rankwise.formula.reading import formula_of
+from rankwise.formula.steps import Affine, Curve
+
+
+def close(one, other, rounding=1e-11):
+    np.testing.assert_allclose(one, other, rtol=rounding, atol=rounding * max(1.0, np.abs(other).max()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_formula_scores_as_predict_does(name):
+    model, X, _, qid = case(name)
+    formula = formula_of(model)
+    for one in (formula, folded(formula)):
+        close(one.evaluate(X, qid), predict(model, X, qid))
+    close(raw(formula).evaluate(X, qid), predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_values_that_training_did_not_have(name):
+    model, X, _, qid = case(name)
+    beyond = (X - X.mean(0)) * 3 + X.mean(0)
+    close(folded(formula_of(model)).evaluate(beyond, qid), predict(model, beyond, qid))
+
+
+def test_unseen_categories_and_new_gaps():
+    model, X, _, qid = case("table")
+    X = X.copy()
+    X.loc[3, "brand"] = "never seen"
+    X.loc[4:20, "price"] = np.nan
+    close(folded(formula_of(model)).evaluate(X, qid), predict(model, X, qid))
+
+
+def test_scalers_fold_into_weights():
+    model, X, _, _ = case("two scalers")
+    formula = raw(formula_of(model))
+    close(X @ formula.weights + formula.constant, model.predict(X))
+    assert len(formula.terms) == X.shape[1]
+
+
+def test_what_is_known_of_one_column_becomes_one_term():
+    for name in ("splines", "bins"):
+        model, X, _, _ = case(name)
+        assert len(folded(formula_of(model)).terms) == X.shape[1]
+
+
+def test_sparse_rows():
+    X, y, qid = rows()
+    model = fit([StandardScaler(with_mean=False)], RankRLS(), X, y, qid)
+    close(raw(formula_of(model)).evaluate(sp.csr_matrix(X)), model.predict(X))
+
+
+def test_surfaces_are_bilinear_and_clamped():
+    rng = np.random.default_rng(0)
+    knots, grid = ((0.0, 1.0, 4.0), (-1.0, 1.0)), rng.normal(size=(4, 3))
+    surface = Surface((Column(0), Column(1)), knots, tuple(map(tuple, grid.tolist())))
+    formula = Formula(("a", "b"), (False, False), surfaces=(surface,))
+    X = np.array([[0, -1], [1, 1], [4, 1], [0.5, 0], [9, 9], [np.nan, 0], [np.nan, np.nan], [2.5, np.nan]])
+    mean = grid[:2, :2].mean()
+    wanted = [grid[0, 0], grid[1, 1], grid[2, 1], mean, grid[2, 1], grid[3, :2].mean(), grid[3, 2]]
+    np.testing.assert_allclose(formula.evaluate(X), [*wanted, grid[1:3, 2].mean()])
+
+
+def test_curves_of_the_same_knots_add_up():
+    one, other = Curve((0.0, 1.0), (0.0, 2.0), 5.0), Curve((0.0, 1.0), (1.0, 3.0), 1.0)
+    formula = Formula(("a",), (False,), terms=(Term(2.0, Column(0, (one,))), Term(1.0, Column(0, (other,)))))
+    again = folded(formula)
+    assert len(again.terms) == 1
+    x = np.array([[-1.0], [0.25], [2.0], [np.nan]])
+    np.testing.assert_allclose(again.evaluate(x), formula.evaluate(x))
+
+
+def test_centres_are_kept_so_that_nothing_cancels():
+    X, y, qid = rows()
+    X = X * 1e-3 + 1e9
+    model = fit([StandardScaler()], RankRLS(), X, y, qid)
+    formula = folded(formula_of(model))
+    assert all(isinstance(term.column.steps[0], Affine) for term in formula.terms)
+    close(formula.evaluate(X), model.predict(X), 1e-12)
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [
+        (Normalizer(), "Normalizer has no formula"),
+        (SplineTransformer(extrapolation="periodic"), "repeats without end"),
+    ],
+)
+def test_what_has_no_formula_is_refused_with_a_way_out(step, words):
+    X, y, qid = rows()
+    with pytest.raises(InvalidInputError, match=words):
+        formula_of(fit([step], RankRLS(), X, y, qid))
+
+
+def test_quantiles_that_repeat_are_refused():
+    X, y, qid = rows()
+    model = fit([QuantileTransformer(n_quantiles=20)], RankRLS(), np.round(X), y, qid)
+    with pytest.raises(InvalidInputError, match="jumps"):
+        formula_of(model)
+
+
+def test_several_outputs_are_chosen_from():
+    X, y, qid = rows()
+    model = RankRLS().fit(X, np.column_stack([y, -y]), qid)
+    close(formula_of(model, output=1).evaluate(X), model.predict(X)[:, 1])
+    with pytest.raises(InvalidInputError, match="2 outputs"):
+        formula_of(model)

@@ -1,0 +1,169 @@
+"""Models whose formulas are tested: pipelines as people have them, with data that show every step."""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    KBinsDiscretizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PowerTransformer,
+    QuantileTransformer,
+    RobustScaler,
+    SplineTransformer,
+    StandardScaler,
+)
+
+from rankwise import KernelRankRLS, RankRLS, RankSVM
+from rankwise.preprocessing import QueryScaler
+
+N_ROWS = 120
+
+
+def rows(seed=0):
+    """Return a matrix of columns on different scales, labels and query ids."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(N_ROWS, 4)) * [1, 30, 0.02, 5] + [0, 1000, 1, -3]
+    y = np.digitize(X[:, 0] + X[:, 1] / 30 + rng.normal(size=N_ROWS), [32, 33, 34])
+    return X, y, np.repeat(np.arange(12), 10)
+
+
+def with_gaps(seed=0):
+    """Return rows in which numbers are missing."""
+    X, y, qid = rows(seed)
+    X[np.random.default_rng(seed + 1).random(X.shape) < 0.15] = np.nan
+    return X, y, qid
+
+
+def frame(seed=0):
+    """Return a table with numbers, gaps and categories."""
+    X, y, qid = with_gaps(seed)
+    table = pd.DataFrame(X, columns=["price", "age of it", "rate", "size"])
+    rng = np.random.default_rng(seed + 2)
+    table["brand"] = rng.choice(["red", "blue", 'o\'hara "x"', "grün"], N_ROWS).astype(object)
+    table["grade"] = rng.choice([1.0, 2.0, 5.0], N_ROWS)
+    table.loc[::17, "brand"] = None
+    return table, y, qid
+
+
+def table_steps():
+    """Return what prepares such a table."""
+    numbers, text = ["price", "age of it", "rate", "size"], ["brand"]
+    return ColumnTransformer(
+        [
+            (
+                "numbers",
+                Pipeline([("fill", SimpleImputer(add_indicator=True)), ("scale", StandardScaler())]),
+                numbers,
+            ),
+            ("text", OneHotEncoder(handle_unknown="ignore", sparse_output=False), text),
+            ("grade", OneHotEncoder(drop="first", sparse_output=False), ["grade"]),
+        ]
+    )
+
+
+PLAIN = {
+    "alone": [],
+    "standard": [StandardScaler()],
+    "two scalers": [StandardScaler(), MinMaxScaler()],
+    "min-max, clipped": [MinMaxScaler(clip=True)],
+    "max-abs": [MaxAbsScaler()],
+    "robust": [RobustScaler()],
+    "splines": [SplineTransformer(n_knots=4)],
+    "splines, linear outside": [
+        SplineTransformer(n_knots=3, degree=2, extrapolation="linear", include_bias=False)
+    ],
+    "splines that go on": [SplineTransformer(n_knots=3, extrapolation="continue"), StandardScaler()],
+    "bins": [KBinsDiscretizer(4, encode="onehot-dense", quantile_method="averaged_inverted_cdf")],
+    "numbered bins": [KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), StandardScaler()],
+    "power": [PowerTransformer()],
+    "quantiles": [QuantileTransformer(n_quantiles=10)],
+    "normal quantiles": [QuantileTransformer(n_quantiles=10, output_distribution="normal")],
+    "side by side": [
+        FeatureUnion(
+            [("a", StandardScaler()), ("b", SplineTransformer(n_knots=3))], transformer_weights={"a": 2.0}
+        )
+    ],
+}
+QUERIES = {
+    "query min-max": [QueryScaler("minmax")],
+    "query standard": [QueryScaler("standard")],
+    "query rank": [QueryScaler("rank")],
+    "scaled, then by query": [StandardScaler(), QueryScaler("minmax")],
+}
+GAPS = {
+    "filled": [SimpleImputer(add_indicator=True), StandardScaler()],
+    "filled with medians": [SimpleImputer(strategy="median")],
+    "filled, then by query": [SimpleImputer(), QueryScaler("standard")],
+}
+KERNELS = {
+    "rbf": KernelRankRLS("rbf", gamma=0.3, basis=15, random_state=0),
+    "polynomial": KernelRankRLS("poly", gamma=0.2, degree=2, basis=15, random_state=0),
+    "sigmoid": KernelRankRLS("sigmoid", gamma=0.01, basis=15, random_state=0),
+}
+
+
+def fit(steps, ranker, X, y, qid):
+    """Fit step by step, so that queries reach what scales by them."""
+    inner, parts = X, []
+    for number, step in enumerate(steps):
+        if isinstance(step, QueryScaler):
+            inner = step.fit(inner, qid=qid).transform(inner, qid=qid)
+        else:
+            inner = step.fit(inner).transform(inner)
+        parts.append((f"step{number}", step))
+    ranker.fit(inner, y, qid)
+    return Pipeline([*parts, ("ranker", ranker)]) if parts else ranker
+
+
+def predict(model, X, qid):
+    """Return the scores of a pipeline, queries included."""
+    if not isinstance(model, Pipeline):
+        return model.predict(X)
+    for _, step in model.steps[:-1]:
+        X = step.transform(X, qid=qid) if isinstance(step, QueryScaler) else step.transform(X)
+    return model.steps[-1][1].predict(X)
+
+
+@cache
+def case(name):
+    """Return a fitted model, rows, labels and query ids, by the name of a pipeline; made once, to be looked at."""
+    if name == "rare table":
+        X, y, qid = frame()
+        codes = OneHotEncoder(
+            handle_unknown="infrequent_if_exist", min_frequency=30, drop="first", sparse_output=False
+        )
+        return fit([codes], RankRLS(0.5), X[["brand", "grade"]], y, qid), X[["brand", "grade"]], y, qid
+    if name in {"table", "ordinal table"}:
+        X, y, qid = frame()
+        if name == "table":
+            return fit([table_steps()], RankRLS(0.5), X, y, qid), X, y, qid
+        codes = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2)
+        return (
+            fit([codes, StandardScaler()], RankRLS(0.5), X[["brand", "grade"]], y, qid),
+            X[["brand", "grade"]],
+            y,
+            qid,
+        )
+    if name in KERNELS:
+        X, y, qid = rows()
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "The kernel is indefinite")
+            return fit([StandardScaler()], KERNELS[name], X, y, qid), X, y, qid
+    if name in GAPS:
+        X, y, qid = with_gaps()
+        return fit(GAPS[name], RankRLS(0.5), X, y, qid), X, y, qid
+    X, y, qid = rows()
+    return fit({**PLAIN, **QUERIES}[name], RankSVM(0.1), X, y, qid), X, y, qid
+
+
+NAMES = [*PLAIN, *QUERIES, *GAPS, *KERNELS, "table", "ordinal table", "rare table"]

@@ -1,0 +1,124 @@
+"""Pipelines of every transformer that rankwise recommends, in files: the same bits back, and no code."""
+
+import io
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+
+import rankwise
+from formulas import NAMES, case, fit, frame, predict, table_steps
+from rankwise import RankRLS
+from rankwise.exceptions import ModelFileError
+from rankwise.persistence.container import Container, read_container, write_container
+
+
+def saved(model):
+    stream = io.BytesIO()
+    rankwise.save(model, stream)
+    return stream.getvalue()
+
+
+def loaded(data):
+    return rankwise.load(io.BytesIO(data))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_bits_come_back(name):
+    model, X, _, qid = case(name)
+    data = saved(model)
+    again = loaded(data)
+    assert (predict(again, X, qid) == predict(model, X, qid)).all()
+    assert saved(again) == data
+    steps = getattr(model, "steps", [])
+    for (_, one), (_, other) in zip(steps, getattr(again, "steps", []), strict=True):
+        assert one.get_params(deep=False).keys() == other.get_params(deep=False).keys()
+        if hasattr(one, "get_feature_names_out"):
+            assert (one.get_feature_names_out() == other.get_feature_names_out()).all()
+
+
+def test_columns_that_a_function_chose_are_kept_as_what_it_chose():
+    X, y, qid = frame()
+    steps = ColumnTransformer(
+        [("numbers", SimpleImputer(), make_column_selector(dtype_include=float))],
+        remainder=OneHotEncoder(handle_unknown="ignore"),
+    )
+    model = fit([steps], RankRLS(), X, y, qid)
+    assert (loaded(saved(model)).predict(X) == model.predict(X)).all()
+
+
+def test_a_transformer_with_code_is_refused_and_named():
+    X, y, qid = frame()
+    steps = ColumnTransformer([("mine", FunctionTransformer(np.nan_to_num), ["price", "size"])])
+    with pytest.raises(ModelFileError, match="FunctionTransformer"):
+        saved(fit([steps], RankRLS(), X, y, qid))
+
+
+def changed(data, change):
+    """Return a file whose header was changed, with a checksum that fits."""
+    container = read_container(io.BytesIO(data))
+    change(container.header, container.arrays)
+    out = io.BytesIO()
+    write_container(out, Container(container.header, container.arrays))
+    return out.getvalue()
+
+
+def table_file():
+    X, y, qid = frame()
+    return saved(fit([table_steps()], RankRLS(), X, y, qid))
+
+
+def numbers(header):
+    return header["steps"][0]["parameters"]["transformers"][0]["$tuple"][1]["$step"]
+
+
+def text_encoder(header):
+    return header["steps"][0]["attributes"]["transformers_"][1]["$tuple"][1]["$step"]
+
+
+HOSTILE = {
+    "a cache of pickles": lambda header, _: numbers(header)["parameters"].update(memory="/tmp/pickles"),
+    "a class of its own": lambda header, _: numbers(header).update({"class": "FunctionTransformer"}),
+    "a class of Python": lambda header, _: numbers(header).update({"class": "eval"}),
+    "a step that is none": lambda header, _: header["steps"][0]["parameters"].update(remainder={"$step": 3}),
+    "a private name": lambda header, _: text_encoder(header)["attributes"].update(_repr_html_=3),
+    "more columns than categories": lambda header, _: text_encoder(header)["attributes"].update(
+        _n_features_outs=[900]
+    ),
+    "a category that is not there": lambda header, _: text_encoder(header)["attributes"].update(
+        _drop_idx_after_grouping=[70]
+    ),
+    "rare categories far away": lambda header, _: text_encoder(header)["attributes"].update(
+        _default_to_infrequent_mappings=[{"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}]
+    ),
+    "a type that is no number": lambda header, _: text_encoder(header)["parameters"].update(
+        dtype={"$type": "object"}
+    ),
+    "a slice of nothing": lambda header, _: header["steps"][0]["attributes"]["output_indices_"].update(
+        numbers={"$slice": [0, 8, []]}
+    ),
+    "a word where a transformer stands": lambda header, _: header["steps"][0]["parameters"].update(
+        remainder="os"
+    ),
+    "processes without number": lambda header, _: header["steps"][0]["parameters"].update(n_jobs="all"),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_pipeline_is_refused(name):
+    with pytest.raises(ModelFileError):
+        loaded(changed(table_file(), HOSTILE[name]))
+
+
+def test_what_is_only_written_again_loads():
+    assert loaded(changed(table_file(), lambda *_: None)) is not None
+
+
+def test_pipelines_inside_pipelines():
+    X, y, qid = frame()
+    inner = Pipeline([("fill", SimpleImputer()), ("scale", StandardScaler())])
+    model = fit([inner], RankRLS(), X[["price", "size"]], y, qid)
+    assert (loaded(saved(model)).predict(X[["price", "size"]]) == model.predict(X[["price", "size"]])).all()
