@@ -7,6 +7,7 @@ from typing import Any
 from rankwise.automatic.leaderboard import Leaderboard
 from rankwise.metrics import Metric
 from rankwise.persistence.models import read_step, write_step
+from rankwise.persistence.parameters import unfit_parameter
 from rankwise.persistence.values import Reader, Writer, wrong
 from rankwise.preprocessing import TableEncoder
 
@@ -51,19 +52,6 @@ def write_automatic(model: Any, writer: Writer) -> dict[str, Any]:
     }
 
 
-def read_encoder(written: Any, reader: Reader) -> TableEncoder:
-    """Make the encoder that some JSON describes, if what it says about its columns can be used."""
-    encoder = read_step(written, reader)
-    if not isinstance(encoder, TableEncoder):
-        raise wrong("its encoder is none")
-    try:
-        encoder.describe()
-        encoder.get_feature_names_out()
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        raise wrong(f"its encoder is none ({error})") from error
-    return encoder
-
-
 def read_automatic(kind: Any, written: Any, chosen: Any, reader: Reader) -> Any:
     """Make the ranker that some JSON describes, around the model that it chose."""
     parts: list[Any] = [
@@ -72,15 +60,17 @@ def read_automatic(kind: Any, written: Any, chosen: Any, reader: Reader) -> Any:
     if not all(isinstance(part, dict) for part in parts):
         raise wrong("what chose the model has no parameters, attributes or leaderboard")
     parameters, attributes, board = parts
-    if not set(parameters) <= set(kind().get_params(deep=False)):
-        raise wrong("AutoRanker does not have all of its parameters")
+    if not set(parameters) <= set(kind().get_params(deep=False)) or unfit_parameter(parameters) is not None:
+        raise wrong("AutoRanker cannot have all of its parameters")
     model = kind(**parameters)
     for name, value in attributes.items():
         if name not in _ATTRIBUTES or not isinstance(value, _ATTRIBUTES[name]):
             raise wrong(f"{name!r:.80} is no attribute of AutoRanker")
         setattr(model, name, value)
     model.leaderboard_ = _read_board(board)
-    model.encoder_ = None if written.get("encoder") is None else read_encoder(written["encoder"], reader)
+    model.encoder_ = None if written.get("encoder") is None else read_step(written["encoder"], reader)
+    if not isinstance(model.encoder_, TableEncoder | None):
+        raise wrong("its encoder is none")
     first = chosen.steps[0][1] if hasattr(chosen, "steps") else chosen
     if model.encoder_ is not None:
         if len(model.encoder_.get_feature_names_out()) != getattr(first, "n_features_in_", None):

@@ -98,6 +98,8 @@ def parameters_of(step: Any) -> dict[str, Any]:
 
 def check_transformer(step: Any) -> None:
     """Raise unless the parts of an encoder fit together: it makes sparse matrices that nobody looks at again."""
+    if type(step) is TableEncoder and hasattr(step, "columns_"):
+        _check_table_encoder(step)
     if type(step) is not OneHotEncoder or not hasattr(step, "categories_"):
         return
     categories = step.categories_
@@ -122,6 +124,15 @@ def check_transformer(step: Any) -> None:
         sizes[place] -= 1
     if list(getattr(step, "_n_features_outs", sizes)) != sizes:
         raise wrong("an encoder makes other columns than its categories")
+
+
+def _check_table_encoder(step: TableEncoder) -> None:
+    try:
+        names, lines = step.get_feature_names_out(), step.describe()
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise wrong(f"an encoder of tables is none ({error})") from error
+    if not len(names) or len(lines) < int(step.n_features_in_) or len(step.columns_) != step.n_features_in_:
+        raise wrong("an encoder of tables does not say what to do with every column")
 
 
 def _n_levels(n_categories: int, mapping: Any) -> int:
