@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 import rankwise
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
-from rankwise.persistence.models import RANKERS, read_step, training_summary, write_step
+from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
 from rankwise.persistence.values import Reader, Writer, wrong
 from rankwise.replacing import replacing
 
@@ -52,7 +52,7 @@ def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> N
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    chooser = model if isinstance(model, rankwise.AutoRanker) else None
+    chooser = model if hasattr(model, "best_estimator_") and isinstance(model, choosing_class()) else None
     if chooser is not None:
         check_is_fitted(chooser)
         model = chooser.best_estimator_
@@ -131,7 +131,7 @@ def _load(file: File) -> Any:
         raise wrong("it holds several steps and no pipeline")
     model = steps[0][1] if options is None else _read_pipeline(steps, reader.read(options))
     chooser = container.header.get("automatic")
-    return model if chooser is None else rankwise.AutoRanker.read(chooser, model, reader)
+    return model if chooser is None else choosing_class().read(chooser, model, reader)
 
 
 def read_header(file: File) -> dict[str, Any]:
