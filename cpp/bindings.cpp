@@ -5,6 +5,7 @@ NB_MODULE(_core, m) {
     // A store that is still open when Python ends is no fault, and nobody could act on a warning about it.
     nanobind::set_leak_warnings(false);
     m.doc() = "The compiled kernels of rankwise. Shapes and types are checked, numbers of rows and columns are trusted.";
+    bind_additive(m);
     bind_held_out(m);
     bind_input(m);
     bind_metrics(m);

@@ -17,6 +17,7 @@
 #include "integers.hpp"
 #include "interruption.hpp"
 
+void bind_additive(nanobind::module_& m);
 void bind_held_out(nanobind::module_& m);
 void bind_input(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
@@ -34,6 +35,7 @@ using namespace nb::literals;
 using rankwise::int32_t;
 using rankwise::int64_t;
 using rankwise::uint16_t;
+using rankwise::uint32_t;
 using rankwise::uint8_t;
 
 template <typename T>

@@ -43,14 +43,49 @@ constexpr int64_t stays_in_cache = 1 << 16;
 constexpr int64_t span_work = 1 << 18;
 constexpr int fused_width = 4;
 
+// The rows of the chunks that lie among the grouped rows [begin, end), read and written chunk after chunk: row by row here,
+// and a storage that is not walked by rows has its own. `blocks` tells which row stands where.
+template <int K, typename Matrix>
+class ChunkRows {
+public:
+    ChunkRows(const Matrix& X, const Blocks& blocks, int64_t, int64_t, const double* v, double* g)
+        : X_(X), blocks_(blocks), v_(v), g_(g) {}
+
+    // f = X v for the rows of a chunk.
+    void read(int64_t from, int64_t to, double* f) {
+        for (int64_t p = from; p < to; ++p) row_dot<K>(X_, blocks_.order[p], v_, f + (p - from) * K);
+    }
+
+    // g += X'f for the same rows, which have so many non-zeros.
+    //
+    // Scattering leaves memory idle, and the next chunk is about to be read. Asking for it now saved 8 % (double) and
+    // 3 to 5 % (float) of this loop alone; in the whole product the gain for double was within the noise.
+    void write(int64_t from, int64_t to, int64_t work, const double* f) {
+        const int64_t ahead = work <= stays_in_cache ? to - from : blocks_.rows;
+        const int64_t length = (work + to - from - 1) / (to - from);
+        for (int64_t p = from; p < to; ++p, f += K) {
+            if (p + ahead < blocks_.rows) prefetch_row(X_, blocks_.order[p + ahead], length);
+            row_scatter<K>(X_, blocks_.order[p], f, g_);
+        }
+    }
+
+    void finish() {}
+
+private:
+    const Matrix& X_;
+    const Blocks& blocks_;
+    const double* v_;
+    double* g_;
+};
+
 // Some of the vectors of a product.
 template <typename Matrix>
 class PanelProduct {
 public:
     virtual ~PanelProduct() = default;
-    // Called by thread t before its first span.
+    // Called before the first span of part t.
     virtual void open(int t) = 0;
-    // Adds the chunks [first, last), whose rows `view` holds, to what thread t has.
+    // Adds the chunks [first, last), whose rows `view` holds, to what part t has.
     virtual void walk(int t, const Matrix& view, int64_t first, int64_t last) = 0;
     virtual void finish(int64_t k, double* G) = 0;
 };
@@ -59,9 +94,9 @@ template <int K, bool Folded, typename Matrix>
 class FusedProduct final : public PanelProduct<Matrix> {
 public:
     FusedProduct(const Matrix& X, Rank rank, Panel<K, Folded> panel, const Plan& plan, const double* V, int64_t k,
-                 int n_threads)
+                 int n_parts, int n_threads)
         : X_(X), rank_(rank), panel_(panel), plan_(plan), n_threads_(n_threads),
-          g_(n_threads, X.columns * K), S_(n_threads, large_segments() * K), own_(static_cast<std::size_t>(n_threads)), v_(V) {
+          g_(n_parts, X.columns * K), S_(n_parts, large_segments() * K), own_(static_cast<std::size_t>(n_parts)), v_(V) {
         if (rank_ || K != 1 || k != 1)
             v_ = (packed_ = pack<K>(V, X_.columns, k, panel_.first, panel_.width, rank_)).get();
     }
@@ -71,18 +106,19 @@ public:
     void walk(int t, const Matrix& view, int64_t first, int64_t last) override {
         const auto [g, S] = own_[static_cast<std::size_t>(t)];
         std::vector<double> f, segment_sum, segment_shift;
-        const int64_t* order = panel_.blocks.order;
+        ChunkRows<K, Matrix> rows(view, panel_.blocks, plan_.chunk_start[first], plan_.chunk_start[last], v_, g);
         for (int64_t chunk = first; chunk < last; ++chunk) {
             const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
             f.resize(std::max(f.size(), static_cast<std::size_t>((to - from) * K)));
-            for (int64_t p = from; p < to; ++p) row_dot<K>(view, order[p], v_, f.data() + (p - from) * K);
+            rows.read(from, to, f.data());
             if (plan_.chunk_large[chunk] >= 0)
                 apply_to_piece(chunk, f.data(), S);
             else
                 apply_to_queries(chunk, f.data(), segment_sum, segment_shift);
-            scatter(view, chunk, f.data(), g);
+            rows.write(from, to, plan_.chunk_work[chunk + 1] - plan_.chunk_work[chunk], f.data());
             check_interrupted();
         }
+        rows.finish();
     }
 
     void finish(int64_t k, double* G) override {
@@ -92,20 +128,6 @@ public:
 
 private:
     int64_t large_segments() const { return plan_.large_start[plan_.large_queries]; }
-
-    // Scattering leaves memory idle, and the next chunk is about to be read. Asking for it now saved 8 % (double) and
-    // 3 to 5 % (float) of this loop alone; in the whole product the gain for double was within the noise.
-    void scatter(const Matrix& view, int64_t chunk, const double* f, double* g) const {
-        const int64_t from = plan_.chunk_start[chunk], to = plan_.chunk_start[chunk + 1];
-        const int64_t* order = panel_.blocks.order;
-        const int64_t work = plan_.chunk_work[chunk + 1] - plan_.chunk_work[chunk];
-        const int64_t ahead = work <= stays_in_cache ? to - from : panel_.blocks.rows;
-        const int64_t length = (work + to - from - 1) / (to - from);
-        for (int64_t p = from; p < to; ++p, f += K) {
-            if (p + ahead < panel_.blocks.rows) prefetch_row(view, order[p + ahead], length);
-            row_scatter<K>(view, order[p], f, g);
-        }
-    }
 
     void apply_to_queries(int64_t chunk, double* f, std::vector<double>& S, std::vector<double>& T) const {
         const int64_t* start = panel_.blocks.query_start;
@@ -155,13 +177,13 @@ private:
     const Plan& plan_;
     int n_threads_;
     Accumulators g_, S_;
-    std::vector<std::pair<double*, double*>> own_;  // each thread's part of them
+    std::vector<std::pair<double*, double*>> own_;  // each part's own
     std::vector<double> T_;
     Buffer packed_;
     const double* v_;
 };
 
-// The chunks of thread t begin here: about the same number of non-zeros each, and the same ones in every call.
+// The chunks of part t begin here: about the same number of non-zeros each, and the same ones in every call.
 inline int64_t first_chunk(const Plan& plan, int t, int n_threads) {
     const int64_t* work = plan.chunk_work;
     const int64_t target = part_of(work[plan.chunks], t, n_threads);
@@ -189,21 +211,22 @@ void walk_spans(const Matrix& X, const Blocks& blocks, const Plan& plan, int t, 
 
 }  // namespace detail
 
-// G = X' L X V: V and G are row-major (columns, k); folds may be null.
-template <typename Matrix>
+// G = X' L X V: V and G are row-major (columns, k); folds may be null. Sums are kept by parts: as many as there are
+// threads, or a fixed number, and then the bits of the result do not depend on the number of threads.
+template <int Widest = detail::fused_width, typename Matrix>
 void fused(const Matrix& X, Rank rank, const Blocks& blocks, const Folds* folds, const Plan& plan, const double* V,
-           int64_t k, double* G, int n_threads) {
+           int64_t k, double* G, int n_parts, int n_threads) {
     std::vector<std::unique_ptr<detail::PanelProduct<Matrix>>> panels;
-    for_each_panel<detail::fused_width>(k, [&](auto width_constant, int64_t first, int64_t width) {
+    for_each_panel<Widest>(k, [&](auto width_constant, int64_t first, int64_t width) {
         constexpr int K = decltype(width_constant)::value;
         if (folds)
             panels.push_back(std::make_unique<detail::FusedProduct<K, true, Matrix>>(
-                X, rank, Panel<K, true>{blocks, folds, first, width}, plan, V, k, n_threads));
+                X, rank, Panel<K, true>{blocks, folds, first, width}, plan, V, k, n_parts, n_threads));
         else
             panels.push_back(std::make_unique<detail::FusedProduct<K, false, Matrix>>(
-                X, rank, Panel<K, false>{blocks, folds, first, width}, plan, V, k, n_threads));
+                X, rank, Panel<K, false>{blocks, folds, first, width}, plan, V, k, n_parts, n_threads));
     });
-    run_threads(n_threads, [&](int t) { detail::walk_spans(X, blocks, plan, t, n_threads, panels); });
+    run_parts(n_parts, n_threads, [&](int t) { detail::walk_spans(X, blocks, plan, t, n_parts, panels); });
     for (auto& panel : panels) panel->finish(k, G);
 }
 

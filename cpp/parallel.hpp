@@ -154,6 +154,16 @@ void run_threads(int n_threads, Work&& work) {
         if (error) std::rethrow_exception(error);
 }
 
+// Calls work(part) for the parts 0 .. n_parts - 1, on up to so many threads: sums that are kept by parts and added in their
+// order do not depend on the number of threads.
+template <typename Work>
+void run_parts(int n_parts, int n_threads, Work&& work) {
+    std::atomic<int> next{0};
+    run_threads(std::min(n_threads, n_parts), [&](int) {
+        for (int part = next++; part < n_parts; part = next++) work(part);
+    });
+}
+
 // Where part t of n pieces of work begins.
 inline int64_t part_of(int64_t n, int t, int n_parts) { return n / n_parts * t + std::min<int64_t>(n % n_parts, t); }
 

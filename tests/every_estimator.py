@@ -10,6 +10,8 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rankwise import (
+    AdditiveRanker,
+    AdditiveRankerCV,
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
@@ -164,8 +166,12 @@ class Case:
         return hasattr(self.model, "kernel")
 
     @property
+    def is_additive(self):
+        return hasattr(self.model, "n_knots")
+
+    @property
     def is_margin(self):
-        return hasattr(self.model, "loss")
+        return getattr(self.model, "loss", "squared") != "squared"
 
     @property
     def is_precomputed(self):
@@ -174,7 +180,11 @@ class Case:
     @property
     def chooses(self):
         """Whether something judges models while one is fitted."""
-        return hasattr(self.model, "alphas") or getattr(self.model, "early_stopping", False)
+        return (
+            hasattr(self.model, "alphas")
+            or getattr(self.model, "early_stopping", False)
+            or (self.is_additive and self.model.interactions == "auto")
+        )
 
     @property
     def splits_itself(self):
@@ -235,7 +245,7 @@ class Case:
         """Return the scores of the new rows, one column per output, up to a constant."""
         if self.is_precomputed:
             scores = model.predict(_kernel(problem.new, problem.X))
-        elif self.is_kernel or convert is not None:
+        elif self.is_kernel or self.is_additive or convert is not None:
             scores = model.predict(problem.new if convert is None else convert(problem.new))
         else:  # differences first: predict would round offsets of 1e9 into its scores
             scores = (problem.new - problem.new[0]) @ model.coef_.T
@@ -409,4 +419,31 @@ KERNEL = [
     ),
     Case("KernelRankSVM pairs", KernelRankSVM("linear", alpha=0.1, loss="logistic", tol=1e-10), "pairs"),
 ]
-CASES = [*RLS, *RLS_CV, *SVM, *KERNEL]
+ADDITIVE = [
+    Case("AdditiveRanker", AdditiveRanker(0.03, n_knots=4, interactions=2, tol=1e-12), "queries", levels=4),
+    Case("AdditiveRanker squared", AdditiveRanker(0.03, interactions=1, loss="squared"), "ranking"),
+    Case(
+        "AdditiveRanker monotone",
+        AdditiveRanker(0.1, interactions=0, monotone=[1, 1, 1, 1], tol=1e-12),
+        "queries",
+        judged="itself",
+    ),
+    Case("AdditiveRanker auto", AdditiveRanker(0.1, n_knots=3, tol=1e-12), "queries", judged="eval_set"),
+    Case("AdditiveRanker pairs", AdditiveRanker(0.1, interactions=1, tol=1e-12), "pairs"),
+    Case(
+        "AdditiveRankerCV splits",
+        AdditiveRankerCV(SMALL, n_knots=[2, 4], interactions=[0, 1], tol=1e-12),
+        "queries",
+        levels=4,
+        judged="splits",
+    ),
+    Case("AdditiveRankerCV folds", AdditiveRankerCV(SMALL, cv=3, interactions=0, tol=1e-12), "ranking"),
+    Case(
+        "AdditiveRankerCV squared",
+        AdditiveRankerCV(SMALL, interactions=1, loss="squared", ties="exclude"),
+        "queries",
+        judged="eval_set",
+    ),
+    Case("AdditiveRankerCV pairs", AdditiveRankerCV(SMALL, cv=3, interactions=0, tol=1e-12), "pairs"),
+]
+CASES = [*RLS, *RLS_CV, *SVM, *KERNEL, *ADDITIVE]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import scipy.sparse as sp
 
 from rankwise.kernels import Kernel
+from rankwise.terms import Curve, Surface, Terms
 
 
 def assert_identical(one, other, where="model"):  # noqa: C901, PLR0912 - one branch per type
@@ -38,6 +41,9 @@ def assert_identical(one, other, where="model"):  # noqa: C901, PLR0912 - one br
         assert np.float64(one).tobytes() == np.float64(other).tobytes(), where
     elif isinstance(one, Kernel):
         assert_identical([one.name, one.parameters], [other.name, other.parameters], where)
+    elif isinstance(one, Curve | Surface | Terms):
+        for field in fields(one):
+            assert_identical(getattr(one, field.name), getattr(other, field.name), f"{where}.{field.name}")
     elif hasattr(one, "get_n_splits"):
         assert_identical(vars(one), vars(other), where)
     else:

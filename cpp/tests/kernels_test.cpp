@@ -222,7 +222,7 @@ void check_fused(const Matrix& X, const RandomBlocks& blocks, RandomFolds* folds
         matrix.disk = nullptr;
     }
     Doubles G(static_cast<std::size_t>(X.columns * k));
-    fused(matrix, rank, view, folds ? &fold_view : nullptr, plan, V.data(), k, G.data(), n_threads);
+    fused(matrix, rank, view, folds ? &fold_view : nullptr, plan, V.data(), k, G.data(), n_threads, n_threads);
     require_close(G, expected, "fused");
 }
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from importlib import import_module
 
 __all__ = [
+    "AdditiveRanker",
+    "AdditiveRankerCV",
     "AutoRanker",
     "KernelRankRLS",
     "KernelRankRLSCV",
@@ -29,6 +31,8 @@ __all__ = [
 __version__ = "0.1.0.dev0"
 
 _HOMES = {
+    "AdditiveRanker": "rankwise.estimators.additive",
+    "AdditiveRankerCV": "rankwise.estimators.additive_cv",
     "AutoRanker": "rankwise.automatic.ranker",
     "KernelRankRLS": "rankwise.estimators.kernel_rls",
     "KernelRankRLSCV": "rankwise.estimators.kernel_rls_cv",

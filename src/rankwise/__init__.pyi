@@ -1,4 +1,6 @@
 from rankwise.automatic.ranker import AutoRanker as AutoRanker
+from rankwise.estimators.additive import AdditiveRanker as AdditiveRanker
+from rankwise.estimators.additive_cv import AdditiveRankerCV as AdditiveRankerCV
 from rankwise.estimators.kernel_rls import KernelRankRLS as KernelRankRLS
 from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV as KernelRankRLSCV
 from rankwise.estimators.kernel_svm import KernelRankSVM as KernelRankSVM

@@ -368,3 +368,108 @@ class Disk:
 def write_table_rows(
     columns: list[_Doubles], out: npt.NDArray[Any], first_column: int, n_threads: int
 ) -> bytes: ...
+
+# ---- additive models (cpp/additive_terms.hpp, cpp/additive.hpp) ----
+
+_Numbers: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.float32]
+_Codes: TypeAlias = npt.NDArray[np.uint32]
+_Flags: TypeAlias = npt.NDArray[np.bool_]
+
+class Terms:
+    def __init__(
+        self,
+        *,
+        used: _Integers,
+        column: _Integers,
+        start: _Integers,
+        knots: _Doubles,
+        is_levels: _Flags,
+        has_missing: _Flags,
+        offsets: _Integers,
+        curves: int,
+    ) -> None: ...
+
+class Additive:
+    def __init__(
+        self,
+        *,
+        codes: _Codes,
+        first: int,
+        rows: int,
+        columns: int,
+        decoded: int,
+        shift: _Levels,
+        cells: _Levels,
+        curve_start: _Integers,
+        side_column: _Levels,
+        side_start: _Integers,
+        side_cell: _Levels,
+        side_origin: _Doubles,
+        side_slope: _Doubles,
+        side_cells: _Levels,
+        surface_sides: _Levels,
+        surface_start: _Integers,
+        instructions: str,
+    ) -> None: ...
+
+def widest_instructions() -> str: ...
+def additive_predict(X: _Numbers, terms: Terms, V: _Doubles, out: _Doubles, n_threads: int) -> None: ...
+def additive_predict_csr(
+    values: _Numbers,
+    ids: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    place: _Levels,
+    terms: Terms,
+    V: _Doubles,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...
+def additive_encode(
+    X: _Numbers, terms: Terms, shift: _Levels, out: _Codes, first_row: int, n_threads: int
+) -> None: ...
+def additive_encode_csr(
+    values: _Numbers,
+    ids: npt.NDArray[Any],
+    start: npt.NDArray[Any],
+    place: _Levels,
+    terms: Terms,
+    shift: _Levels,
+    out: _Codes,
+    first_row: int,
+    n_threads: int,
+) -> None: ...
+def additive_dot(X: Additive, V: _Doubles, out: _Doubles, n_parts: int, n_threads: int) -> None: ...
+def additive_transposed_dot(
+    X: Additive, U: _Doubles, out: _Doubles, n_parts: int, n_threads: int
+) -> None: ...
+def additive_fused(
+    X: Additive,
+    blocks: Blocks,
+    folds: Folds | None,
+    plan: Plan,
+    V: _Doubles,
+    out: _Doubles,
+    n_parts: int,
+    n_threads: int,
+) -> None: ...
+def additive_weighted_sum(
+    X: Additive,
+    blocks: Blocks,
+    folds: Folds | None,
+    first: int,
+    last: int,
+    out: _Doubles,
+    n_parts: int,
+    n_threads: int,
+) -> None: ...
+def additive_expand(
+    X: Additive,
+    side: _Levels,
+    side_values: _Integers,
+    side_knots: _Integers,
+    offsets: _Integers,
+    curves: int,
+    rows: _Integers,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...

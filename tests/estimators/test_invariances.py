@@ -118,7 +118,7 @@ def assert_same(
         same(name, exactly=True)
     if case.chooses:
         same("alpha_", times=alpha_factor)
-        for name in ("best_iteration_", "best_score_", "cv_errors_", "nested_score_", "scaling_"):
+        for name in ("best_iteration_", "best_score_", "cv_errors_", "nested_score_", "scaling_", "n_knots_"):
             same(name)
 
 
@@ -130,7 +130,9 @@ def solver_slack(case, problem, model):
     """
     if not case.is_margin or getattr(case.model, "early_stopping", False):
         return 0.0
-    if case.is_kernel and case.model.kernel != "linear":
+    if case.is_additive:
+        distance = 2 * np.sqrt(len(model.terms_.all_terms))  # no coordinate of a row is above 1
+    elif case.is_kernel and case.model.kernel != "linear":
         distance = np.sqrt(2)  # of any two rows, where k(x, x) = 1
     else:
         distance = 2 * np.linalg.norm(problem.new - problem.new.mean(axis=0), axis=1).max()
@@ -239,6 +241,8 @@ def scaled_columns(case, c):
     """Return the parameters with which X times c has the scores of X, or None: alpha c², or the kernel's width."""
     if np.any(np.asarray(getattr(case.model, "scaling", 0))) or case.is_precomputed:
         return None
+    if case.is_additive:
+        return {}, 1.0  # knots move along
     if not case.is_kernel or case.model.kernel == "linear":
         return grid_or_alpha(case, c**2), c**2
     if case.model.gamma == "scale":

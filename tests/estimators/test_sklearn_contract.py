@@ -15,6 +15,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankwise import (
+    AdditiveRanker,
+    AdditiveRankerCV,
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
@@ -38,6 +40,10 @@ def expected_failures(estimator):
 
 @parametrize_with_checks(
     [
+        AdditiveRanker(tol=1e-13),
+        AdditiveRanker(loss="squared", interactions=2),
+        AdditiveRanker(interactions=0, monotone={0: 1}, tol=1e-10),
+        AdditiveRankerCV(cv=2, alphas=[1e-1, 1e-3], interactions=[0, 1], tol=1e-13),
         KernelRankRLS(),
         KernelRankRLS("poly", solver="cg", ties="exclude"),
         KernelRankRLS("linear", solver="eigen"),

@@ -29,6 +29,8 @@ from sklearn.preprocessing import (
 import rankwise
 from identical import assert_identical
 from rankwise import (
+    AdditiveRanker,
+    AdditiveRankerCV,
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
@@ -94,6 +96,11 @@ MODELS = {
     "svm-squared": RankSVM(loss="squared_hinge", query_weight="pairs"),
     "svm-cv": RankSVMCV(alphas=[1e-1, 1e-3], cv=3),
     "kernel-svm": KernelRankSVM(basis=20),
+    "curves": AdditiveRanker(interactions=2),
+    "curves-monotone": AdditiveRanker(
+        interactions=[(0, 1)], monotone={2: 1}, categorical=[3], loss="squared"
+    ),
+    "curves-cv": AdditiveRankerCV(alphas=[1e-1, 1e-3], cv=3, interactions=[0, 1], n_knots=[3, 5]),
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from rankwise.design.additive import AdditiveDesign
 from rankwise.design.csr import CsrDesign
 from rankwise.design.dense import DenseDesign
 from rankwise.design.offsets import Shift, find_shift, sampled_rows
@@ -22,6 +23,7 @@ from rankwise.memory import MemoryBudget
 from rankwise.threads import default_threads
 
 __all__ = [
+    "AdditiveDesign",
     "CsrDesign",
     "DenseDesign",
     "Design",
@@ -41,7 +43,7 @@ _COPY_SHARE = 4
 
 def as_design(X: Any, n_threads: int | None = None) -> Design:
     """Return the design of an array, a SciPy sparse matrix, a LinearOperator, or a design itself."""
-    if isinstance(X, (DenseDesign, CsrDesign, OperatorDesign, ShiftedDesign)):
+    if isinstance(X, (AdditiveDesign, DenseDesign, CsrDesign, OperatorDesign, ShiftedDesign)):
         return X
     threads = default_threads() if n_threads is None else n_threads
     if sp.issparse(X):
@@ -54,8 +56,8 @@ def as_design(X: Any, n_threads: int | None = None) -> Design:
 def comparing_design(X: Any, n_threads: int | None = None) -> Design:
     """Return the design of X for whatever only compares its rows: columns far from zero are shifted."""
     design = as_design(X, n_threads)
-    # A few rows of an operator would take a product for each of them.
-    if not design.has_rows or design.shape[0] == 0:
+    # A few rows of an operator would take a product for each of them; weights of terms lie between 0 and 1.
+    if isinstance(design, AdditiveDesign) or not design.has_rows or design.shape[0] == 0:
         return design
     return shifted_design(design, find_shift(design.gathered(sampled_rows(*design.shape)).matrix()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from rankwise.design.csr import CsrDesign
 
 
-__all__ = ["FusedProduct", "prepare"]
+__all__ = ["Chunks", "FusedProduct", "compiled_plan", "cut", "prepare", "segment_sums"]
 
 Ids = npt.NDArray[np.int64]
 
@@ -57,15 +58,7 @@ class FusedProduct:
         self.folds = folds
         self.n_threads = n_threads
         self.disk = _disk_for(design, blocks.order, chunks.start, n_threads)
-        self.plan = _core.Plan(
-            chunk_start=chunks.start,
-            chunk_query=chunks.query,
-            chunk_large=chunks.large,
-            chunk_work=chunks.work,
-            large_query=chunks.large_query,
-            large_start=chunks.large_start,
-            colsum=self._segment_sums(blocks, chunks),
-        )
+        self.plan = compiled_plan(chunks, self._segment_sums(blocks, chunks))
 
     def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
         """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
@@ -87,24 +80,44 @@ class FusedProduct:
         return out.reshape(v.shape)
 
     def _segment_sums(self, blocks: QueryBlocks, chunks: Chunks) -> Floats:
-        """Return ``X'(w 1_segment)`` for the segments of large queries, flat."""
         folds = None if self.folds is None else self.folds.compiled()
-        columns = self.folds.degree.shape[1] if self.folds else 1
-        sums = np.empty((int(chunks.large_start[-1]), self.design.shape[1], columns))
-        segments = [s for q in chunks.large_query for s in range(*blocks.query_segment[q : q + 2])]
-        for at, segment in enumerate(segments):
-            first, last = blocks.segment_start[segment : segment + 2]
+
+        def weighted_sum(first: int, last: int, out: Floats) -> None:
             _core.csr_weighted_sum(
-                *self.design.arrays,
-                self.blocks,
-                folds,
-                int(first),
-                int(last),
-                sums[at],
-                self.n_threads,
-                self.disk,
+                *self.design.arrays, self.blocks, folds, first, last, out, self.n_threads, self.disk
             )
-        return sums.ravel()
+
+        return segment_sums(blocks, chunks, self.folds, self.design.shape[1], weighted_sum)
+
+
+def segment_sums(
+    blocks: QueryBlocks,
+    chunks: Chunks,
+    folds: Folds | None,
+    n_columns: int,
+    weighted_sum: Callable[[int, int, Floats], None],
+) -> Floats:
+    """Return ``X'(w 1_segment)`` for the segments of large queries, flat; `weighted_sum` gives one of grouped rows."""
+    k = folds.degree.shape[1] if folds else 1
+    sums = np.empty((int(chunks.large_start[-1]), n_columns, k))
+    segments = [s for q in chunks.large_query for s in range(*blocks.query_segment[q : q + 2])]
+    for at, segment in enumerate(segments):
+        first, last = blocks.segment_start[segment : segment + 2]
+        weighted_sum(int(first), int(last), sums[at])
+    return sums.ravel()
+
+
+def compiled_plan(chunks: Chunks, sums: Floats) -> _core.Plan:
+    """Return chunks as the compiled kernels take them."""
+    return _core.Plan(
+        chunk_start=chunks.start,
+        chunk_query=chunks.query,
+        chunk_large=chunks.large,
+        chunk_work=chunks.work,
+        large_query=chunks.large_query,
+        large_start=chunks.large_start,
+        colsum=sums,
+    )
 
 
 def prepare(
@@ -149,9 +162,11 @@ def chunk_size(columns: int) -> int:
     return 1 << 14 if columns <= 1 << 17 else 1 << 18
 
 
-def cut(blocks: QueryBlocks, lengths: Ids, columns: int, n_threads: int) -> Chunks | None:
-    """Cut the grouped rows, which have `lengths` non-zeros each, into chunks."""
-    size = chunk_size(columns)
+def cut(
+    blocks: QueryBlocks, lengths: Ids, columns: int, n_threads: int, size: int | None = None
+) -> Chunks | None:
+    """Cut the grouped rows, which have `lengths` non-zeros each, into chunks of about `size` of them."""
+    size = chunk_size(columns) if size is None else size
     work = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64)))
     query_work = np.diff(work[blocks.query_start])
     segments = np.diff(blocks.query_segment)

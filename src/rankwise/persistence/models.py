@@ -17,12 +17,15 @@ from rankwise.kernels import Kernel
 from rankwise.persistence.parameters import unfit_parameter
 from rankwise.persistence.transformers import PRIVATE, TRANSFORMERS, check_transformer, parameters_of
 from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.terms import Terms
 
 __all__ = ["RANKERS", "SCALERS", "choosing_class", "read_step", "training_summary", "write_step"]
 
 # By their public names: a class is looked up, and imported, once a file names it. Estimators know how to save
 # themselves, so this room must not import theirs.
 RANKERS = (
+    "AdditiveRanker",
+    "AdditiveRankerCV",
     "KernelRankRLS",
     "KernelRankRLSCV",
     "KernelRankSVM",
@@ -175,9 +178,16 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    if "kernel" not in step.get_params(deep=False):
+    parameters = step.get_params(deep=False)
+    if "n_knots" in parameters:
+        _check_terms(step, n_features)
+    elif "kernel" in parameters:
+        _check_kernel_model(step, n_features)
+    else:
         _check_coefficients(getattr(step, "coef_", None), n_features)
-        return
+
+
+def _check_kernel_model(step: Any, n_features: int) -> None:
     kernel, basis = getattr(step, "kernel_", None), getattr(step, "basis_", None)
     rows: Any = getattr(step, "X_fit_", None)
     if not isinstance(kernel, Kernel):
@@ -196,6 +206,20 @@ def _check_shapes(step: Any) -> None:
     if rows.shape[1] != n_features or (basis is not None and basis.size != rows.shape[0]):
         raise wrong(f"the basis rows have shape {rows.shape}")
     _check_coefficients(getattr(step, "dual_coef_", None), rows.shape[0])
+
+
+def _check_terms(step: Any, n_features: int) -> None:
+    terms = getattr(step, "terms_", None)
+    if not isinstance(terms, Terms):
+        raise wrong("the model has no curves")
+    sides = [*terms.curves, *(side for s in terms.surfaces for side in (s.first, s.second))]
+    if any(side.column >= n_features for side in sides):
+        raise wrong(f"a curve is of a column beyond the {n_features} there are")
+    sizes = {"values_": terms.n_values, "shares_": terms.n_values, "importances_": len(terms.all_terms)}
+    for name, size in sizes.items():
+        array = getattr(step, name, None)
+        if not isinstance(array, np.ndarray) or array.dtype != np.float64 or array.shape != (size,):
+            raise wrong(f"{name} are not {size} numbers")
 
 
 def _check_coefficients(coef: object, n_columns: int) -> None:

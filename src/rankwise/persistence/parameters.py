@@ -75,6 +75,13 @@ def _options(value: Any) -> bool:
     )
 
 
+def _signs(value: Any) -> bool:
+    """Tell whether this maps columns to -1, 0 or 1."""
+    return isinstance(value, dict) and all(
+        (_text(key) or _count(key)) and _count(own) for key, own in value.items()
+    )
+
+
 def _plain(value: Any) -> bool:
     return _nothing(value) or _flag(value) or _number(value) or _text(value)
 
@@ -155,7 +162,6 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "missing_values": (_plain,),
     "n_bins": (_count, _array),
     "n_jobs": (_nothing, _count),
-    "n_knots": (_count,),
     "n_quantiles": (_count,),
     "n_words": (_count,),
     "order": (_text,),
@@ -187,6 +193,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "alphas": (_nothing, _text, _list_of(_number)),
     "averaging": (_text,),
     "basis": (_nothing, _count, _list_of(_count, _text)),  # ("kmeans", 100) names how and how many
+    "categorical": (_nothing, _list_of(_count, _text)),
     "clip": (_flag,),
     "coef0": (_number,),
     "copy": (_flag,),
@@ -196,6 +203,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "early_stopping": (_flag,),
     "feature_range": (_list_of(_number),),
     "gamma": (_nothing, _number, _text, _list_of(_number, _text)),
+    "interactions": (_text, _count, _list_of(_count), _list_of(_list_of(_count, _text))),
     "judge_rows": (_nothing, _count),
     "kernel": (_text, lambda value: isinstance(value, Kernel)),
     "kernel_params": (_nothing, _options),
@@ -205,10 +213,13 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "memory_limit": (_nothing, _count),
     "method": (_text,),
     "momentum": (_number, _text),
+    "monotone": (_nothing, _list_of(_count), _signs),
+    "n_knots": (_count, _list_of(_count)),
     "n_threads": (_nothing, _count),
     "nested": (_flag, _count),
     "norm": (_text,),
     "patience": (_count,),
+    "penalty": (_text,),
     "precondition": (_nothing, _text),
     "quantile_range": (_list_of(_number),),
     "query_weight": (_text,),

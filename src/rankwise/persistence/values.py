@@ -32,6 +32,7 @@ from rankwise.kernels import KERNELS, Kernel
 from rankwise.metrics import METRICS, Metric
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.persistence.container import is_storable
+from rankwise.terms import Curve, Surface, Terms
 
 __all__ = ["Reader", "Writer", "is_splitter", "wrong"]
 
@@ -152,6 +153,8 @@ class Writer:
         if is_splitter(value):
             parameters = {part: getattr(value, part) for part in _SPLITTERS[kind][1]}
             return {"$splitter": {"name": kind, "parameters": self.write(parameters, name, depth + 1)}}
+        if type(value) is Terms:
+            return {"$terms": self._terms(value, name, depth + 1)}
         if isinstance(value, BaseEstimator) and self._write_step is not None:
             return {"$step": self._write_step(value, f"{name}/", self)}
         if type(value) is BSpline:
@@ -169,9 +172,22 @@ class Writer:
             return self.write(list(value), name, depth)
         return _refuse(value, name)
 
+    def _terms(self, terms: Terms, name: str, depth: int) -> dict[str, Any]:
+        def curve(part: Curve, where: str) -> dict[str, Any]:
+            return {key: self.write(getattr(part, key), f"{name}/{where}/{key}", depth) for key in _CURVE}
+
+        return {
+            "curves": [curve(part, str(at)) for at, part in enumerate(terms.curves)],
+            "surfaces": [
+                [curve(part.first, f"{at}/first"), curve(part.second, f"{at}/second")]
+                for at, part in enumerate(terms.surfaces)
+            ],
+        }
+
 
 _SPLINE = ("t", "c", "k", "extrapolate")
 _CSR = ("data", "indices", "indptr")
+_CURVE = ("column", "knots", "is_levels", "has_missing")
 
 
 class Reader:
@@ -203,6 +219,7 @@ class Reader:
             "$type": self._type,
             "$sparse": self._sparse,
             "$splitter": self._splitter,
+            "$terms": self._terms,
             "$tuple": lambda items, depth: tuple(self._items(items, depth)),
         }
 
@@ -355,6 +372,37 @@ class Reader:
         if not isinstance(name, str) or name not in _SPLITTERS:
             raise wrong(f"splitter {name!r:.80} is not known here")
         return _make(_SPLITTERS[name][0], **self._keywords(parameters, depth))
+
+    def _terms(self, content: object, depth: int) -> Terms:
+        curves, surfaces = _members(content, "curves", "surfaces")
+        if not isinstance(curves, list) or not isinstance(surfaces, list):
+            raise wrong("terms are no lists")
+        if not all(isinstance(pair, list) and len(pair) == 2 for pair in surfaces):
+            raise wrong("a surface has no two sides")
+        return Terms(
+            tuple(self._curve(part, depth) for part in curves),
+            tuple(Surface(self._curve(one, depth), self._curve(other, depth)) for one, other in surfaces),
+        )
+
+    def _curve(self, content: object, depth: int) -> Curve:
+        column, knots, is_levels, has_missing = (
+            self.read(part, depth + 1) for part in _members(content, *_CURVE)
+        )
+        # Compiled code searches the knots, and reads the column without looking again.
+        if (
+            type(column) is not int
+            or not 0 <= column < 2**31
+            or type(is_levels) is not bool
+            or type(has_missing) is not bool
+            or not isinstance(knots, np.ndarray)
+            or knots.dtype != np.float64
+            or knots.ndim != 1
+            or not 1 <= knots.size < 2**16
+            or not np.isfinite(knots).all()
+            or not (knots[1:] > knots[:-1]).all()
+        ):
+            raise wrong("a curve has no column, or no increasing knots")
+        return Curve(column, knots, is_levels, has_missing)
 
     def _keywords(self, content: object, depth: int) -> dict[str, Any]:
         keywords = self.read(content, depth + 1)

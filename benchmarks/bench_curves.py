@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+"""Curves and surfaces beside boosted trees: pairwise error, NDCG@10 and processor time.
+
+    python benchmarks/bench_curves.py search [--seeds 101 102 103] [--rows 60000]
+    python benchmarks/bench_curves.py sets [--sets ohsumed lightgbm ...]
+    python benchmarks/bench_curves.py tune
+
+**search**: `letor_like.make`, with seeds that nothing was tuned on; training rows, and a quarter as many to validate
+and to test on, one thread each, processor time. Settings are fixed by `tune`, which walks small grids on seed 0 judged
+by its validation rows: those of LightGBM (leaves, rate, truncation), and alpha and the number of surfaces. LightGBM
+chooses its number of trees by early stopping on the validation rows' pairwise error, inside the time. Bars: an error
+not above the better of lambdarank and regression by more than one standard error of the difference (paired over test
+queries), at most a fifth of lambdarank's time and at most regression's, NDCG@10 within .002 of lambdarank's.
+
+**sets**: OHSUMED and LightGBM's ranking example by queries, PMLB's sets as one ranking each (of at most 8,000 rows, the
+first of a random order). Five folds; a quarter of each fold's training part validates, and everybody is tuned by it:
+linear RankSVM its alpha, lambdarank and regression their leaves and trees, curves their knots, surfaces and alpha.
+Nobody is fitted again after. Standard errors are paired, over test queries or over folds of one ranking. Bar: not worse
+than the best of the others by more than two of them on nine sets of ten.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import time
+
+import lightgbm
+import numpy as np
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import data_sets
+import letor_like
+from harness import write_json
+from rankwise import AdditiveRanker, AdditiveRankerCV, RankSVMCV
+from rankwise.metrics import get_metric
+
+ERROR, NDCG = get_metric("pairwise_error"), get_metric("ndcg@10")
+SEEDS = (101, 102, 103)
+# Found by `tune`.
+CURVES = {"alpha": 1e-3, "interactions": 80, "tol": 1e-2}
+TREES = {
+    "lambdarank": {"num_leaves": 15, "learning_rate": 0.1, "lambdarank_truncation_level": 30},
+    "lambdarank, best": {"num_leaves": 15, "learning_rate": 0.05, "lambdarank_truncation_level": 500},
+    "regression": {"num_leaves": 31, "learning_rate": 0.05},
+    "regression, fast": {"num_leaves": 15, "learning_rate": 0.1},
+}
+PATIENCE = 30
+GRADES = 31  # as many as lambdarank takes by default
+PMLB_ROWS = 8_000
+GROUP = 1_000  # rows of one ranking that lambdarank gets as a query; it refuses more than 10,000
+
+
+def split(rows, seed):
+    """Return three parts of whole queries."""
+    X, y, qid = letor_like.make(rows * 3 // 2, seed=seed)
+    cut = np.searchsorted(qid, qid[[rows, rows + rows // 4]])
+    return [(X[part], y[part], qid[part]) for part in np.split(np.arange(y.size), cut)]
+
+
+def sizes(qid):
+    return np.diff(np.flatnonzero(np.r_[True, qid[1:] != qid[:-1], True]))
+
+
+def boosted(train, validation, objective, threads=1, **options):
+    """Trees, stopped when the pairwise error on validation rows has not fallen for thirty of them."""
+    judge = ERROR.prepare(validation[1], validation[2])
+    (X, y, qid), (V, z, vid) = train, validation
+    if objective == "lambdarank":
+        options["label_gain"] = list(range(GRADES + 1))  # linear: what the pairwise error counts
+        if np.unique(qid).size == 1:
+            order = np.random.default_rng(0).permutation(y.size)
+            X, y, qid = X[order], y[order], np.arange(y.size) // GROUP
+            edges = np.unique(np.quantile(y, np.linspace(0, 1, GRADES)))
+            y = np.clip(np.searchsorted(edges, y), 0, GRADES - 1)
+            z = np.clip(np.searchsorted(edges, z), 0, GRADES - 1)
+            vid = np.arange(z.size) // GROUP
+    data = lightgbm.Dataset(X, y, group=sizes(qid) if objective == "lambdarank" else None)
+    watched = lightgbm.Dataset(V, z, group=sizes(vid) if objective == "lambdarank" else None, reference=data)
+    parameters = {"objective": objective, "metric": "None", "num_threads": threads, "verbose": -1, **options}
+    return lightgbm.train(
+        parameters,
+        data,
+        2000,
+        valid_sets=[watched],
+        feval=lambda scores, _: ("pairwise error", judge(scores), False),
+        callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
+    )
+
+
+def search(args):
+    """Compare on generated search data."""
+    results = []
+    for seed in args.seeds:
+        train, validation, test = split(args.rows, seed)
+        contenders = {
+            "curves": lambda t=train: AdditiveRanker(n_threads=1, **CURVES).fit(*t),
+            "linear": lambda t=train, v=validation: RankSVMCV(
+                (1e-4, 1e-5, 1e-6), loss="squared_hinge", n_threads=1
+            ).fit(*t, eval_set=v),
+        }
+        for name, options in TREES.items():
+            objective = name.split(",")[0]
+            contenders[name] = lambda t=train, v=validation, o=objective, p=options: boosted(t, v, o, **p)
+        error, gain = ERROR.prepare(test[1], test[2]), NDCG.prepare(test[1], test[2])
+        found = {}
+        for name, fit in contenders.items():
+            taken = []
+            for _ in range(args.repeats if name in {"curves", "regression", "regression, fast"} else 1):
+                start = time.process_time()
+                model = fit()
+                taken.append(time.process_time() - start)
+            scores = model.predict(test[0])
+            found[name] = {
+                "seconds": min(taken),
+                "error": error(scores),
+                "ndcg": gain(scores),
+                "by_query": error.per_query(scores).values,
+            }
+        results.append({"seed": seed, "rows": args.rows, **report(found)})
+    write_json(f"curves_search_{args.rows}", {}, results=results)
+
+
+def report(found):
+    """Print one line per contender, and the bars."""
+    own = found["curves"]
+    print(f"\n{'':18} {'CPU s':>7} {'error':>8} {'NDCG@10':>8}  error above curves (paired SE)")
+    for name, row in found.items():
+        difference = row["by_query"] - own["by_query"]
+        difference = difference[~np.isnan(difference)]
+        row["above"], row["se"] = difference.mean(), difference.std(ddof=1) / np.sqrt(difference.size)
+        print(
+            f"{name:18} {row['seconds']:7.2f} {row['error']:8.4f} {row['ndcg']:8.4f}  "
+            f"{row['above']:+.4f} ({row['se']:.4f})",
+            flush=True,
+        )
+    trees = [row for name, row in found.items() if name not in {"curves", "linear"}]
+    best = min(trees, key=lambda row: row["error"])
+    ranks = [row for name, row in found.items() if name.startswith("lambdarank")]
+    bars = {
+        "error": bool(-best["above"] <= best["se"]),
+        "a fifth of lambdarank's time": bool(5 * own["seconds"] <= min(row["seconds"] for row in ranks)),
+        "regression's time": bool(own["seconds"] <= found["regression"]["seconds"]),
+        "NDCG@10": bool(own["ndcg"] >= max(row["ndcg"] for row in ranks) - 0.002),
+    }
+    print("bars:", ", ".join(f"{name} {'met' if met else 'MISSED'}" for name, met in bars.items()))
+    plain = {name: {k: v for k, v in row.items() if k != "by_query"} for name, row in found.items()}
+    return {"contenders": plain, "bars": bars}
+
+
+def tune(args):
+    """Walk small grids on seed 0, judged by the validation rows."""
+    train, validation, _ = split(args.rows, 0)
+    error, gain = ERROR.prepare(validation[1], validation[2]), NDCG.prepare(validation[1], validation[2])
+
+    def show(name, fit):
+        start = time.process_time()
+        model = fit()
+        taken = time.process_time() - start
+        scores = model.predict(validation[0])
+        print(f"{name:60} {error(scores):.5f} {gain(scores):.4f} {taken:6.2f} s", flush=True)
+
+    for n_pairs in (20, 40, 80, 120):
+        for alpha in (2e-3, 1e-3, 5e-4):
+            options = {**CURVES, "alpha": alpha, "interactions": n_pairs}
+            show(f"curves {options}", lambda o=options: AdditiveRanker(n_threads=1, **o).fit(*train))
+    for leaves in (15, 31, 63):
+        for rate in (0.05, 0.1):
+            options = {"num_leaves": leaves, "learning_rate": rate}
+            show(f"regression {options}", lambda o=options: boosted(train, validation, "regression", **o))
+            for truncation in (30, 500):
+                more = {**options, "lambdarank_truncation_level": truncation}
+                show(f"lambdarank {more}", lambda o=more: boosted(train, validation, "lambdarank", **o))
+
+
+def real_sets():
+    """Return ``{name: load}``: ``(X, y, qid)`` with the rows of a query together."""
+    root = data_sets.root()
+    sets = {"ohsumed": ohsumed, "lightgbm": lambda: lightgbm_example(root / "lightgbm-rank")}
+    for path in sorted((root / "pmlb-regression-ordinal").glob("*.tsv.gz")):
+        sets[path.name.removesuffix(".tsv.gz")] = lambda path=path: pmlb(path)
+    return sets
+
+
+def ohsumed():
+    X, y, qid = (np.concatenate(columns) for columns in zip(*data_sets.ohsumed(), strict=True))
+    qid = np.unique(qid, return_inverse=True)[1]
+    order = np.argsort(qid, kind="stable")
+    return X[order], y[order], qid[order]
+
+
+def lightgbm_example(folder):
+    parts = []
+    for part in ("train", "test"):
+        with gzip.open(folder / f"rank.{part}.gz", "rt") as text:
+            rows = [line.split() for line in text]
+        X = np.zeros((len(rows), 301))
+        for number, row in enumerate(rows):
+            for cell in row[1:]:
+                column, value = cell.split(":")
+                X[number, int(column)] = float(value)
+        group = np.loadtxt(folder / f"rank.{part}.query", dtype=int)
+        qid = np.repeat(np.arange(group.size), group) + (1_000_000 if part == "test" else 0)
+        parts.append((X, np.array([float(row[0]) for row in rows]), qid))
+    return tuple(np.concatenate(columns) for columns in zip(*parts, strict=True))
+
+
+def pmlb(path):
+    with gzip.open(path, "rt") as text:
+        names = text.readline().split("\t")
+        table = np.loadtxt(text, delimiter="\t")
+    table = table[np.random.default_rng(0).permutation(len(table))[:PMLB_ROWS]]
+    target = [name.strip() for name in names].index("target")
+    return np.delete(table, target, axis=1), table[:, target], np.zeros(len(table), dtype=int)
+
+
+def folds(qid, seed=0):
+    """Yield rows to train on, to validate and to test: whole queries, or the rows of one ranking."""
+    rng = np.random.default_rng(seed)
+    units = np.arange(qid.size) if qid[0] == qid[-1] else np.unique(qid, return_inverse=True)[1]
+    fold = rng.permutation(np.arange(units.max() + 1) % 20)[units]
+    for number in range(5):
+        test = fold // 4 == number
+        validation = (fold // 4 != number) & (fold % 4 == 0)
+        yield ~test & ~validation, validation, test
+
+
+def candidates(train, validation):
+    """Return every contender tuned by the validation rows."""
+    judge = ERROR.prepare(validation[1], validation[2])
+    is_one = train[2][0] == train[2][-1]
+
+    def best_of(objective):
+        tried = [
+            boosted(train, validation, objective, num_leaves=n, learning_rate=0.05) for n in (4, 8, 16, 31)
+        ]
+        return min(tried, key=lambda model: judge(model.predict(validation[0])))
+
+    def linear():
+        scaler = StandardScaler().fit(train[0])
+        model = RankSVMCV(loss="squared_hinge", n_threads=1)
+        model.fit(
+            scaler.transform(train[0]),
+            *train[1:],
+            eval_set=(scaler.transform(validation[0]), *validation[1:]),
+        )
+        return make_pipeline(scaler, model)
+
+    def curves():
+        model = AdditiveRankerCV(n_knots=[8, 32] if is_one else 8, n_threads=1)
+        return model.fit(*train, eval_set=validation)
+
+    return {
+        "linear": linear,
+        "lambdarank": lambda: best_of("lambdarank"),
+        "regression": lambda: best_of("regression"),
+        "curves": curves,
+    }
+
+
+def compare_set(name, load):
+    """Print and return what five folds say about one set."""
+    X, y, qid = load()
+    is_one = qid[0] == qid[-1]
+    errors, seconds = {}, {}
+    for parts in folds(qid):
+        train, validation, test = ((X[part], y[part], qid[part]) for part in parts)
+        error = ERROR.prepare(test[1], test[2])
+        for method, fit in candidates(train, validation).items():
+            start = time.process_time()
+            model = fit()
+            seconds[method] = seconds.get(method, 0.0) + time.process_time() - start
+            scores = model.predict(test[0])
+            own = [error(scores)] if is_one else error.per_query(scores).values
+            errors.setdefault(method, []).append(np.asarray(own))
+    joined = {method: np.concatenate(parts) for method, parts in errors.items()}
+    means = {method: float(np.nanmean(values)) for method, values in joined.items()}
+    best = min((method for method in means if method != "curves"), key=means.get)
+    difference = joined["curves"] - joined[best]
+    difference = difference[~np.isnan(difference)]
+    se = float(difference.std(ddof=1) / np.sqrt(difference.size))
+    met = bool(difference.mean() <= 2 * se)
+    print(
+        f"{name:22} {len(y):6} {X.shape[1]:4} "
+        + " ".join(f"{means[method]:8.4f}" for method in ("linear", "lambdarank", "regression", "curves"))
+        + f"   {best:10} {difference.mean():+.4f} ({se:.4f}) {'' if met else 'MISSED'}"
+        + f"   CPU {seconds['curves']:.1f} s, trees {seconds['lambdarank'] + seconds['regression']:.1f}",
+        flush=True,
+    )
+    return {"name": name, "errors": means, "best_other": best, "difference": float(difference.mean()), "se": se,
+            "met": met, "seconds": seconds}  # fmt: skip
+
+
+def sets(args):
+    """Compare on real sets."""
+    known = real_sets()
+    print(
+        f"{'':22} {'rows':>6} {'cols':>4}   linear lambdarank regression curves   best other, curves less it (SE)"
+    )
+    rows = [compare_set(name, known[name]) for name in args.sets or known]
+    print(f"\nbar met on {sum(row['met'] for row in rows)} of {len(rows)}")
+    write_json("curves_sets", {}, results=rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("search", "sets", "tune"))
+    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--sets", nargs="+")
+    args = parser.parse_args()
+    {"search": search, "sets": sets, "tune": tune}[args.what](args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""One additive model: first curves alone, then the pairs of columns that their slopes ask for, then all together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.additive.coordinates import PenaltyCoordinates
+from rankwise.additive.interactions import MANY_SIDES, RankedPairs, cells_of, rank_pairs
+from rankwise.additive.knots import KnotPlan
+from rankwise.additive.training import LossSolver, Training
+from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
+from rankwise.design import AdditiveDesign, Design
+from rankwise.solvers.solution import Solution, Status
+from rankwise.terms import Surface, Terms
+
+__all__ = ["AdditiveFit", "Blueprint", "Layout", "as_pairs", "encode"]
+
+
+def encode(X: npt.NDArray[Any], terms: Terms, coordinates: PenaltyCoordinates, n_threads: int) -> Design:
+    """Return the design of rows: the weights of the terms, in the coordinates of the penalty."""
+    return AdditiveDesign.encode(X, terms, coordinates, n_threads)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Terms in the coordinates of their penalty, and the training rows' design."""
+
+    terms: Terms
+    coordinates: PenaltyCoordinates
+    design: Design
+
+
+@dataclass
+class Blueprint:
+    """What all models have in common that are tried on some training rows: knots, penalty, and the rows.
+
+    Attributes
+    ----------
+    X : (rows, columns) array
+    plan : KnotPlan
+    penalty : str
+    directions : dict of column to 1 or -1
+        Of the curves that must be monotone.
+    n_threads : int
+    """
+
+    X: npt.NDArray[Any]
+    plan: KnotPlan
+    penalty: str
+    directions: dict[int, int]
+    n_threads: int
+    _side_masses: dict[int, Floats] = field(init=False)
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.plan.sides, self.plan.side_masses, strict=True)
+        self._side_masses = {side.column: mass for side, mass in pairs}
+
+    @cached_property
+    def curves(self) -> Layout:
+        """The layout of the curves alone."""
+        return self.layout(())
+
+    def layout(self, pairs: Sequence[tuple[int, int]]) -> Layout:
+        """Return the layout of all curves and of surfaces for these pairs of curves."""
+        terms = self.terms(pairs)
+        coordinates = self.coordinates(terms)
+        return Layout(terms, coordinates, encode(self.X, terms, coordinates, self.n_threads))
+
+    def terms(self, pairs: Sequence[tuple[int, int]]) -> Terms:
+        """Return all curves, and surfaces for these pairs of curves."""
+        sides = self.plan.sides
+        return Terms(self.plan.curves, tuple(Surface(sides[a], sides[b]) for a, b in pairs))
+
+    def coordinates(self, terms: Terms) -> PenaltyCoordinates:
+        """Return the coordinates in which the penalty is a plain ridge."""
+        return PenaltyCoordinates(terms, self.plan.masses, self._side_masses, self.penalty, self.directions)
+
+    def rank_pairs(self, slope: Floats, curvature: Floats) -> RankedPairs:
+        """Rank the pairs of curves that may get a surface by what the slopes of the loss promise."""
+        chosen = [
+            number
+            for number, side in enumerate(self.plan.sides)
+            if side.column not in self.directions and side.n_values <= MANY_SIDES
+        ]
+        found = rank_pairs(
+            [self.plan.sides[n] for n in chosen], [self._cells[n] for n in chosen], slope, curvature
+        )
+        return RankedPairs(np.array(chosen, dtype=np.int64)[found.pairs], found.gains)
+
+    @cached_property
+    def _cells(self) -> list[Ints]:
+        return [cells_of(side, self.X[:, side.column]) for side in self.plan.sides]
+
+
+class AdditiveFit:
+    """The models of some training pairs: curves, then surfaces in the order of the gain they promise.
+
+    Parameters
+    ----------
+    blueprint : Blueprint
+    training : Training
+    """
+
+    def __init__(self, blueprint: Blueprint, training: Training) -> None:
+        self._blueprint, self._training = blueprint, training
+        self._solvers: dict[tuple[tuple[int, int], ...], tuple[Layout, LossSolver]] = {}
+
+    def solve(
+        self, alpha: float, pairs: Sequence[tuple[int, int]] = (), start: Floats | None = None
+    ) -> tuple[Layout, Solution]:
+        """Fit curves and these surfaces together; a shorter `start` is one of fewer surfaces."""
+        key = tuple(pairs)
+        if key not in self._solvers:
+            layout = self._blueprint.layout(key) if key else self._blueprint.curves
+            self._solvers[key] = layout, self._training.on(layout.design, layout.coordinates.nonnegative)
+        layout, solver = self._solvers[key]
+        if start is not None:
+            start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
+        return layout, solver.solve(alpha, start)
+
+    def solve_with_best(
+        self, alpha: float, n_pairs: int, start: Floats | None = None
+    ) -> tuple[Layout, Solution]:
+        """Fit the curves, rank the pairs of columns by what they leave, and fit the best so many with the curves."""
+        layout, solution = self.solve(alpha, (), start)
+        if n_pairs == 0 or solution.status is Status.INTERRUPTED:
+            return layout, solution
+        ranked = self.rank_pairs(solution.coef)
+        return self.solve(alpha, as_pairs(ranked, n_pairs), solution.coef)
+
+    def rank_pairs(self, coef: Floats) -> RankedPairs:
+        """Rank the pairs of curves where the curves have these coefficients."""
+        return self._blueprint.rank_pairs(*self._training.slopes(self._blueprint.curves.design.dot(coef)))
+
+
+def as_pairs(ranked: RankedPairs, n_pairs: int) -> list[tuple[int, int]]:
+    """Return the first of the ranked pairs."""
+    return [(int(a), int(b)) for a, b in ranked.pairs[:n_pairs]]

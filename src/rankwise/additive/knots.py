@@ -1,0 +1,171 @@
+"""Where the knots of curves go: at quantiles of the training rows, with a knot for every value that many rows have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.arrays import Floats, Ints
+from rankwise.data.queries import Queries
+from rankwise.terms import Curve
+
+__all__ = ["KnotPlan", "find_knots", "plan_knots"]
+
+# A column that counts as categories has at most so many levels; rarer ones share the value of what is missing.
+MANY_LEVELS = 1024
+
+
+@dataclass(frozen=True)
+class KnotPlan:
+    """The curves of the columns that can tell rows of a query apart, and the columns that cannot.
+
+    Attributes
+    ----------
+    curves : tuple of Curve
+    sides : tuple of Curve
+        Of the same columns, with fewer knots: what surfaces are made of.
+    masses : tuple of (n_values,) float64
+        About how the rows' weight is spread over the values of each curve: an interval's goes half to either knot.
+    side_masses : tuple of (n_values,) float64
+        The same of the sides.
+    constant : (columns,) int64
+        Columns that are the same in all rows of each query: no ranking inside queries depends on them alone.
+    """
+
+    curves: tuple[Curve, ...]
+    sides: tuple[Curve, ...]
+    masses: tuple[Floats, ...]
+    side_masses: tuple[Floats, ...]
+    constant: Ints
+
+
+def plan_knots(
+    X: npt.NDArray[Any],
+    queries: Queries,
+    n_knots: int,
+    n_side_knots: int,
+    *,
+    levels: Collection[int] = (),
+    weight: Floats | None = None,
+) -> KnotPlan:
+    """Choose the knots of every column.
+
+    Parameters
+    ----------
+    X : (rows, columns) floating
+        May hold NaN.
+    queries : Queries
+    n_knots, n_side_knots : int
+        The most knots of a curve, and of a side of a surface; at least 2.
+    levels : collection of int
+        The columns that are categories.
+    weight : (rows,) float64, optional
+        A row of weight 2 counts as two; rows of weight 0 are not there.
+    """
+    rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
+    own = None if weight is None else weight[rows]
+    codes = queries.codes[rows]
+    order = None if (codes[1:] >= codes[:-1]).all() else np.argsort(codes, kind="stable")
+    codes = codes if order is None else codes[order]
+    is_inside = codes[1:] == codes[:-1]
+    curves: list[Curve] = []
+    sides: list[Curve] = []
+    masses: list[Floats] = []
+    side_masses: list[Floats] = []
+    constant: list[int] = []
+    for column in range(X.shape[1]):
+        x = X[rows, column]
+        if _is_constant(x if order is None else x[order], is_inside):
+            constant.append(column)
+            continue
+        is_missing = np.isnan(x)
+        has_missing = bool(is_missing.any())
+        seen = ~is_missing if has_missing else slice(None)
+        values, mass = _distinct(x[seen].astype(np.float64), None if own is None else own[seen])
+        absent = float(is_missing.sum() if own is None else own[is_missing].sum())
+        for target, spread, n_most in ((curves, masses, n_knots), (sides, side_masses, n_side_knots)):
+            is_levels = column in levels
+            is_knot = _most_frequent(mass) if is_levels else _knots_among(mass, n_most)
+            is_cut = is_levels and not is_knot.all()
+            curve = Curve(column, values[is_knot], is_levels=is_levels, has_missing=has_missing or is_cut)
+            target.append(curve)
+            at_knots = mass[is_knot] if is_levels else _mass_at_knots(mass, is_knot)
+            left = absent + (float(mass[~is_knot].sum()) if is_cut else 0.0)
+            spread.append(np.append(at_knots, left) if curve.has_missing else at_knots)
+    return KnotPlan(
+        tuple(curves), tuple(sides), tuple(masses), tuple(side_masses), np.array(constant, dtype=np.int64)
+    )
+
+
+def find_knots(x: Floats, n_knots: int, weight: Floats | None = None) -> Floats:
+    """Return at most `n_knots` of the values of a column: its extremes, its frequent values, and quantiles of the rest.
+
+    Plain quantiles would fall together where many rows have one value, such as 0, and leave the others few knots.
+    """
+    values, mass = _distinct(x, weight)
+    return values[_knots_among(mass, n_knots)]
+
+
+def _knots_among(mass: Floats, n_knots: int) -> npt.NDArray[np.bool_]:
+    """Choose which of the distinct values become knots, by the weight of each."""
+    if mass.size <= n_knots:
+        return np.ones(mass.size, dtype=np.bool_)
+    is_knot = np.zeros(mass.size, dtype=np.bool_)
+    is_knot[[0, -1]] = True
+    # What is as heavy as an interval between knots would be gets its own knot; that lightens the other intervals.
+    while True:
+        n_left = n_knots - int(is_knot.sum())
+        if n_left <= 0:
+            return is_knot
+        rest = np.where(is_knot, 0.0, mass)
+        cumulative = np.cumsum(rest)
+        heavy = np.flatnonzero(rest > cumulative[-1] / (n_left + 1))
+        if not heavy.size:
+            break
+        is_knot[heavy[np.argsort(-rest[heavy], kind="stable")][:n_left]] = True
+    wanted = cumulative[-1] * np.arange(1, n_left + 1) / (n_left + 1)
+    # The tolerance keeps weights that are multiples of each other at the same knots.
+    is_knot[np.searchsorted(cumulative, wanted * (1 - 1e-12))] = True
+    return is_knot
+
+
+def _mass_at_knots(mass: Floats, is_knot: npt.NDArray[np.bool_]) -> Floats:
+    at = np.flatnonzero(is_knot)
+    if at.size < 2:
+        return mass[at]
+    cumulative = np.cumsum(mass)
+    inside = np.diff(cumulative[at]) - mass[at[1:]]
+    out = mass[at].copy()
+    out[:-1] += inside / 2
+    out[1:] += inside / 2
+    return out
+
+
+def _most_frequent(mass: Floats) -> npt.NDArray[np.bool_]:
+    is_kept = np.zeros(mass.size, dtype=np.bool_)
+    is_kept[np.argsort(-mass, kind="stable")[:MANY_LEVELS]] = True
+    return is_kept
+
+
+def _distinct(x: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+    """Return the different values in increasing order, and the weight of each."""
+    if weight is None:
+        ordered = np.sort(x)
+    else:
+        order = np.argsort(x, kind="stable")
+        ordered, weight = x[order], weight[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(x.size, 1), np.bool_), ordered[1:] != ordered[:-1]]))
+    values = ordered[starts] + 0.0  # not -0
+    if weight is None:
+        return values, np.diff(starts, append=x.size).astype(np.float64)
+    return values, np.add.reduceat(weight, starts) if starts.size else np.empty(0)
+
+
+def _is_constant(x: npt.NDArray[Any], is_inside: npt.NDArray[np.bool_]) -> bool:
+    """Tell whether a column, in the order of queries, never changes inside one; NaN equals NaN."""
+    changes = (x[1:] != x[:-1]) & is_inside
+    return not changes.any() or not (changes & ~(np.isnan(x[1:]) & np.isnan(x[:-1]))).any()

@@ -1,0 +1,100 @@
+"""What a fitted additive model shows: curves and surfaces as tables one can read, draw and look scores up in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwise.arrays import Floats
+from rankwise.data.queries import Queries
+from rankwise.design import AdditiveDesign
+from rankwise.design.additive import predict
+from rankwise.terms import Curve, Terms
+
+__all__ = ["FittedCurve", "FittedSurface", "spread_inside_queries", "term_masses"]
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCurve:
+    """What one column adds to the score.
+
+    Attributes
+    ----------
+    column : int
+    name : str
+    knots : (k,) float64
+        Increasing; the value is linear between them and constant outside. For a category, its levels.
+    values : (k,) float64
+        What is added at each knot.
+    missing : float
+        What is added where the column is missing, and for a category where no level matches; 0, the average, where the
+        training rows had nothing of the kind.
+    is_levels : bool
+    shares : (k,) float64
+        How the training rows are spread over the knots; with what is missing, they sum to 1.
+    importance : float
+        The spread it causes inside queries: the standard deviation of what it adds about its query's mean.
+    """
+
+    column: int
+    name: str
+    knots: Floats
+    values: Floats
+    missing: float
+    is_levels: bool
+    shares: Floats
+    importance: float
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSurface:
+    """What two columns add to the score together, beyond what each adds alone.
+
+    Attributes
+    ----------
+    columns : (int, int)
+    names : (str, str)
+    knots : pair of float64 arrays
+        Of the first and of the second column.
+    values : (k, l) float64
+        Bilinear between the knots.
+    missing : (bool, bool)
+        Whether the last line of `values` along an axis stands for what is missing there; otherwise a missing entry
+        adds 0.
+    is_levels : (bool, bool)
+    importance : float
+    """
+
+    columns: tuple[int, int]
+    names: tuple[str, str]
+    knots: tuple[Floats, Floats]
+    values: Floats
+    missing: tuple[bool, bool]
+    is_levels: tuple[bool, bool]
+    importance: float
+
+
+def term_masses(X: Any, terms: Terms, weight: Floats | None, n_threads: int) -> Floats:
+    """Return the share of the rows' weight that every value of the terms gets."""
+    n_rows = X.shape[0]
+    share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
+    return AdditiveDesign.encode(X, terms, None, n_threads).tdot(share)
+
+
+def spread_inside_queries(
+    X: Any, terms: Terms, values: Floats, queries: Queries, weight: Floats | None, n_threads: int
+) -> Floats:
+    """Return the standard deviation of what each term adds, about the mean of each row's query."""
+    n_rows, n_queries = X.shape[0], len(queries)
+    share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
+    of_query = np.bincount(queries.codes, share, n_queries)
+    spread = np.zeros(len(terms.all_terms))
+    for number, term in enumerate(terms.all_terms):
+        alone = Terms((term,)) if isinstance(term, Curve) else Terms((), (term,))
+        added = predict(X, alone, values[terms.values_of(number)], n_threads)
+        mean = np.bincount(queries.codes, share * added, n_queries)
+        mean = np.divide(mean, of_query, out=np.zeros_like(mean), where=of_query > 0)
+        spread[number] = np.sqrt(share @ (added - mean[queries.codes]) ** 2)
+    return spread

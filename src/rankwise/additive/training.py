@@ -1,0 +1,176 @@
+"""What an additive model is trained on: pairs and their loss, as a mean, whatever the design of the moment is.
+
+All losses are weighted means over pairs here, the squared one too, so that one alpha means about the same in each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.arrays import Floats
+from rankwise.design import Design
+from rankwise.losses import HingeLoss, SquaredHingeLoss, SquaredLoss
+from rankwise.objectives import MeanLoss, SquaredObjective
+from rankwise.pairs.graph import MarginPairs, PairGraph
+from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.selection.margin_fit import MarginFit
+from rankwise.solvers.bounded import minimise_bounded
+from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver
+from rankwise.solvers.direct import DirectFactor
+from rankwise.solvers.solution import Solution
+
+__all__ = ["LOSSES", "LossSolver", "MarginTraining", "SquaredTraining", "Training"]
+
+LOSSES = ("squared_hinge", "squared", "hinge")
+
+
+class LossSolver(Protocol):
+    """The loss of one design, for any alpha."""
+
+    def solve(self, alpha: float, start: Floats | None = None) -> Solution:
+        """Minimise the mean loss plus ``alpha ‖u‖²``."""
+
+
+class Training(Protocol):
+    """Pairs that train, and what they cost."""
+
+    def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
+        """Return what fits a design; the coordinates in `nonnegative` must not be negative."""
+
+    def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return slope and curvature of the mean loss with respect to every row's score."""
+
+
+@dataclass(frozen=True)
+class MarginTraining:
+    """Hinge or squared hinge over pairs with margins."""
+
+    pairs: MarginPairs
+    fit: MarginFit
+
+    def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
+        """Return what fits a design."""
+        return _MarginSolver(self, design, nonnegative)
+
+    def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return slope and curvature of the mean loss; the kink of a hinge counts as rounded."""
+        weight = self.pairs.weight
+        if self.fit.loss == "hinge":
+            point = HingeLoss().at(self.pairs, scores)
+            return point.gradient / weight, point.smoothed_hessian_diagonal(1.0) / weight
+        smooth = SquaredHingeLoss().at(self.pairs, scores)
+        return smooth.gradient / weight, smooth.hessian_diagonal() / weight
+
+
+@dataclass(frozen=True)
+class _MarginSolver:
+    training: MarginTraining
+    design: Design
+    nonnegative: npt.NDArray[np.bool_]
+
+    def solve(self, alpha: float, start: Floats | None = None) -> Solution:
+        fit, pairs = self.training.fit, self.training.pairs
+        if not self.nonnegative.any():
+            return fit.solve(self.design, pairs, alpha, start=start)
+        objective = MeanLoss(self.design, pairs, SquaredHingeLoss())
+        return minimise_bounded(
+            objective, alpha, self.nonnegative, tol=fit.tol, max_iter=fit.max_iter, start=start
+        )
+
+
+@dataclass(frozen=True)
+class SquaredTraining:
+    """The squared loss over a graph, as a mean."""
+
+    graph: PairGraph
+    tol: float
+    max_iter: int | None
+
+    def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
+        """Return what fits a design."""
+        return _SquaredSolver(self, SquaredObjective(design, self.graph), nonnegative)
+
+    def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
+        """Return slope and curvature of the mean loss."""
+        point = SquaredLoss().at(self.graph, scores)
+        return point.gradient / self.graph.weight, 2 * row_degrees(self.graph) / self.graph.weight
+
+
+class _SquaredSolver:
+    """Keeps the Gram matrix, after which an alpha costs a factorisation; large problems iterate."""
+
+    def __init__(
+        self, training: SquaredTraining, objective: SquaredObjective, nonnegative: npt.NDArray[np.bool_]
+    ) -> None:
+        self._training, self._objective, self._nonnegative = training, objective, nonnegative
+        self._factor: DirectFactor | None = None
+
+    def solve(self, alpha: float, start: Floats | None = None) -> Solution:
+        objective, training = self._objective, self._training
+        # The mean of the pairs is minimised, where RankRLS has their sum.
+        total = alpha * training.graph.weight
+        if self._nonnegative.any():
+            return minimise_bounded(
+                _MeanSquares(objective), alpha, self._nonnegative, tol=training.tol, max_iter=training.max_iter,
+                start=start,
+            )  # fmt: skip
+        if self._factor is None:
+            has_blocks = training.graph.blocks is not None
+            if choose_solver(objective.design, forms_matrix=has_blocks) != "direct":
+                options = SolverOptions(tol=training.tol, max_iter=training.max_iter)
+                return SOLVERS["cg"](objective, total, options)
+            self._factor = DirectFactor(objective)
+        return self._factor.solve(total)
+
+
+class _MeanSquares:
+    """The squared loss as a mean over pairs, as `minimise_bounded` reads it."""
+
+    def __init__(self, objective: SquaredObjective) -> None:
+        self._objective = objective
+        self.pairs = objective.graph
+        self.n_features = objective.n_features
+
+    @property
+    def n_reads(self) -> int:
+        return self._objective.design.reads
+
+    def scores(self, coef: Floats) -> Floats:
+        return self._objective.design.dot(coef)
+
+    def at_scores(self, scores: Floats) -> _MeanSquaresPoint:
+        return _MeanSquaresPoint(self._objective, scores)
+
+
+class _MeanSquaresPoint:
+    def __init__(self, objective: SquaredObjective, scores: Floats) -> None:
+        self._objective, self._weight = objective, objective.graph.weight
+        self._point = SquaredLoss().at(objective.graph, scores)
+
+    @property
+    def value(self) -> Floats:
+        return self._point.value / self._weight
+
+    @property
+    def gradient(self) -> Floats:
+        return self._objective.design.tdot(self._point.gradient) / self._weight
+
+    def hessian_product(self, v: Floats) -> Floats:
+        return 2 * self._objective.product(v) / self._weight
+
+
+def row_degrees(graph: PairGraph) -> Floats:
+    """Return the total weight of each row's pairs: the diagonal of the Laplacian, but for a row's pair with itself."""
+    blocks = graph.blocks
+    if blocks is None:
+        assert isinstance(graph, PreferenceGraph)
+        both = np.concatenate([graph.winner, graph.loser])
+        return np.bincount(both, np.tile(graph.pair_weight, 2), graph.n_rows).astype(np.float64)
+    degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
+    out = np.zeros(graph.n_rows)
+    out[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight
+    return out

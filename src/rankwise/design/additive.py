@@ -1,0 +1,335 @@
+"""The matrix of an additive model as codes: four bytes for each column of a row, and nothing of the expanded size.
+
+The matrix is ``E T``: E the weights that rows give to the values of the terms (`rankwise.terms`), T an optional change
+of coordinates, which only ever meets vectors of values. A code holds the interval that a number lies in and its
+position there, rounded to the nearest of at least 2²⁴ steps for up to 255 knots (2²⁸ for eight): what a curve reads
+then moves by less than 2⁻²⁵ of the difference between two neighbouring values, as much as if X were kept in float32.
+Predictions are made from the numbers themselves, in double (`predict`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise import _core
+from rankwise.arrays import Floats, Ints
+from rankwise.blocks import Folds, QueryBlocks, as_table
+from rankwise.design import fused, gram
+from rankwise.design.cells import Cells
+from rankwise.design.protocol import GramProduct, RowIndex, accepted_dtype
+from rankwise.design.row_order import in_row_order, is_scattered
+from rankwise.terms import Coordinates, Terms
+
+__all__ = ["AdditiveDesign", "predict"]
+
+# Rows whose codes lie together, column by column. The scores of a chunk and the table of a column then stay in the
+# nearest cache.
+CHUNK_ROWS = 512
+# Codes that a fused product works on at once: they stay in a core's cache between reading and writing.
+CHUNK_WORK = 1 << 16
+# Sums are kept in parts of so many codes, at most so many: the shape alone decides, for their bits depend on it.
+PART_WORK = 1 << 21
+MOST_PARTS = 64
+# Fewer codes than this are faster on one thread.
+MANY_CODES = 1 << 16
+# Values in a block of rows that is expanded.
+BLOCK_SIZE = 1 << 17
+# Bytes of a matrix on disk that are brought to memory at once to be encoded.
+ENCODED_ROWS = 1 << 16
+# What the processor has: "plain", "avx2" or "avx512".
+INSTRUCTIONS = _core.widest_instructions()
+
+
+class AdditiveDesign:
+    """Rows of an additive model as a design; made by `encode`.
+
+    Parameters
+    ----------
+    cells : Cells
+    codes : (chunks, coded columns, CHUNK_ROWS) uint32
+    first, n_rows : int
+        Which of the coded rows these are.
+    coordinates : Coordinates or None
+    """
+
+    has_rows = True
+    is_dense = False
+    is_on_disk = False
+    shift = None  # weights lie between 0 and 1
+    dtype: np.dtype[Any] = np.dtype(np.float64)
+
+    def __init__(
+        self,
+        cells: Cells,
+        codes: npt.NDArray[np.uint32],
+        first: int,
+        n_rows: int,
+        coordinates: Coordinates | None = None,
+        n_threads: int = 1,
+    ) -> None:
+        self.cells, self.codes, self.first = cells, codes, first
+        self.coordinates, self.n_threads = coordinates, n_threads
+        n_columns = cells.terms.n_values if coordinates is None else coordinates.n_coordinates
+        self.shape: tuple[int, int] = (n_rows, n_columns)
+        self.reads = 0
+        self.row_work = len(cells.columns) + 4 * len(cells.terms.surfaces)
+        self.nnz = n_rows * (2 * len(cells.terms.curves) + 4 * len(cells.terms.surfaces))
+        self.compiled = cells.compiled(codes, first, n_rows, INSTRUCTIONS)
+        self.n_parts = int(min(max(n_rows * self.row_work // PART_WORK, 1), MOST_PARTS))
+
+    @classmethod
+    def encode(
+        cls, X: Any, terms: Terms, coordinates: Coordinates | None = None, n_threads: int = 1
+    ) -> AdditiveDesign:
+        """Return the design of the rows of an array or a CSR matrix, in memory or mapped from a store.
+
+        Rows are read in order, a block at a time. Absent entries of a sparse matrix are zeros.
+        """
+        cells = Cells(terms)
+        n_rows = int(X.shape[0])
+        codes = _room(n_rows, len(cells.columns))
+        columns, shift = cells.compiled_columns()
+        threads = n_threads if n_rows * len(cells.columns) >= MANY_CODES else 1
+        for first in range(0, n_rows, ENCODED_ROWS):
+            rows = X[first : first + ENCODED_ROWS]
+            if sp.issparse(rows):
+                place = _places(terms, X.shape[1])
+                _core.additive_encode_csr(*_csr_arrays(rows), place, columns, shift, codes, first, threads)
+            else:
+                _core.additive_encode(_floats(rows), columns, shift, codes, first, threads)
+        return cls(cells, codes, 0, n_rows, coordinates, n_threads)
+
+    @property
+    def terms(self) -> Terms:
+        """The terms whose values are the coefficients."""
+        return self.cells.terms
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the codes."""
+        return int(self.codes.nbytes)
+
+    def dot(self, v: Floats) -> Floats:
+        """Return ``X v``."""
+        self.reads += 1
+        table = self.table_of(v)
+        out = np.empty((self.shape[0], table.shape[1]))
+        _core.additive_dot(self.compiled, table, out, self.n_parts, self.threads_used())
+        return out.reshape(self.shape[0], *v.shape[1:])
+
+    def tdot(self, u: Floats) -> Floats:
+        """Return ``X' u``."""
+        self.reads += 1
+        table = as_table(u)
+        out = np.empty((self.cells.n_entries, table.shape[1]))
+        _core.additive_transposed_dot(self.compiled, table, out, self.n_parts, self.threads_used())
+        return self.coefficients_of(out, u.shape[1:])
+
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
+        """Return the fused product; None where a query's rows lie all over the matrix, or one is too large."""
+        blocks, folds = in_row_order(blocks, folds)
+        lengths = np.full(blocks.order.size, self.row_work, dtype=np.int64)
+        chunks = fused.cut(blocks, lengths, self.cells.n_entries, self.threads_used(), CHUNK_WORK)
+        if chunks is None or is_scattered(blocks.order, chunks.start):
+            return None
+        return AdditiveProduct(self, blocks, folds, chunks)
+
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats:
+        """Return ``X' L X``, (n, n)."""
+        self.reads += 1
+        G = gram.gram_matrix(self._centred(blocks, self._expanded, self.terms.n_values))
+        if self.coordinates is None:
+            return G
+        half = np.ascontiguousarray(self.coordinates.from_values(G).T)
+        G = np.asarray(self.coordinates.from_values(half))
+        return (G + G.T) / 2
+
+    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
+        """Return None: a second read, for ``X' r``, is little beside the matrix."""
+        return None
+
+    def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
+        """Return ``diag(X' L X)``."""
+        self.reads += 1
+        return gram.gram_diagonal(self._centred(blocks, self._rows, self.shape[1]))
+
+    def squared_differences(
+        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
+    ) -> Floats:
+        """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column."""
+        self.reads += 1
+        out = np.zeros(self.shape[1])
+        for pairs in self._row_blocks(one.size):
+            out += weight[pairs] @ np.square(self._rows(one[pairs]) - self._rows(other[pairs]))
+        return out
+
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the rows."""
+        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
+
+    def squared_norms(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the squared rows."""
+        self.reads += 1
+        weights = np.ones(self.shape[0]) if weights is None else weights
+        out = np.zeros(self.shape[1])
+        for rows in self._row_blocks(self.shape[0]):
+            numbers = np.arange(rows.start, min(rows.stop, self.shape[0]))
+            out += weights[rows] @ np.square(self._rows(numbers))
+        return out
+
+    def rows(self, index: RowIndex) -> AdditiveDesign:
+        """Return the design of a subset of rows; a slice copies nothing."""
+        if isinstance(index, slice) and index.step in {None, 1}:
+            first, last, _ = index.indices(self.shape[0])
+            return self._like(self.codes, self.first + first, max(last - first, 0))
+        return self.gathered(np.arange(self.shape[0])[index])
+
+    def gathered(self, rows: npt.NDArray[np.int64]) -> AdditiveDesign:
+        """Return the design of some rows, copied."""
+        codes = _room(rows.size, self.codes.shape[1])
+        old, new = self.codes.shape[2], codes.shape[2]
+        for chunk in range(codes.shape[0]):
+            own = rows[chunk * new : (chunk + 1) * new] + self.first
+            codes[chunk, :, : own.size] = self.codes[own // old, :, own % old].T
+        return self._like(codes, 0, rows.size)
+
+    def matrix(self) -> Any:
+        """Return the expanded matrix, an array."""
+        return self._rows(np.arange(self.shape[0]))
+
+    def stored(self) -> npt.NDArray[np.uint32]:
+        """Return the codes."""
+        return self.codes
+
+    def expect_products(self) -> None:
+        """Do nothing: the codes are what products read."""
+
+    def _like(self, codes: npt.NDArray[np.uint32], first: int, n_rows: int) -> AdditiveDesign:
+        return AdditiveDesign(self.cells, codes, first, n_rows, self.coordinates, self.n_threads)
+
+    def table_of(self, v: Floats) -> Floats:
+        """Return the table of cells of coefficients."""
+        values = v if self.coordinates is None else self.coordinates.to_values(v)
+        return np.ascontiguousarray(self.cells.table @ as_table(values))
+
+    def coefficients_of(self, sums: Floats, shape: tuple[int, ...]) -> Floats:
+        """Return the gradient by coefficients of the sums over cells."""
+        gradient = np.asarray(self.cells.adjoint @ sums).reshape(self.terms.n_values, *shape)
+        return gradient if self.coordinates is None else np.asarray(self.coordinates.from_values(gradient))
+
+    def _expanded(self, rows: Ints) -> Floats:
+        """Return rows of E."""
+        out = np.empty((rows.size, self.terms.n_values))
+        threads = self.threads_used() if out.size >= MANY_CODES else 1
+        _core.additive_expand(self.compiled, *self.cells.expansion(), rows, out, threads)
+        return out
+
+    def _rows(self, rows: Ints) -> Floats:
+        """Return rows of the matrix."""
+        expanded = self._expanded(rows)
+        if self.coordinates is None:
+            return expanded
+        return np.ascontiguousarray(self.coordinates.from_values(np.ascontiguousarray(expanded.T)).T)
+
+    def _centred(self, blocks: QueryBlocks, fetch: Any, n_columns: int) -> gram.CentredBlocks:
+        def grouped(first: int, last: int) -> Floats:
+            return np.asarray(fetch(blocks.order[first:last]))
+
+        return gram.CentredBlocks(grouped, blocks, n_columns, self.n_threads)
+
+    def _row_blocks(self, n_rows: int) -> list[slice]:
+        step = max(1, BLOCK_SIZE // max(1, self.shape[1]))
+        return [slice(first, first + step) for first in range(0, n_rows, step)]
+
+    def threads_used(self) -> int:
+        return self.n_threads if self.shape[0] * self.row_work >= MANY_CODES else 1
+
+
+class AdditiveProduct:
+    """``V -> X' L X V``, reading the codes once."""
+
+    def __init__(
+        self, design: AdditiveDesign, blocks: QueryBlocks, folds: Folds | None, chunks: fused.Chunks
+    ) -> None:
+        self.design, self.folds = design, folds
+        self.blocks = blocks.compiled()
+        self.plan = fused.compiled_plan(chunks, self._segment_sums(blocks, chunks))
+
+    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
+        """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
+        design = self.design
+        design.reads += 1
+        table = design.table_of(v)
+        out = np.empty_like(table)
+        folds = None if self.folds is None else self.folds.compiled(held_out)
+        _core.additive_fused(
+            design.compiled, self.blocks, folds, self.plan, table, out, design.n_parts, design.threads_used()
+        )
+        return design.coefficients_of(out, v.shape[1:])
+
+    def _segment_sums(self, blocks: QueryBlocks, chunks: fused.Chunks) -> Floats:
+        design = self.design
+        folds = None if self.folds is None else self.folds.compiled()
+
+        def weighted_sum(first: int, last: int, out: Floats) -> None:
+            _core.additive_weighted_sum(
+                design.compiled, self.blocks, folds, first, last, out, design.n_parts, design.threads_used()
+            )
+
+        return fused.segment_sums(blocks, chunks, self.folds, design.cells.n_entries, weighted_sum)
+
+
+def predict(X: Any, terms: Terms, values: Floats, n_threads: int = 1) -> Floats:
+    """Return ``E v``: what the terms read for each row, from the numbers themselves and in double.
+
+    Parameters
+    ----------
+    X : array or SciPy sparse matrix
+        Absent entries are zeros.
+    values : (n_values,) or (n_values, k) float64
+    """
+    table = as_table(values)
+    out = np.empty((X.shape[0], table.shape[1]))
+    threads = n_threads if X.shape[0] * len(terms.all_terms) >= MANY_CODES else 1
+    if sp.issparse(X):
+        place = _places(terms, X.shape[1])
+        _core.additive_predict_csr(*_csr_arrays(X.tocsr()), place, terms.compiled, table, out, threads)
+    else:
+        _core.additive_predict(_floats(X), terms.compiled, table, out, threads)
+    return out.reshape(X.shape[0], *values.shape[1:])
+
+
+def _room(n_rows: int, n_columns: int) -> npt.NDArray[np.uint32]:
+    """Return an array for codes that begins on a cache line; a run of sixteen of them then lies on one."""
+    unit = 16
+    chunk_rows = min(CHUNK_ROWS, max(-(-n_rows // unit) * unit, unit))
+    shape = (-(-n_rows // chunk_rows), n_columns, chunk_rows)
+    flat = np.zeros(math.prod(shape) + unit, dtype=np.uint32)
+    offset = -(flat.ctypes.data // flat.itemsize) % unit
+    return flat[offset : offset + math.prod(shape)].reshape(shape)
+
+
+def _floats(X: Any) -> npt.NDArray[Any]:
+    """Return an array of floats that begin at multiples of their size, as the kernels take it."""
+    array = np.asarray(X)
+    array = array.astype(accepted_dtype(array.dtype), copy=False)
+    is_regular = array.flags.aligned and all(stride % array.itemsize == 0 for stride in array.strides)
+    return array if is_regular else np.ascontiguousarray(array)
+
+
+def _csr_arrays(X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the arrays of a CSR matrix, as the kernels take them."""
+    start = X.indptr.astype(np.int64, copy=False) if X.indices.dtype == np.int64 else X.indptr
+    return X.data.astype(accepted_dtype(X.data.dtype), copy=False), X.indices, start
+
+
+def _places(terms: Terms, n_columns: int) -> npt.NDArray[np.int32]:
+    """Return where each column of X stands among those that terms read; -1 for the others."""
+    place = np.full(n_columns, -1, dtype=np.int32)
+    place[terms.columns] = np.arange(terms.columns.size, dtype=np.int32)
+    return place

@@ -1,0 +1,226 @@
+"""How the knots of terms become cells: what the codes of an `AdditiveDesign` mean.
+
+A column is coded once, however many terms read it: its cells are the intervals between the knots of all of them
+together, and one more for what is missing. Every term is linear inside each of these cells, so its values at knots give
+a table of cells (see `cpp/additive.hpp`) by a small sparse matrix, and sums over cells give its gradient by the
+transposed one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise import _core
+from rankwise.arrays import Floats, Ints
+from rankwise.terms import Curve, Terms, compiled_curves
+
+__all__ = ["Cells", "CodedColumn", "Side"]
+
+# Bits of a code; the cell takes as many as it needs, and the position inside it the rest.
+CODE_BITS = 32
+
+
+@dataclass(frozen=True, eq=False)
+class CodedColumn:
+    """A column of X with the knots of all terms that read it."""
+
+    column: int
+    is_levels: bool
+    knots: Floats
+
+    @property
+    def n_cells(self) -> int:
+        """One cell per knot, the last interval being the point where the knots end, and one for what is missing."""
+        return self.knots.size + 1
+
+    @property
+    def shift(self) -> int:
+        """How many bits hold the position: a step is ``2**-shift`` of an interval. Levels have no positions."""
+        return 0 if self.is_levels else min(CODE_BITS - self.knots.size.bit_length(), CODE_BITS - 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """A curve on the cells of its column: cell c at position p is its own `cell[c]` at ``origin[c] + slope[c] p``."""
+
+    curve: Curve
+    coded: int
+    cell: npt.NDArray[np.int32]
+    origin: Floats
+    slope: Floats
+
+    @classmethod
+    def of(cls, curve: Curve, coded: int, column: CodedColumn) -> Side:
+        """Find where each cell of the column lies between the knots of the curve."""
+        size, own = column.knots.size, curve.knots
+        cell = np.full(size + 1, own.size, dtype=np.int32)
+        origin, slope = np.zeros(size + 1), np.zeros(size + 1)
+        ids, weights = curve.weights(column.knots)
+        if curve.is_levels:
+            seen = np.isin(column.knots, own)
+            cell[:-1][seen] = ids[seen, 0]
+        elif own.size:
+            cell[:-1] = ids[:, 0]
+            origin[:-1] = weights[:, 1]
+            # Knots are shared, so a cell ends where the next one begins, or at the end of the curve's own interval.
+            ends = np.where(ids[1:, 0] == ids[:-1, 0], weights[1:, 1], 1.0)
+            inside = (ids[:-1, 0] < own.size - 1) & (column.knots[:-1] >= own[0])
+            slope[: size - 1][inside] = (ends - weights[:-1, 1])[inside] * 2.0**-column.shift
+        return cls(curve, coded, cell, origin, slope)
+
+    @property
+    def n_cells(self) -> int:
+        """The cells of the curve itself, as those of its column."""
+        return self.curve.knots.size + 1
+
+
+@dataclass(eq=False)
+class Cells:
+    """The coded columns of terms, the sides of their surfaces, and the table that products multiply.
+
+    Attributes
+    ----------
+    columns : list of CodedColumn
+    sides : list of Side
+        Those of surfaces come first, each once.
+    n_entries : int
+        The length of the table: two entries per cell of a column with curves, four per pair of cells of a surface.
+    table : (n_entries, n_values) CSR
+        Gives the table of values.
+    """
+
+    terms: Terms
+    columns: list[CodedColumn] = field(init=False)
+    sides: list[Side] = field(init=False)
+
+    def __post_init__(self) -> None:
+        terms = self.terms
+        curves = [*(c for s in terms.surfaces for c in (s.first, s.second)), *terms.curves]
+        self.columns = list(_coded_columns(curves))
+        coded = {(c.column, c.is_levels): j for j, c in enumerate(self.columns)}
+        known: dict[tuple[Any, ...], int] = {}
+        self.sides = []
+        number = []
+        for i, curve in enumerate(curves):
+            key = (curve.column, curve.is_levels, curve.has_missing, curve.knots.tobytes())
+            if key not in known:
+                known[key] = len(self.sides)
+                j = coded[curve.column, curve.is_levels]
+                self.sides.append(Side.of(curve, j, self.columns[j]))
+            number.append(known[key])
+            if i == 2 * len(terms.surfaces) - 1:
+                self.n_decoded = len(self.sides)
+        if not terms.surfaces:
+            self.n_decoded = 0
+        self.surface_sides = np.array(number[: 2 * len(terms.surfaces)], dtype=np.int32)
+        self.curve_sides = np.array(number[2 * len(terms.surfaces) :], dtype=np.int32)
+        self._lay_out()
+        self.table = self._table()
+        self.adjoint = self.table.T.tocsr()
+
+    def _lay_out(self) -> None:
+        with_curve = {self.sides[s].coded for s in self.curve_sides}
+        self.curve_start = np.full(len(self.columns), -1, dtype=np.int64)
+        end = 0
+        for j, column in enumerate(self.columns):
+            if j in with_curve:
+                self.curve_start[j] = end
+                end += 2 * column.n_cells
+        self.surface_start = np.zeros(len(self.terms.surfaces), dtype=np.int64)
+        for s in range(self.surface_start.size):
+            one, other = (self.sides[side] for side in self.surface_sides[2 * s : 2 * s + 2])
+            self.surface_start[s] = end
+            end += 4 * one.n_cells * other.n_cells
+        self.n_entries = end
+
+    def _table(self) -> Any:
+        """Return the sparse matrix from values to the table."""
+        rows, columns, factors = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [np.empty(0)]
+
+        def place(entries: Floats, start: int, term: int) -> None:
+            """Put the entries of each cell, (cells, entries, values), side by side."""
+            at, value = np.nonzero(entries.reshape(-1, entries.shape[-1]))
+            rows.append(start + at)
+            columns.append(self.terms.offsets[term] + value)
+            factors.append(entries.reshape(-1, entries.shape[-1])[at, value])
+
+        for i, number in enumerate(self.curve_sides):
+            side = self.sides[number]
+            level, slope = (part[side.cell] for part in _ends(side.curve))
+            entries = np.stack([level + side.origin[:, None] * slope, side.slope[:, None] * slope], axis=1)
+            place(entries, int(self.curve_start[side.coded]), i)
+        for s, start in enumerate(self.surface_start):
+            one, other = (_ends(self.sides[side].curve) for side in self.surface_sides[2 * s : 2 * s + 2])
+            entries = np.stack([np.kron(a, b) for b in other for a in one], axis=1)
+            place(entries, int(start), len(self.terms.curves) + s)
+        ids = np.concatenate(rows), np.concatenate(columns)
+        table = sp.csr_matrix((np.concatenate(factors), ids), shape=(self.n_entries, self.terms.n_values))
+        table.eliminate_zeros()
+        return table
+
+    def compiled_columns(self) -> tuple[_core.Terms, npt.NDArray[np.int32]]:
+        """Return what encoding takes: the columns as curves, and their shifts."""
+        curves = [Curve(c.column, c.knots, c.is_levels) for c in self.columns]
+        return compiled_curves(curves), np.array([c.shift for c in self.columns], dtype=np.int32)
+
+    def compiled(
+        self, codes: npt.NDArray[np.uint32], first: int, n_rows: int, instructions: str
+    ) -> _core.Additive:
+        """Return the matrix of cells of some rows as the kernels take it."""
+        sizes = [side.cell.size for side in self.sides]
+        return _core.Additive(
+            codes=codes,
+            first=first,
+            rows=n_rows,
+            columns=self.n_entries,
+            decoded=self.n_decoded,
+            shift=np.array([c.shift for c in self.columns], dtype=np.int32),
+            cells=np.array([c.n_cells for c in self.columns], dtype=np.int32),
+            curve_start=self.curve_start,
+            side_column=np.array([side.coded for side in self.sides], dtype=np.int32),
+            side_start=(np.cumsum(sizes) - sizes).astype(np.int64),
+            side_cell=_joined([side.cell for side in self.sides], np.int32),
+            side_origin=_joined([side.origin for side in self.sides], np.float64),
+            side_slope=_joined([side.slope for side in self.sides], np.float64),
+            side_cells=np.array([side.n_cells for side in self.sides], dtype=np.int32),
+            surface_sides=self.surface_sides,
+            surface_start=self.surface_start,
+            instructions=instructions,
+        )
+
+    def expansion(self) -> tuple[npt.NDArray[np.int32], Ints, Ints, Ints, int]:
+        """Return what expanding rows to values takes beside the codes."""
+        return (
+            np.concatenate([self.curve_sides, self.surface_sides]),
+            np.array([side.curve.n_values for side in self.sides], dtype=np.int64),
+            np.array([side.curve.knots.size for side in self.sides], dtype=np.int64),
+            self.terms.offsets,
+            len(self.terms.curves),
+        )
+
+
+def _coded_columns(curves: list[Curve]) -> Iterator[CodedColumn]:
+    """Yield each column once, with the knots of all curves that read it as numbers, or as levels."""
+    kinds = sorted({(curve.column, curve.is_levels) for curve in curves})
+    for column, is_levels in kinds:
+        knots = [c.knots for c in curves if c.column == column and c.is_levels == is_levels]
+        yield CodedColumn(column, is_levels, np.unique(np.concatenate(knots)).astype(np.float64))
+
+
+def _ends(curve: Curve) -> tuple[Floats, Floats]:
+    """Return, cell by cell of a curve, which value it reads where the cell begins, and what it gains until its end."""
+    n_knots = curve.knots.size
+    level = np.eye(n_knots + 1, curve.n_values)
+    # Neither the last knot nor what is missing begins an interval, and no level does.
+    is_interval = np.arange(n_knots + 1) < (0 if curve.is_levels else n_knots - 1)
+    return level, is_interval[:, None] * (np.eye(n_knots + 1, curve.n_values, k=1) - level)
+
+
+def _joined(parts: list[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
+    return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype=dtype)

@@ -1,0 +1,246 @@
+"""Additive models of curves and surfaces, fitted with a pairwise loss."""
+
+from __future__ import annotations
+
+from typing import Any, Never, Self
+
+from rankwise.additive.choosing import Search, Split
+from rankwise.additive.fitting import AdditiveFit, Blueprint
+from rankwise.additive.training import Training
+from rankwise.arrays import Floats
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_qid
+from rankwise.estimators.additive_parameters import check_interactions
+from rankwise.estimators.additive_training import AdditiveTrainer
+from rankwise.estimators.checks import check_stopping
+from rankwise.estimators.margin_ranker import check_alpha
+from rankwise.estimators.refusals import refuse_unknown
+from rankwise.exceptions import NoPairsError, UndefinedMetricError
+from rankwise.metrics import Metric
+from rankwise.problems.training import TrainingData
+from rankwise.selection.cv_pairs import held_out_pairs
+from rankwise.threads import one_blas_thread
+
+__all__ = ["AdditiveRanker"]
+
+# Numbers of surfaces that "auto" tries, while they help.
+AUTO_COUNTS = (0, 5, 10, 20, 40, 80)
+
+
+class AdditiveRanker(AdditiveTrainer):
+    """Rank by a sum of curves of single columns and surfaces of pairs of columns.
+
+    Every column becomes a piecewise linear curve, and chosen pairs of columns a bilinear surface; a row's score is the
+    sum of what it reads off them, so the whole model can be looked at (`curves_`, `surfaces_`,
+    `rankwise.displays.CurvesDisplay`). Minimises the weighted mean over pairs ``(Σ ω loss) / (Σ ω) + alpha ‖u‖²``,
+    where ``u`` are differences of neighbouring values in the units of `rankwise.additive.coordinates`;
+    `rankwise.objectives` states the weights ``ω``.
+
+    Parameters
+    ----------
+    alpha : float, default=1e-3
+        The penalty, positive; larger is flatter.
+    n_knots : int, default=8
+        The most knots of a curve: the extremes of the column, its frequent values, and quantiles of the rest. One
+        ranking over few columns may want 32.
+    interactions : int, "auto" or list of pairs, default="auto"
+        How many pairs of columns get a surface, those that promise most given the curves; or which pairs. "auto" adds
+        surfaces while they lower the error of held-out queries, and none where too little can be held out.
+    loss : {"squared_hinge", "squared", "hinge"}, default="squared_hinge"
+        With ``t = 1 - (f_i - f_j)``: ``max(0, t)²``, or ``max(0, t)``; or the squared loss of `RankRLS`, as a mean.
+    penalty : {"difference", "second_difference", "ridge"}, default="difference"
+        Whether curves are drawn towards constants, towards straight lines, or each value to 0. Levels of categories and
+        missing values always get a plain ridge.
+    query_weight : {"size", "pairs", "equal"}, default="equal"
+        What a query's total weight grows with: its rows, its pairs, or nothing.
+    ties, cost : str, default="include", "magnitude"
+        As in `RankRLS`, for ``loss="squared"`` only.
+    monotone : dict or array-like, default=None
+        1 for columns whose curve must not fall, -1 where it must not rise, 0 otherwise: by column (number or name), or
+        one per column. Such columns are in no surface, so that the score itself is monotone in them.
+    categorical : list of int or str, default=None
+        Columns that hold codes of categories: they get one value per level, and no order.
+    tol : float, default=1e-3
+        When to stop, as in `RankSVM`; for the squared loss the relative residual of an iterative solution.
+    max_iter : int, default=None
+        The most iterations of the solver; by default enough to converge.
+    scoring : str or Metric, default="pairwise_error"
+        What ``interactions="auto"`` watches: a name of `rankwise.metrics.METRICS`.
+    validation_fraction : float, default=0.2
+        The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that it holds out if `fit`
+        gets no `eval_set`.
+    random_state : int, default=0
+        Seeds that choice.
+    n_threads : int, default=None
+        Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
+
+    Attributes
+    ----------
+    curves_ : list of FittedCurve
+        Knots, values and importance of each column that tells rows of a query apart; each curve is 0 on average over
+        the training rows.
+    surfaces_ : list of FittedSurface
+        The same of pairs of columns, the most important first, without what either column does alone: along each line
+        of its grid, a surface is 0 on average. `predict` is the sum of curves and surfaces.
+    constant_columns_ : ndarray of int
+        Columns that are the same in all rows of each query, which get no curve.
+    interactions_ : ndarray of shape (surfaces, 2)
+        The pairs of columns that have a surface.
+    terms_ : Terms
+        Curves and surfaces as arrays.
+    values_, shares_ : ndarray of shape (values,)
+        The values of all terms, and how the training rows are spread over them.
+    importances_ : ndarray of shape (terms,)
+        The standard deviation of what each term adds about the mean of its query, curves first.
+    duality_gap_ : float
+        As in `RankSVM`; not for the squared loss.
+    n_iter_, loss_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
+        As in `RankSVM`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import AdditiveRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(400, 3))
+    >>> y = X[:, 0] ** 2 + X[:, 1] * X[:, 2]
+    >>> model = AdditiveRanker(interactions=1).fit(X, y, qid=np.arange(400) // 20)
+    >>> model.surfaces_[0].columns
+    (1, 2)
+    >>> model.score(X, y, qid=np.arange(400) // 20) > 0.85
+    True
+    """
+
+    def __init__(
+        self,
+        alpha: float = 1e-3,
+        *,
+        n_knots: int = 8,
+        interactions: Any = "auto",
+        loss: str = "squared_hinge",
+        penalty: str = "difference",
+        query_weight: str = "equal",
+        ties: str = "include",
+        cost: str = "magnitude",
+        monotone: Any = None,
+        categorical: Any = None,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        scoring: str | Metric = "pairwise_error",
+        validation_fraction: float = 0.2,
+        random_state: int = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self._store(locals())
+
+    @one_blas_thread
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+        query_importance: Any = None,
+        eval_set: Any = None,
+        **unknown: Never,
+    ) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+            NaN counts as missing; a sparse matrix becomes an array.
+        y : array-like of shape (rows,)
+            Labels: grades or real-valued scores, higher is better.
+        qid, sample_weight, query_importance
+            As in `RankRLS.fit`.
+        eval_set : tuple (X, y) or (X, y, qid), optional
+            What ``interactions="auto"`` watches; by default a share of the training data.
+        """
+        refuse_unknown("fit", unknown)
+        self._check_parameters()
+        blueprint, data = self._labelled(X, y, qid, sample_weight, query_importance, self.n_knots)
+        training = self._label_training(data, data.row_weight)
+        split = None
+        if self._is_auto:
+            if eval_set is not None:
+                split, _ = self._eval_split(data, training, eval_set)
+            elif len(blueprint.plan.curves) > 1:
+                split = self._row_split(data)
+        self._learn_additive(blueprint, training, split, data.queries, data.row_weight)
+        return self
+
+    @one_blas_thread
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        magnitude: Any = None,
+        weight: Any = None,
+        eval_set: Any = None,
+        **unknown: Never,
+    ) -> Self:
+        """Fit the model to preferences: a list of pairs instead of labels.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        pairs, magnitude, weight
+            As in `RankSVM.fit_pairs`; with ``loss="squared"`` as in `RankRLS.fit_pairs`.
+        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
+            What ``interactions="auto"`` watches.
+        """
+        refuse_unknown("fit_pairs", unknown)
+        self._check_parameters()
+        blueprint, data = self._listed(X, pairs, magnitude, weight, self.n_knots)
+        training = self._pair_training(data.graph)
+        split = None
+        if self._is_auto:
+            if eval_set is not None:
+                split, _ = self._eval_split(data, training, eval_set)
+            else:
+                plan = held_out_pairs(data, self.validation_fraction, self.random_state)
+                split = self._pair_split(data, plan, 0)
+        queries = check_qid(None, data.design.shape[0])
+        self._learn_additive(blueprint, training, split, queries, None)
+        return self
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.interactions, str)
+
+    def _row_split(self, data: TrainingData) -> Split | None:
+        """Hold a share out; None where there is too little to train on and to score by, and no surface is added."""
+        if data.assigner.n_units < 2:
+            return None
+        is_held = data.assigner.share(self.validation_fraction, self.random_state)
+        try:
+            return self._held_rows(data, is_held)
+        except (NoPairsError, UndefinedMetricError):
+            return None
+
+    def _learn_additive(
+        self,
+        blueprint: Blueprint,
+        training: Training,
+        split: Split | None,
+        queries: Queries,
+        row_weight: Floats | None,
+    ) -> None:
+        alpha, listed = float(self.alpha), self._listed_surfaces(blueprint)
+        count = 0 if self._is_auto or listed is not None else int(self.interactions)
+        if split is not None and len(blueprint.plan.curves) > 1:
+            search = Search(blueprint, [split])
+            count = search.run([alpha], AUTO_COUNTS).n_pairs
+        fit = AdditiveFit(blueprint, training)
+        if listed is not None:
+            layout, solution = fit.solve(alpha, listed)
+        else:
+            layout, solution = fit.solve_with_best(alpha, count)
+        self._finish(layout, solution, blueprint.X, queries, row_weight)
+
+    def _check_parameters(self) -> None:
+        self._check_model_parameters()
+        check_alpha(self.alpha)
+        check_interactions(self.interactions)
+        check_stopping(self._is_auto, self.scoring, 1, self.validation_fraction)

@@ -1,0 +1,108 @@
+"""What the parameters of additive models say about columns: which are categories, monotone, or paired."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from rankwise.data.validation import check_choice
+from rankwise.exceptions import InvalidInputError
+from rankwise.terms import Curve
+
+__all__ = ["check_interactions", "lists_pairs", "read_columns", "read_directions", "read_surfaces"]
+
+
+def read_columns(name: str, given: Iterable[Any], n_columns: int, names: Sequence[str]) -> list[int]:
+    """Return the columns that a parameter names, by number or by name."""
+    known = list(names)
+    numbers = []
+    for column in given:
+        if isinstance(column, str) and column in known:
+            numbers.append(known.index(column))
+            continue
+        if not isinstance(column, Integral) or isinstance(column, bool):
+            raise InvalidInputError(
+                f"{name} names a column {column!r} that X does not have.",
+                "use column numbers, or the names of a data frame's columns.",
+            )
+        number = int(column)
+        if not -n_columns <= number < n_columns:
+            raise InvalidInputError(
+                f"{name} names column {number}, and X has {n_columns}.", "count columns from 0."
+            )
+        numbers.append(number % n_columns)
+    return numbers
+
+
+def read_directions(given: Any, n_columns: int, names: Sequence[str]) -> dict[int, int]:
+    """Return the columns whose curves must be monotone, and which way."""
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        columns, signs = read_columns("monotone", given, n_columns, names), list(given.values())
+    else:
+        signs = list(given)
+        columns = list(range(len(signs)))
+        if len(signs) != n_columns:
+            raise InvalidInputError(
+                f"monotone has {len(signs)} entries, and X has {n_columns} columns.",
+                "pass one of -1, 0, 1 per column, or a dict such as {'price': -1}.",
+            )
+    for sign in signs:
+        if sign not in (-1, 0, 1):
+            raise InvalidInputError(
+                f"monotone has {sign!r}.", "use 1 (never falls), -1 (never rises) or 0 (free)."
+            )
+    return {column: int(sign) for column, sign in zip(columns, signs, strict=True) if sign}
+
+
+def lists_pairs(given: Any) -> bool:
+    """Tell whether something lists pairs of columns, maybe none."""
+    is_list = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
+    return is_list and all(np.ndim(pair) == 1 for pair in given)
+
+
+def check_interactions(given: Any) -> None:
+    """Raise unless something is "auto", a number of surfaces, or a list of pairs of columns."""
+    if isinstance(given, str):
+        check_choice("interactions", given, ("auto",))
+    elif not lists_pairs(given) and (not isinstance(given, Integral) or isinstance(given, bool) or given < 0):
+        raise InvalidInputError(
+            f"interactions={given!r} is neither a number of pairs nor a list of pairs.",
+            "use 'auto', a number such as 20, or a list such as [(0, 3), (1, 2)].",
+        )
+
+
+def read_surfaces(
+    given: Iterable[Any],
+    curves: Sequence[Curve],
+    directions: Mapping[int, int],
+    n_columns: int,
+    names: Sequence[str],
+) -> list[tuple[int, int]]:
+    """Return listed pairs of columns as pairs of curves, each once."""
+    number = {curve.column: place for place, curve in enumerate(curves)}
+    pairs = []
+    for pair in given:
+        columns = read_columns("interactions", pair, n_columns, names)
+        if len(columns) != 2 or columns[0] == columns[1]:
+            raise InvalidInputError(
+                f"interactions has {pair!r}, which is no pair of columns.", "list pairs such as [(0, 3)]."
+            )
+        for column in columns:
+            if column not in number:
+                raise InvalidInputError(
+                    f"interactions has {pair!r}, but column {column} is constant inside every query.",
+                    "leave that pair out.",
+                )
+            if column in directions:
+                raise InvalidInputError(
+                    f"interactions has {pair!r}, but column {column} must be monotone, which a surface would undo.",
+                    "leave that pair out, or the column out of monotone.",
+                )
+        first, second = sorted(number[column] for column in columns)
+        pairs.append((first, second))
+    return list(dict.fromkeys(pairs))

@@ -1,0 +1,184 @@
+"""The terms of an additive model as arrays: curves of single columns and surfaces of pairs of columns.
+
+A *curve* has one value per knot and is linear between knots, so a number x in the interval of knots k and k + 1, at
+the position ``t = (x - knot_k) / (knot_{k+1} - knot_k)``, reads ``(1 - t) value_k + t value_{k+1}``: two *weights*,
+which are zero for all other values. A *surface* is bilinear between the knots of two columns, and its weights are the
+products of theirs. What a model reads for a row is therefore ``e'v``: v the values of all terms, curves first, and e
+the row's weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise import _core
+from rankwise.arrays import Floats, Ints
+
+__all__ = ["Coordinates", "Curve", "Surface", "Terms", "compiled_curves"]
+
+
+class Coordinates(Protocol):
+    """Another set of coefficients for the values of terms, block-diagonal in the terms: ``values = T u``.
+
+    Both methods take vectors (n,) and blocks of vectors (n, k), in float64.
+    """
+
+    @property
+    def n_coordinates(self) -> int:
+        """The length of u, at most that of the values."""
+
+    def to_values(self, u: Floats) -> Floats:
+        """Return ``T u``."""
+
+    def from_values(self, g: Floats) -> Floats:
+        """Return ``T' g``, the adjoint."""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """One column of X becomes knots.
+
+    Attributes
+    ----------
+    column : int
+    knots : (k,) float64
+        Strictly increasing. Numbers outside read the value of the nearest knot. A column that is always missing has
+        none.
+    is_levels : bool
+        Whether the knots are levels of a category: a value is read only *at* a level, and whatever matches none is
+        missing.
+    has_missing : bool
+        Whether there is one value more, at position k, for what is missing. Without it a missing entry reads 0.
+    """
+
+    column: int
+    knots: Floats
+    is_levels: bool = False
+    has_missing: bool = False
+
+    @property
+    def n_values(self) -> int:
+        """The number of values: one per knot, and one for what is missing."""
+        return self.knots.size + self.has_missing
+
+    def weights(self, x: npt.NDArray[Any]) -> tuple[Ints, Floats]:
+        """Return which two values each entry of a column reads, (rows, 2), and their weights, (rows, 2).
+
+        Both values are the same where a weight is zero, and both weights are zero for what reads nothing.
+        """
+        x = np.asarray(x, dtype=np.float64)
+        k = self.knots.size
+        lower = np.zeros(x.size, dtype=np.int64)
+        position = np.zeros(x.size)
+        is_missing = np.isnan(x) if k else np.ones(x.size, dtype=np.bool_)
+        if k:
+            # NaN sorts behind every knot.
+            lower = np.maximum(np.searchsorted(self.knots, x, side="right") - 1, 0)
+            if self.is_levels:
+                is_missing = self.knots[lower] != x
+            else:
+                inside = np.flatnonzero((lower < k - 1) & (x > self.knots[0]))
+                position[inside] = _position(x[inside], self.knots, lower[inside])
+        lower[is_missing] = k if self.has_missing else 0
+        upper = lower + (position > 0)
+        weights = np.stack([1.0 - position, position], axis=1)
+        if not self.has_missing:
+            weights[is_missing] = 0.0
+        return np.stack([lower, upper], axis=1), weights
+
+
+def _position(x: Floats, knots: Floats, lower: Ints) -> Floats:
+    """Return where x stands between two knots, from 0 to 1; halves keep the widest intervals finite."""
+    left = 0.5 * knots[lower]
+    return np.asarray((0.5 * x - left) / (0.5 * knots[lower + 1] - left))
+
+
+@dataclass(frozen=True, eq=False)
+class Surface:
+    """A pair of columns on a grid: value ``i * second.n_values + j`` is that at i of the first and j of the second."""
+
+    first: Curve
+    second: Curve
+
+    @property
+    def n_values(self) -> int:
+        """The number of values of the grid."""
+        return self.first.n_values * self.second.n_values
+
+    def weights(self, x: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[Ints, Floats]:
+        """Return which four values each row reads, (rows, 4), and their weights."""
+        ids, weights = self.first.weights(x)
+        other_ids, other_weights = self.second.weights(other)
+        both = ids[:, :, None] * self.second.n_values + other_ids[:, None, :]
+        return both.reshape(-1, 4), (weights[:, :, None] * other_weights[:, None, :]).reshape(-1, 4)
+
+
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """The terms of a model; their values stand one after the other in one vector, curves first."""
+
+    curves: tuple[Curve, ...]
+    surfaces: tuple[Surface, ...] = ()
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """Where the values of each term begin, (terms + 1,)."""
+        sizes = [term.n_values for term in self.all_terms]
+        return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+    @property
+    def all_terms(self) -> Sequence[Curve | Surface]:
+        """Curves, then surfaces."""
+        return (*self.curves, *self.surfaces)
+
+    @property
+    def n_values(self) -> int:
+        """The length of the vector of all values."""
+        return int(self.offsets[-1])
+
+    @property
+    def sides(self) -> Sequence[Curve]:
+        """The curves, then both sides of each surface."""
+        return (*self.curves, *(side for s in self.surfaces for side in (s.first, s.second)))
+
+    @cached_property
+    def columns(self) -> Ints:
+        """The columns of X that any term reads, in order."""
+        return np.unique(np.array([side.column for side in self.sides], dtype=np.int64))
+
+    @cached_property
+    def compiled(self) -> _core.Terms:
+        """The same as arrays, as the compiled kernels take them."""
+        return compiled_curves(self.sides, self.offsets, len(self.curves))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the terms alone: compiled arrays belong to a process."""
+        return {"curves": self.curves, "surfaces": self.surfaces}
+
+    def values_of(self, term: int) -> slice:
+        """Return where the values of a term stand in the vector."""
+        return slice(int(self.offsets[term]), int(self.offsets[term + 1]))
+
+
+def compiled_curves(
+    curves: Sequence[Curve], offsets: Ints | None = None, n_terms: int | None = None
+) -> _core.Terms:
+    """Return curves as the compiled kernels take them; beyond the first `n_terms`, pairs are the sides of surfaces."""
+    used, place = np.unique(np.array([c.column for c in curves], dtype=np.int64), return_inverse=True)
+    sizes = [curve.knots.size for curve in curves]
+    return _core.Terms(
+        used=used,
+        column=place.astype(np.int64).ravel(),
+        start=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64),
+        knots=np.concatenate([np.empty(0), *(c.knots for c in curves)]).astype(np.float64, copy=False),
+        is_levels=np.array([c.is_levels for c in curves], dtype=np.bool_),
+        has_missing=np.array([c.has_missing for c in curves], dtype=np.bool_),
+        offsets=np.zeros(len(curves) + 1, dtype=np.int64) if offsets is None else offsets,
+        curves=len(curves) if n_terms is None else n_terms,
+    )

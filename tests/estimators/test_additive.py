@@ -1,0 +1,286 @@
+"""Additive models: what they minimise, what they show, what they refuse."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import minimize
+
+from oracles import label_pairs
+from rankwise import AdditiveRanker, AdditiveRankerCV, RankSVM
+from rankwise.design.hats import hat_matrix
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import get_metric
+
+
+def make(seed=0, rows=300, missing=False, categories=False):
+    """Rows with a bend, a product, a category and a column that is constant inside queries."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(rows // 10), 10)
+    X = rng.uniform(-1, 1, size=(rows, 5))
+    X[:, 3] = rng.integers(4, size=rows)
+    X[:, 4] = qid
+    y = 2 * X[:, 0] ** 2 + 3 * X[:, 1] * X[:, 2] + np.array([0.0, 1.0, -1.0, 0.5])[X[:, 3].astype(int)]
+    y += rng.normal(0, 0.2, size=rows)
+    if missing:
+        X[rng.random(rows) < 0.1, 0] = np.nan
+    return X, np.round(y, 2), qid
+
+
+MODELS = {
+    "curves": AdditiveRanker(interactions=0),
+    "surfaces": AdditiveRanker(interactions=2),
+    "auto": AdditiveRanker(),
+    "squared": AdditiveRanker(loss="squared", interactions=1),
+    "hinge": AdditiveRanker(loss="hinge", interactions=1),
+    "categories": AdditiveRanker(categorical=[3], interactions=2),
+    "bends": AdditiveRanker(penalty="second_difference", interactions=1),
+    "ridge": AdditiveRanker(penalty="ridge", interactions=1),
+    "listed": AdditiveRanker(interactions=[(2, 1), (0, 3)]),
+    "monotone": AdditiveRanker(monotone={1: 1, 2: -1}, interactions=1),
+    "monotone squared": AdditiveRanker(monotone=[0, 1, 0, 0, 0], loss="squared", interactions=1),
+    "cv": AdditiveRankerCV(alphas=[1e-2, 1e-4], cv=3, interactions=[0, 1], n_knots=[4, 8]),
+}
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+@pytest.mark.parametrize("name", MODELS)
+def test_scores_are_sums_of_what_is_read_off_curves_and_surfaces(name, missing):
+    X, y, qid = make(missing=missing)
+    model = MODELS[name].fit(X, y, qid=qid)
+    assert model.constant_columns_.tolist() == [4]
+    new = make(1, missing=missing)[0]
+    new[0, :4] = 9.0  # outside
+    total = np.zeros(len(new))
+    for curve in model.curves_:
+        total += [read_curve(curve, x) for x in new[:, curve.column]]
+        present = np.append(curve.values, curve.missing)
+        shares = np.append(curve.shares, 1 - curve.shares.sum())
+        assert shares @ present == pytest.approx(0, abs=1e-6)  # codes hold positions to 2^-25
+    for surface in model.surfaces_:
+        total += [read_surface(surface, *row) for row in new[:, surface.columns]]
+    np.testing.assert_allclose(model.predict(new), total, rtol=1e-12, atol=1e-12)
+    strengths = [surface.importance for surface in model.surfaces_]
+    assert strengths == sorted(strengths, reverse=True)
+    assert model.score(X, y, qid=qid) > 0.6
+
+
+def read_curve(curve, x):
+    if np.isnan(x):
+        return curve.missing
+    if curve.is_levels:
+        found = curve.knots == x
+        return curve.values[found][0] if found.any() else curve.missing  # noqa: PD011
+    return np.interp(x, curve.knots, curve.values)
+
+
+def read_surface(surface, *point):
+    """Interpolate along one axis, then along the other."""
+    rows = [read_axis(surface, 1, point[1], line) for line in surface.values]  # noqa: PD011
+    return read_axis(surface, 0, point[0], np.array(rows))
+
+
+def read_axis(surface, axis, x, values):
+    knots = surface.knots[axis]
+    absent = values[knots.size] if surface.missing[axis] else 0.0
+    if np.isnan(x):
+        return absent
+    if surface.is_levels[axis]:
+        found = np.flatnonzero(knots == x)
+        return values[found[0]] if found.size else absent
+    return np.interp(x, knots, values[: knots.size])
+
+
+def plain_objective(model, X, y, qid):
+    """The objective of the curves and surfaces of a model, over listed pairs, as a function of coordinates."""
+    blueprint, _ = model._labelled(X, y, qid, None, None, model.n_knots)
+    number = {curve.column: place for place, curve in enumerate(blueprint.plan.curves)}
+    pairs = [(number[a], number[b]) for a, b in model.interactions_]
+    layout = blueprint.layout(pairs)
+    Z = hat_matrix(X, layout.terms) @ layout.coordinates.matrix
+    listed = label_pairs(y, qid, query_weight="equal", ties="exclude")
+    D = Z[listed.winner] - Z[listed.loser]
+    return layout, D, listed.weight / listed.weight.sum()
+
+
+def test_the_model_is_the_minimum_over_listed_pairs():
+    X, y, qid = make(rows=60)
+    model = AdditiveRanker(1e-2, n_knots=4, interactions=1, tol=1e-12).fit(X, y, qid=qid)
+    layout, D, weight = plain_objective(model, X, y, qid)
+
+    def value(u):
+        t = np.maximum(1 - D @ u, 0)
+        return weight @ t**2 + 1e-2 * u @ u, -2 * D.T @ (weight * t) + 2e-2 * u
+
+    oracle = minimize(
+        value, np.zeros(D.shape[1]), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9}
+    )
+    expected = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(oracle.x)
+    found = model.predict(X)
+    np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-4)
+
+
+def test_monotone_curves_are_monotone_to_the_last_bit():
+    X, y, qid = make(rows=600)
+    for loss in ("squared_hinge", "squared"):
+        model = AdditiveRanker(1e-5, n_knots=32, monotone={0: 1, 1: -1}, loss=loss, interactions=1).fit(
+            X, y, qid=qid
+        )
+        up, down = (curve.values for curve in model.curves_[:2])  # noqa: PD011
+        assert (np.diff(up) >= 0).all()
+        assert (np.diff(down) <= 0).all()
+        assert np.ptp(up) > 0
+        assert not set(model.interactions_.ravel()) & {0, 1}
+        line = np.repeat(X[:1], 2000, axis=0)
+        line[:, 0] = np.sort(np.random.default_rng(0).uniform(-1.2, 1.2, size=2000))
+        assert (np.diff(model.predict(line)) >= 0).all()
+
+
+def test_a_bound_that_does_not_bind_changes_nothing():
+    X, _, qid = make()
+    y = X[:, 0] + 0.1 * X[:, 1]
+    free, bound = (
+        AdditiveRanker(1e-2, interactions=0, monotone=monotone, tol=1e-12).fit(X, y, qid=qid)
+        for monotone in (None, {0: 1})
+    )
+    np.testing.assert_allclose(free.predict(X), bound.predict(X), atol=1e-5)
+
+
+def test_surfaces_hold_no_main_effect():
+    X, y, qid = make(rows=1000)
+    model = AdditiveRanker(1e-4, interactions=3).fit(X, y, qid=qid)
+    for number, surface in enumerate(model.terms_.surfaces, start=len(model.terms_.curves)):
+        place = model.terms_.values_of(number)
+        mass = (model.shares_[place] * model.values_[place]).reshape(surface.first.n_values, -1)
+        np.testing.assert_allclose(mass.sum(axis=0), 0, atol=1e-12)
+        np.testing.assert_allclose(mass.sum(axis=1), 0, atol=1e-12)
+
+
+def test_importance_is_the_spread_inside_queries():
+    X, y, qid = make()
+    model = AdditiveRanker(interactions=1).fit(X, y, qid=qid)
+    for curve in model.curves_:
+        added = np.interp(X[:, curve.column], curve.knots, curve.values)
+        inside = added - pd.Series(added).groupby(qid).transform("mean").to_numpy()
+        assert curve.importance == pytest.approx(np.sqrt((inside**2).mean()), rel=1e-9)
+
+
+def test_pairs_of_columns_that_act_together_are_found():
+    X, y, qid = make(rows=1000)
+    assert AdditiveRanker(interactions=1).fit(X, y, qid=qid).interactions_.tolist() == [[1, 2]]
+    automatic = AdditiveRanker().fit(X, y, qid=qid)
+    assert [1, 2] in automatic.interactions_.tolist()
+    error = get_metric("pairwise_error").prepare(y, qid)
+    alone = AdditiveRanker(interactions=0).fit(X, y, qid=qid)
+    assert error(automatic.predict(X)) < 0.7 * error(alone.predict(X))
+
+
+def test_cv_chooses_by_held_out_rows_and_never_pairs_by_them():
+    X, y, qid = make(rows=600)
+    model = AdditiveRankerCV(alphas=[1e-1, 1e-2, 1e-3, 1e-4], cv=3, interactions=[0, 1, 2]).fit(X, y, qid=qid)
+    results = model.cv_results_
+    assert {name: values.size for name, values in results.items()} == dict.fromkeys(
+        results, results["alpha"].size
+    )
+    best = int(np.argmin(results["score"]))
+    assert model.alpha_ == results["alpha"][best]
+    assert len(model.interactions_) == results["interactions"][best]
+    assert model.best_score_ == results["score"][best]
+    # The same folds by hand.
+    again = []
+    data = model._labelled(X, y, qid, None, None, 8)[1]
+    fold = data.assigner.folds(3, 0)
+    for number in range(3):
+        train, test = fold != number, fold == number
+        own = AdditiveRanker(model.alpha_, interactions=0).fit(X[train], y[train], qid=qid[train])
+        again.append(1 - own.score(X[test], y[test], qid=qid[test]))
+    at = (results["interactions"] == 0) & (results["alpha"] == model.alpha_)
+    if at.any():  # knots are those of all rows, and not of a fold's
+        assert results["score"][at][0] == pytest.approx(np.mean(again), abs=0.03)
+
+
+def test_an_evaluation_set_decides_alone():
+    X, y, qid = make(rows=600)
+    rows = qid < 40
+    model = AdditiveRankerCV(alphas=[1e-1, 1e-3], interactions=[0, 1])
+    model.fit(X[rows], y[rows], qid=qid[rows], eval_set=(X[~rows], y[~rows], qid[~rows]))
+    assert model.best_score_ == pytest.approx(1 - model.score(X[~rows], y[~rows], qid=qid[~rows]), abs=2e-3)
+    assert model.cv_ == "an evaluation set of 200 rows"
+
+
+def test_two_knots_and_no_surface_is_a_linear_model_of_clamped_columns():
+    X, y, qid = make()
+    X = X[:, :3]
+    low, high = X.min(axis=0), X.max(axis=0)
+    curves = AdditiveRanker(1e-2, n_knots=2, interactions=0, tol=1e-12).fit(X, y, qid=qid)
+    linear = RankSVM(1e-2, loss="squared_hinge", tol=1e-12).fit((X - low) / (high - low), y, qid=qid)
+    scores = linear.predict((X - low) / (high - low))
+    np.testing.assert_allclose(
+        curves.predict(X) - curves.predict(X).mean(), scores - scores.mean(), atol=1e-5
+    )
+
+
+def test_listed_pairs_train_curves():
+    X, y, _ = make()
+    rng = np.random.default_rng(0)
+    pairs = rng.integers(len(X), size=(2000, 2))
+    pairs = np.where((y[pairs[:, 0]] > y[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])[
+        y[pairs[:, 0]] != y[pairs[:, 1]]
+    ]
+    for model in (
+        AdditiveRanker(),
+        AdditiveRankerCV([1e-2, 1e-3], cv=3),
+        AdditiveRanker(loss="squared", interactions=1),
+    ):
+        assert model.fit_pairs(X, pairs).score_pairs(X, pairs) > 0.8
+        assert model.n_queries_ == 1
+
+
+def test_columns_are_named_by_their_frame():
+    X, y, qid = make()
+    frame = pd.DataFrame(X, columns=["bend", "one", "other", "kind", "query"])
+    model = AdditiveRanker(interactions=[("one", "other")], monotone={"bend": 1}, categorical=["kind"])
+    model.fit(frame, y, qid=qid)
+    assert [curve.name for curve in model.curves_] == ["bend", "one", "other", "kind"]
+    assert model.surfaces_[0].names == ("one", "other")
+    assert model.curves_[3].is_levels
+
+
+WRONG = {
+    "n_knots": {"n_knots": 1},
+    "interactions": {"interactions": -1},
+    "no pair": {"interactions": [(1, 1)]},
+    "constant column": {"interactions": [(1, 4)]},
+    "unknown column": {"categorical": ["kind"]},
+    "far column": {"categorical": [5]},
+    "monotone": {"monotone": {0: 2}},
+    "monotone length": {"monotone": [1, 1]},
+    "monotone pair": {"monotone": {0: 1}, "interactions": [(0, 1)]},
+    "monotone hinge": {"monotone": {0: 1}, "loss": "hinge"},
+    "monotone category": {"monotone": {3: 1}, "categorical": [3]},
+    "alpha": {"alpha": 0},
+    "penalty": {"penalty": "smooth"},
+    "loss": {"loss": "logistic"},
+    "tol": {"tol": 1.0},
+    "fraction": {"validation_fraction": 1.0},
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mistakes_end_in_a_remedy(name):
+    X, y, qid = make(rows=50)
+    with pytest.raises(InvalidInputError, match="Hint: "):
+        AdditiveRanker(**WRONG[name]).fit(X, y, qid=qid)
+
+
+def test_more_mistakes_end_in_a_remedy():
+    X, y, qid = make(rows=50)
+    with pytest.raises(InvalidInputError, match=r"constant inside each query.*Hint"):
+        AdditiveRanker().fit(X[:, 4:], y, qid=qid)
+    with pytest.raises(InvalidInputError, match=r"2 columns.*Hint: fit one model per output"):
+        AdditiveRanker().fit(X, np.column_stack([y, y]), qid=qid)
+    with pytest.raises(InvalidInputError, match=r"infinity.*Hint"):
+        AdditiveRanker().fit(np.where(X > 0.9, np.inf, X), y, qid=qid)
+    with pytest.raises(InvalidInputError, match="alphas contains 0"):
+        AdditiveRankerCV(alphas=[0.0, 1.0]).fit(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="n_knots is empty"):
+        AdditiveRankerCV(n_knots=[]).fit(X, y, qid=qid)

@@ -1,0 +1,69 @@
+"""Coordinates that must not be negative: against SciPy's L-BFGS-B, with the gap proved."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from rankwise.design import as_design
+from rankwise.losses import SquaredHingeLoss
+from rankwise.objectives import MeanLoss
+from rankwise.pairs.margins import PreferenceMargins
+from rankwise.solvers.bounded import bounded_gap, minimise_bounded
+from rankwise.solvers.solution import Status
+
+
+def make_objective(seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(40, 6)) * 2.0 ** rng.integers(-2, 3, size=6)
+    pairs = rng.integers(40, size=(2, 200))
+    pairs = pairs[:, pairs[0] != pairs[1]]
+    size = pairs.shape[1]
+    margins = PreferenceMargins(40, *pairs, rng.uniform(0.5, 2, size=size), np.ones(size))
+    return MeanLoss(as_design(X), margins, SquaredHingeLoss())
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("alpha", [1e-4, 1e-1])
+def test_the_minimum_is_that_of_scipy(seed, alpha):
+    objective = make_objective(seed)
+    nonnegative = np.array([True, True, True, True, False, False])
+
+    def value(w):
+        point = objective.at(w)
+        return float(point.value) + alpha * w @ w, point.gradient + 2 * alpha * w
+
+    bounds = [(0, None) if bounded else (None, None) for bounded in nonnegative]
+    oracle = minimize(
+        value, np.zeros(6), jac=True, bounds=bounds, method="L-BFGS-B",
+        options={"maxiter": 10_000, "ftol": 1e-15, "gtol": 1e-10},
+    )  # fmt: skip
+    found = minimise_bounded(objective, alpha, nonnegative, tol=1e-10)
+    assert found.status is Status.CONVERGED
+    assert (found.coef[nonnegative] >= 0).all()
+    own, gradient = value(found.coef)
+    assert own <= oracle.fun + 1e-9
+    # The gap is proved: no point that is allowed lies further below.
+    assert own - oracle.fun <= bounded_gap(found.coef, gradient, alpha, nonnegative) + 1e-12
+    # First-order conditions.
+    assert np.abs(gradient[~nonnegative]).max() < 1e-4
+    assert gradient[nonnegative].min() > -1e-4
+    assert np.abs(gradient * found.coef)[nonnegative].max() < 1e-4
+
+
+def test_the_gap_bounds_the_distance_everywhere():
+    objective, alpha, nonnegative = make_objective(7), 1e-2, np.ones(6, dtype=bool)
+    best = minimise_bounded(objective, alpha, nonnegative, tol=1e-12).coef
+    lowest = float(objective.at(best).value) + alpha * best @ best
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        w = rng.exponential(size=6)
+        point = objective.at(w)
+        gap = bounded_gap(w, point.gradient + 2 * alpha * w, alpha, nonnegative)
+        assert float(point.value) + alpha * w @ w - lowest <= gap + 1e-12
+
+
+def test_a_start_outside_the_bounds_is_brought_back():
+    objective, nonnegative = make_objective(1), np.ones(6, dtype=bool)
+    cold = minimise_bounded(objective, 1e-2, nonnegative, tol=1e-12)
+    warm = minimise_bounded(objective, 1e-2, nonnegative, tol=1e-12, start=np.full(6, -3.0))
+    np.testing.assert_allclose(warm.coef, cold.coef, atol=1e-5)
