@@ -10,7 +10,8 @@ Protocol, fixed before any result was looked at:
   queries, otherwise the pairwise error (losses are printed: 1 - NDCG).
 - Inside each outer fold every candidate that the search tried is kept as it was fitted to the training rows, and scored
   on the test rows. *Regret* is the value of the choice less that of the candidate with the best mean over the outer
-  folds, among those tried in every fold: an optimistic rival, chosen on the test rows.
+  folds: an optimistic rival, chosen on the test rows. A candidate here is a method on scaled columns, with the options
+  (ties, cost, labels by rank) that had the best held-out figure in that fold; it must have been tried in every fold.
 - "before" is what ``rankwise fit`` did until now: RankRLS on two or four scalings, by its own figure, then RankSVM.
 - LightGBM has its defaults: LGBMRanker for grades inside queries, LGBMRegressor otherwise, because the ranker refuses
   real-valued labels and more than 10,000 rows a query.
@@ -38,6 +39,7 @@ from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 import data_sets
 from harness import write_json
 from rankwise import AutoRanker, RankRLSCV, RankSVMCV
+from rankwise.automatic.candidates import Candidate
 from rankwise.data.summary import is_graded
 from rankwise.metrics import get_metric
 from rankwise.model_selection import QueryKFold, fit_ranker, predict_scores
@@ -220,10 +222,12 @@ def run(one, options):
         auto = AutoRanker(metric, basis=options.basis, n_threads=1).fit(one.X[train], one.y[train], qid)
         took = {"auto": time.process_time() - start}
         ids = None if units is None else units[test]
-        scores = {}
-        for trial in auto.search_.trials:
+        scores, kinds = {}, {}
+        for trial in sorted(auto.search_.trials, key=auto.search_.loss, reverse=True):
             scores[trial.candidate] = np.asarray(predict_scores(trial.model, one.X[test], ids))
-            candidates.setdefault(trial.candidate, []).append(judge(scores[trial.candidate])[0])
+            kinds[Candidate(trial.candidate.method, trial.candidate.scaling)] = trial.candidate
+        for kind, best in kinds.items():
+            candidates.setdefault(kind, []).append(judge(scores[best])[0])
         found = {rule: scores[auto.search_.choose(rule).candidate] for rule in ("best", "one-standard-error")}
         chosen.append(auto.search_.choose("best").candidate.describe())
         start = time.process_time()

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.estimators.additive import AdditiveRanker
+from rankwise.estimators.additive_cv import AdditiveRankerCV
 from rankwise.estimators.kernel_rls import KernelRankRLS
 from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
 from rankwise.estimators.rank_rls import RankRLS
@@ -28,6 +30,8 @@ _CONVERGED_COLUMNS = 1000
 # Multiples of 1 / (number of columns) on standardised columns.
 _GAMMAS = (0.1, 0.5)
 _SVM_TOLERANCE = 1e-4
+# Two a decade; walked from the largest down, as long as that helps.
+_CURVE_ALPHAS = tuple(float(f"{10.0 ** (-power / 2):.1g}") for power in range(2, 15))
 
 SCALINGS: Mapping[str, str] = {
     "none": "columns as they are",
@@ -201,6 +205,27 @@ def _fixed_margins(chosen: RankSVMCV) -> Any:
     )
 
 
+def _additive(interactions: Any) -> Callable[[Setting, dict[str, Any]], Any]:
+    def selector(setting: Setting, options: dict[str, Any]) -> Any:
+        given = {"alphas": _CURVE_ALPHAS, **setting.shared}
+        return AdditiveRankerCV(interactions=interactions, judge_rows=_limit(setting), **given, **options)
+
+    return selector
+
+
+def _fixed_additive(chosen: AdditiveRankerCV) -> Any:
+    return AdditiveRanker(
+        chosen.alpha_,
+        n_knots=chosen.n_knots_,
+        interactions=len(chosen.interactions_),  # each fold ranks the pairs of columns by its own rows
+        loss=chosen.loss,
+        query_weight=chosen.query_weight,
+        tol=chosen.tol,
+        random_state=chosen.random_state,
+        n_threads=chosen.n_threads,
+    )
+
+
 def _kernel(setting: Setting, options: dict[str, Any]) -> Any:
     gammas = [float(factor / setting.n_columns) for factor in _GAMMAS]
     wanted = options.pop("basis", setting.basis)
@@ -238,6 +263,10 @@ METHODS: Mapping[str, Method] = {
         _fixed_margins,
         frozenset({"pairs"}),
         "linear",
+    ),
+    "curves": Method("a curve for each column", 1, 4.0, _additive(0), _fixed_additive, _BOTH, "curves"),
+    "surfaces": Method(
+        "curves and surfaces of two columns", 2, 30.0, _additive("auto"), _fixed_additive, _BOTH, "curves"
     ),
     "kernel": Method("kernel RankRLS, RBF", 3, 12.0, _kernel, _fixed_kernel, _BOTH, "kernel"),
 }

@@ -9,6 +9,8 @@ from typing import Any, overload
 
 __all__ = ["Entry", "Leaderboard"]
 
+_NAMED = 3  # targets in a line of the table
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -128,7 +130,7 @@ class Leaderboard(Sequence[Entry]):
                 "" if entry.difference == 0 else _with_error(entry.difference, entry.difference_error, "+"),
                 entry.regularisation,
                 f"{entry.seconds:.2g} s",
-                ", ".join(entry.exportable_to) or "-",
+                _targets(entry.exportable_to),
             ]
             for entry in self.entries
         ]
@@ -153,6 +155,10 @@ class Leaderboard(Sequence[Entry]):
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in table
         )
+
+
+def _targets(names: Sequence[str]) -> str:
+    return ", ".join(names) if 0 < len(names) <= _NAMED else f"{len(names)} targets" if names else "-"
 
 
 def _with_error(value: float, error: float, sign: str = "") -> str:

@@ -18,6 +18,7 @@ __all__ = ["Facts", "stages"]
 # Up to so many rows the best kernel is also tried with a larger reduced set, which takes some seconds.
 _POLISHED_ROWS = 5000
 _POLISHED_BASIS = 500
+_MANY_ENTRIES = 300_000  # of X, up to which surfaces take some seconds
 
 Options = tuple[tuple[str, Any], ...]
 # The best candidate so far of some methods, or of all; None where none of them was tried.
@@ -41,7 +42,7 @@ class Facts:
     has_ranks : bool
         Whether labels may be replaced by their ranks: the metric counts pairs.
     varies_loss : bool
-    n_rows : int
+    n_rows, n_entries : int
     has_magnitudes : bool
         Whether listed pairs say by how much the winner won.
     """
@@ -56,6 +57,7 @@ class Facts:
     has_ranks: bool
     varies_loss: bool
     n_rows: int
+    n_entries: int
     has_magnitudes: bool = False
 
     @classmethod
@@ -67,6 +69,7 @@ class Facts:
             "is_mapped": isinstance(X, MappedMatrix),
             "varies_loss": varies_loss,
             "n_rows": problem.n_rows,
+            "n_entries": int(X.nnz) if sp.issparse(X) else int(X.shape[0] * X.shape[1]),
         }
         if isinstance(problem, LabelledRows):
             queries = problem.queries
@@ -126,47 +129,84 @@ def stages(
     linear = [name for name in possible if METHODS[name].form == "linear"]
     ways = list(scalings) if scalings is not None else _scalings(facts)
     if linear:
-        first, *others = linear
-        yield [Candidate(first, way) for way in ways]
-        if first == "rls" and facts.varies_loss:
-            for variants in _losses(facts):
-                start = best("rls")
-                if start is not None:
-                    yield [
-                        Candidate("rls", start.scaling, _joined(start.options, options))
-                        for options in variants
-                    ]
-        for name in others:
-            found = best(*linear)
-            # The plain hinge costs most; it is worth trying where margins help at all.
-            if found is not None and (name != "svm" or methods is not None or found.method != "rls"):
-                yield [Candidate(name, found.scaling)]
-    for name in [name for name in possible if name not in linear]:
-        yield from _curved(name, facts, ways, best(*linear) if linear else None, best)
+        yield from _linear(facts, linear, ways, best, is_asked=methods is not None)
+    start = best(*linear) if linear else None
+    if "curves" in possible and not facts.is_sparse:
+        yield from _curves("curves", ways, start)
+    if "surfaces" in possible and not facts.is_sparse:
+        found = best()
+        # Surfaces take ten times as long as curves, and refine them.
+        is_ahead = found is None or found.method == "curves"
+        if methods is not None or (is_ahead and facts.n_entries <= _MANY_ENTRIES):
+            yield from _curves("surfaces", ways, best("curves") or start)
+    if "kernel" in possible:
+        yield from _kernels(facts, ways, start, best)
 
 
-def _curved(
-    name: str, facts: Facts, ways: Sequence[str], start: Candidate | None, best: Best
+def _linear(
+    facts: Facts, methods: Sequence[str], ways: Sequence[str], best: Best, *, is_asked: bool
 ) -> Iterator[list[Candidate]]:
-    """Yield candidates of a method that is not linear: first what labels to fit, then on which columns."""
+    """Yield linear models: scalings first, by the quickest method, then what pairs ask for, then other losses."""
+    first, *others = methods
+    yield [Candidate(first, way) for way in ways if "+" not in way]
+    yield [Candidate(first, way) for way in _beside(ways, best(first))]
+    if first == "rls" and facts.varies_loss:
+        for variants in _losses(facts):
+            start = best("rls")
+            if start is not None:
+                yield [
+                    Candidate("rls", start.scaling, _joined(start.options, options)) for options in variants
+                ]
+    for name in others:
+        found = best(*methods)
+        # The plain hinge costs most; it is worth trying where margins help at all.
+        if found is not None and (name != "svm" or is_asked or found.method != "rls"):
+            yield [Candidate(name, found.scaling)]
+
+
+def _beside(ways: Sequence[str], found: Candidate | None) -> list[str]:
+    """Return which columns to try side by side: with ranks inside queries, or with what is best inside them."""
+    pairs = [way for way in ways if "+" in way]
+    if found is None or not found.needs_queries:
+        return [way for way in pairs if way.endswith("rank")] or pairs
+    own = [way for way in pairs if way.endswith(f"+{found.scaling}")]
+    return own or pairs
+
+
+def _curves(name: str, ways: Sequence[str], start: Candidate | None) -> Iterator[list[Candidate]]:
+    """Yield additive models of columns as they are, and of what is best inside queries."""
+    if name == "surfaces" and start is not None and start.method == "curves":
+        yield [Candidate(name, start.scaling)]
+        return
+    plain = next((way for way in ("none", "standard", "rank") if way in ways), ways[0])
+    inside = [start.scaling] if start is not None and start.needs_queries else []
+    yield [Candidate(name, way) for way in dict.fromkeys([plain, *inside])]
+
+
+def _kernels(
+    facts: Facts, ways: Sequence[str], start: Candidate | None, best: Best
+) -> Iterator[list[Candidate]]:
+    """Yield kernels: on standardised columns and on columns by rank, and where they are ahead, variants of the best."""
     options = start.options if start is not None and start.method == "rls" else ()
     if not facts.has_queries:
         # A reduced set has closed forms for whole queries; for the rows of one ranking with other options it has none.
         options = tuple(option for option in options if option[0] == "labels")
-    first = next((way for way in ("standard", "max-abs") if way in ways), ways[0])
     plain = tuple(option for option in options if option[0] != "labels")
-    ranked = _joined(plain, (("labels", "ranks"),))
-    kinds = [plain, ranked] if facts.has_ranks and facts.varies_loss else [options]
-    yield [Candidate(name, first, kind) for kind in kinds]
-    more = [way for way in ways if way == "rank"]
-    if start is not None:
-        more.append(start.scaling)
-    found = best(name)
-    if found is not None:
-        yield [Candidate(name, way, found.options) for way in dict.fromkeys(more)]
+    ranks_labels = facts.has_ranks and facts.varies_loss
+    first = _joined(plain, (("labels", "ranks"),)) if ranks_labels else plain
+    scalings = [way for way in ("standard", "max-abs", "rank") if way in ways] or ways[:1]
+    yield [Candidate("kernel", way, first) for way in scalings]
     found = best()
-    if found is not None and found.method == name == "kernel" and facts.n_rows <= _POLISHED_ROWS:
-        yield [Candidate(name, found.scaling, _joined(found.options, (("basis", _POLISHED_BASIS),)))]
+    if found is None or found.method != "kernel":
+        return
+    if ranks_labels:
+        yield [Candidate("kernel", found.scaling, plain)]
+    if start is not None:
+        found = best("kernel") or found
+        yield [Candidate("kernel", start.scaling, found.options)]
+    found = best() or found
+    if found.method == "kernel" and facts.n_rows <= _POLISHED_ROWS:
+        yield [Candidate("kernel", found.scaling, _joined(found.options, (("basis", _POLISHED_BASIS),)))]
 
 
 def _joined(options: Options, more: Options) -> Options:

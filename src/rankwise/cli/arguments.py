@@ -12,7 +12,7 @@ SCALINGS = (
     "auto", "none", "standard", "max-abs", "rank", "query-minmax", "query-standard", "query-rank",
     "standard+query-standard", "standard+query-rank",
 )  # fmt: skip
-METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel")
+METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "curves", "surfaces", "kernel")
 PICTURES = (".png", ".svg", ".pdf")
 SHELLS = ("bash", "zsh", "fish")
 TARGETS = (
@@ -147,7 +147,7 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=METHODS,
         default="auto",
-        help="least squares, hinge, squared hinge, logistic (for preferences), or an RBF kernel",
+        help="least squares, hinge, squared hinge, logistic (for preferences), a curve for each column, also surfaces of two, or an RBF kernel",
     )
     group.add_argument(
         "--scaling",
