@@ -285,7 +285,7 @@ def test_preferences(curved):
     pairs = np.column_stack([winner, a + b - winner])[a != b]
     model = AutoRanker().fit_pairs(X, pairs)
     assert {"rls", "svm-squared", "logistic", "kernel"} <= {entry.method for entry in model.leaderboard_}
-    assert model.leaderboard_.chosen.method == "kernel"
+    assert METHODS[model.leaderboard_.chosen.method].form != "linear"
     assert model.cv_ == f"5 folds of pairs, all {len(pairs):,} pairs"
     assert 1 - model.score_pairs(X, pairs) < model.best_score_ + 0.02
     # By hand: the scores of the models that did not see a pair.

@@ -133,9 +133,10 @@ class Candidate:
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def complexity(self) -> tuple[int, int]:
-        """What is simpler is smaller: first by the form of the model, then by what has to be done to its columns."""
-        return METHODS[self.method].complexity, list(SCALINGS).index(self.scaling)
+    def complexity(self) -> tuple[int, int, int, int]:
+        """What is simpler is smaller: the form of the model, what has to be done to its columns, options, the method."""
+        form, scaling = METHODS[self.method].complexity, list(SCALINGS).index(self.scaling)
+        return form, scaling, len(self.options), list(METHODS).index(self.method)
 
     @property
     def parameters(self) -> dict[str, Any]:
