@@ -30,6 +30,7 @@ _CONVERGED_COLUMNS = 1000
 # Multiples of 1 / (number of columns) on standardised columns.
 _GAMMAS = (0.1, 0.5)
 _SVM_TOLERANCE = 1e-4
+_SMALLEST_FOLD = 0.4  # of the rows, that some split may train on
 # Two a decade; walked from the largest down, as long as that helps.
 _CURVE_ALPHAS = tuple(float(f"{10.0 ** (-power / 2):.1g}") for power in range(2, 15))
 
@@ -134,7 +135,7 @@ class Candidate:
 
     @property
     def complexity(self) -> tuple[int, int, int, int]:
-        """What is simpler is smaller: the form of the model, what has to be done to its columns, options, the method."""
+        """What is simpler is smaller: the form of the model, the scaling of its columns, its options, the method."""
         form, scaling = METHODS[self.method].complexity, list(SCALINGS).index(self.scaling)
         return form, scaling, len(self.options), list(METHODS).index(self.method)
 
@@ -230,7 +231,7 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> Any:
 def _kernel(setting: Setting, options: dict[str, Any]) -> Any:
     gammas = [float(factor / setting.n_columns) for factor in _GAMMAS]
     wanted = options.pop("basis", setting.basis)
-    basis = wanted if setting.n_rows > wanted else None
+    basis = wanted if _SMALLEST_FOLD * setting.n_rows > wanted else None  # rows that train without a fold
     return KernelRankRLSCV("rbf", gamma=gammas, basis=basis, **setting.shared, **options)
 
 

@@ -346,7 +346,7 @@ class AutoRanker(Ranker):
         check_is_fitted(self)
         return self.leaderboard_.chosen.needs_queries
 
-    def _scores(self, X: Any, qid: Any) -> Floats:
+    def _scores_of(self, X: Any, qid: Any) -> Floats:
         return self.predict(X, qid)
 
     def score_pairs(self, X: Any, pairs: Any, weight: Any = None) -> float:

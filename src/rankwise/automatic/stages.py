@@ -205,7 +205,7 @@ def _kernels(
         found = best("kernel") or found
         yield [Candidate("kernel", start.scaling, found.options)]
     found = best() or found
-    if found.method == "kernel" and facts.n_rows <= _POLISHED_ROWS:
+    if found.method == "kernel" and 3 * _POLISHED_BASIS <= facts.n_rows <= _POLISHED_ROWS:
         yield [Candidate("kernel", found.scaling, _joined(found.options, (("basis", _POLISHED_BASIS),)))]
 
 

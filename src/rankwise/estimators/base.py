@@ -83,7 +83,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "cannot be compared.",
                 "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
             )
-        scores = self._scores(X, qid)
+        scores = self._scores_of(X, qid)
         queries = check_qid(qid, scores.shape[0])
         if scores.ndim == 1:
             return _ranks(scores, queries)
@@ -120,7 +120,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "sklearn.set_config(enable_metadata_routing=True), or use "
                 "rankwise.model_selection.cross_validate_ranker.",
             )
-        scores = self._scores(X, qid)
+        scores = self._scores_of(X, qid)
         labels = np.asarray(unmasked("y", y))
         columns = scores.reshape(scores.shape[0], -1)
         if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
@@ -134,7 +134,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         ]
         return float(np.mean(per_output))
 
-    def _scores(self, X: Any, qid: Any) -> Floats:
+    def _scores_of(self, X: Any, qid: Any) -> Floats:
         """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
         scores: Floats = self.predict(X)
         return scores
