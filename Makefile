@@ -7,7 +7,8 @@ OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint bench test-long test-sanitize test-oldest fuzz fuzz-text fuzz-store fuzz-models fuzz-again clean always
+.PHONY: demo test lint bench test-long test-faults test-sanitize test-oldest test-wheel coverage mutation fuzz fuzz-text fuzz-store \
+	fuzz-models fuzz-mutations fuzz-again clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -56,6 +57,42 @@ lint: $(VENV)/.installed
 test-long: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 2
 
+# Signals, full disks, limits, forks and damaged input at random moments: RANKWISE_FAULTS_SEED chooses others, RANKWISE_FAULTS=10
+# makes ten times as many.
+test-faults: $(VENV)/.installed
+	$(BIN)/python -m pytest tests/faults
+
+# Lines and branches of src that the tests reach; commands that run in processes of their own are counted too.
+COVERAGE_ON ?=
+coverage: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet "coverage>=7.6"
+	mkdir -p build/coverage && rm -f build/coverage/.coverage*
+	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" | xargs -I {} sh -c 'echo "import coverage; coverage.process_startup()" > {}/coverage-of-processes.pth'
+	COVERAGE_PROCESS_START=$(abspath pyproject.toml) $(BIN)/python -m pytest -q -m "not long" $(COVERAGE_ON)
+	rm -f $(VENV)/lib/python*/site-packages/coverage-of-processes.pth
+	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report --skip-covered --sort cover
+
+# Small changes of the code that the tests should notice. MUTATED says where; the tests of that part run for each.
+MUTATED ?= losses
+mutation: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet "cosmic-ray>=8.3"
+	mkdir -p build/mutation && rm -f build/mutation/$(MUTATED).sqlite
+	$(BIN)/cosmic-ray init tools/mutation/$(MUTATED).toml build/mutation/$(MUTATED).sqlite
+	$(BIN)/cosmic-ray exec tools/mutation/$(MUTATED).toml build/mutation/$(MUTATED).sqlite
+	$(BIN)/cr-report build/mutation/$(MUTATED).sqlite | tail -4
+
+# What users install: the source package, the wheel made of it, and the tests against that in an environment without this tree.
+WHEEL_TESTS ?= tests/persistence tests/data tests/cli tests/test_replacing.py tests/estimators/test_rank_rls.py
+test-wheel: $(VENV)/.installed
+	rm -rf build/wheel && mkdir -p build/wheel
+	$(BIN)/python -m pip install --quiet build
+	$(BIN)/python -m build --outdir build/wheel .
+	$(PYTHON) -m venv build/wheel/venv
+	build/wheel/venv/bin/python -m pip install --quiet "$$(ls build/wheel/*.whl)[test]"
+	mkdir build/wheel/elsewhere && cp -r tests benchmarks pyproject.toml README.md docs build/wheel/elsewhere
+	cd build/wheel/elsewhere && ../venv/bin/python -c "import rankwise; assert 'build/wheel/venv' in rankwise.__file__"
+	cd build/wheel/elsewhere && ../venv/bin/python -m pytest -q -m "not long" $(WHEEL_TESTS)
+
 # The oldest supported numpy, SciPy and scikit-learn: the estimators' contract and everything that touches it.
 test-oldest: $(OLDEST)/.installed
 	$(OLDEST)/bin/python -m pytest -q -n 2 -m "not long" tests/estimators tests/solvers tests/data tests/pairs
@@ -76,7 +113,13 @@ FUZZ_TEXTS := tests/data/svmlight_corpus.txt
 FUZZ_STORES := tests/data/store_corpus.txt
 FUZZ_MODELS := tests/persistence/model_corpus.txt
 
-fuzz: fuzz-text fuzz-store fuzz-models
+fuzz: fuzz-text fuzz-store fuzz-models fuzz-mutations
+
+# Tables, preferences and command lines, damaged at random; each input is told by its number.
+FUZZ_FIRST ?= 0
+fuzz-mutations: $(VENV)/.installed
+	for kind in tables preferences arguments; do \
+		$(BIN)/python fuzz/mutations.py $$kind --first $(FUZZ_FIRST) --inputs 2000000 --seconds $(FUZZ_SECONDS) || exit 1; done
 
 fuzz-text: $(BIN)/python
 	mkdir -p build/fuzz/text

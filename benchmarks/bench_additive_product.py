@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The fused product X'LXv of an additive model from codes, against the fused product on the expanded CSR matrix.
 
-Processor time, interleaved, one and two threads, one vector and eight. The default is a tenth of the full size, which
-``--rows 1000000`` gives. At the end the bytes of both storages, and how a direct solver's Gram matrix compares.
+Processor time, interleaved, one and two threads, one vector, five and eight. The default is a tenth of the full size,
+which ``--rows 1000000`` gives. Then the bytes of both storages, and what encoding, predicting, a Gram matrix and the
+gains of all pairs of columns take.
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ import argparse
 import time
 
 import numpy as np
+import scipy.sparse as sp
 
 from bench_fused_product import equal_queries
 from harness import interleave, print_table, write_json
 from rankwise.design import AdditiveDesign, CsrDesign
+from rankwise.design.additive import predict
 from rankwise.design.hats import hat_matrix
+from rankwise.design.pair_statistics import pair_gains
 from rankwise.terms import Curve, Surface, Terms
 
 
@@ -40,9 +44,15 @@ def quantile_terms(X, n_knots, n_pairs, grid=5):
     return Terms(curves, surfaces)
 
 
+def expand(X, terms, step=50_000):
+    """The expanded matrix in float32, made in blocks of rows."""
+    blocks = [hat_matrix(X[a : a + step], terms).astype(np.float32) for a in range(0, X.shape[0], step)]
+    return sp.vstack(blocks, format="csr")
+
+
 def contenders(X, terms, query_size, expansion):
     v = np.random.default_rng(1).standard_normal(terms.n_values)
-    V = np.random.default_rng(1).standard_normal((terms.n_values, 8))
+    V5, V = (np.random.default_rng(1).standard_normal((terms.n_values, k)) for k in (5, 8))
     blocks = equal_queries(X.shape[0], query_size)
     calls = {}
     for threads in (1, 2):
@@ -53,6 +63,7 @@ def contenders(X, terms, query_size, expansion):
         np.testing.assert_allclose(product(v), peer(v), rtol=1e-4, atol=1e-3)
         calls[f"CSR, {label}"] = lambda p=peer: p(v)
         calls[f"codes, {label}"] = lambda p=product: p(v)
+        calls[f"codes, 5 vectors, {label}"] = lambda p=product: p(V5)
         calls[f"CSR, 8 vectors, {label}"] = lambda p=peer: p(V)
         calls[f"codes, 8 vectors, {label}"] = lambda p=product: p(V)
         calls[f"codes, X v alone, {label}"] = lambda d=coded: d.dot(v)
@@ -61,6 +72,30 @@ def contenders(X, terms, query_size, expansion):
         if threads == 1:
             calls["reading the codes"] = lambda d=coded: d.codes.view(np.uint64).sum()
     return calls
+
+
+def other_work(X, terms):
+    """What is done once a fit, and predicting."""
+    blocks = equal_queries(X.shape[0], 100)
+    v = np.random.default_rng(1).standard_normal(terms.n_values)
+    coded = AdditiveDesign.encode(X, terms)
+    product, bins, g = (
+        coded.gram_product(blocks),
+        coded.bins(),
+        np.random.default_rng(2).standard_normal(X.shape[0]),
+    )
+    query = np.ascontiguousarray(X[:20])
+    return {
+        "one product": lambda: product(v),
+        "encoding": lambda: AdditiveDesign.encode(X, terms),
+        "predicting, all rows": lambda: predict(X, terms, v),
+        "predicting, 20 rows, 1,000 times": lambda: [predict(query, terms, v) for _ in range(1_000)],
+        f"gains of {bins.shape[0] * (bins.shape[0] - 1) // 2:,} pairs": lambda: pair_gains(
+            bins, g, np.ones(g.size)
+        ),
+        f"Gram matrix, {terms.n_values} values": lambda: coded.gram_matrix(blocks),
+        f"its diagonal, {terms.n_values} values": lambda: coded.gram_diagonal(blocks),
+    }
 
 
 def main():
@@ -77,7 +112,7 @@ def main():
         for n_knots in args.knots:
             for n_pairs in args.pairs:
                 terms = quantile_terms(X, n_knots, n_pairs)
-                expansion = hat_matrix(X, terms).astype(np.float32)
+                expansion = expand(X, terms)
                 coded = AdditiveDesign.encode(X, terms)
                 title = f"{kind}: {args.rows:,} x {args.columns}, {n_knots} knots, {n_pairs} pairs"
                 cells = args.rows * args.columns
@@ -89,6 +124,11 @@ def main():
                     "csr": (expansion.data.nbytes + expansion.indices.nbytes) / X.nbytes,
                 }
                 print("bytes, in float32 matrices:", sizes[title])
+    for columns, rows in ((46, 20_000), (136, 20_000)):
+        X = make(rows, columns, "numbers")
+        title = f"other work: {rows:,} x {columns}, 8 knots, 20 pairs"
+        tables[title] = interleave(other_work(X, quantile_terms(X, 8, 20)), 3, clock=time.process_time)
+        print_table(title, tables[title])
     write_json("additive_product", tables, sizes=sizes)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from rankwise.cached import cached_property
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import CsrDesign, as_design
 from rankwise.objectives import HingeObjective
@@ -48,7 +49,7 @@ class CountedPairs:
     def n_rows(self):
         return self.ranks.size
 
-    @functools.cached_property
+    @cached_property
     def weight(self):
         counts = np.bincount(self.ranks)
         return (self.n_rows**2 - float(counts.astype(float) @ counts)) / 2

@@ -92,15 +92,9 @@ public:
     void decode(const Additive& X, int64_t from, int64_t to) {
         for (int64_t side = 0; side < X.decoded; ++side) {
             const CodeRun run = X.run(from, to, X.side_column[side]);
-            const int32_t* map = X.side_cell + X.side_start[side];
-            const double *origin = X.side_origin + X.side_start[side], *slope = X.side_slope + X.side_start[side];
-            int32_t* cell = cell_.data() + side * stride_;
-            double* position = position_.get() + side * stride_;
-            for (int64_t i = 0; i < run.size; ++i) {
-                const int64_t c = run.cell(i);
-                cell[i] = map[c];
-                position[i] = origin[c] + slope[c] * run.position(i);
-            }
+            const int64_t start = X.side_start[side];
+            decode_side(X.instructions, run, {X.side_cell + start, X.side_origin + start, X.side_slope + start},
+                        cell_.data() + side * stride_, position_.get() + side * stride_);
         }
     }
 
@@ -114,12 +108,13 @@ private:
     void make_room(const Additive& X, int width) {
         stride_ = X.layout.chunk_rows;
         if (stride_ * width > scores_size_) scores_ = allocate(scores_size_ = stride_ * width);
-        if (stride_ * X.decoded <= static_cast<int64_t>(cell_.size())) return;
-        cell_.resize(static_cast<std::size_t>(stride_ * X.decoded));
-        position_ = allocate(stride_ * X.decoded);
+        if (stride_ * X.decoded <= sides_size_) return;
+        sides_size_ = stride_ * X.decoded;
+        position_ = allocate(sides_size_);
+        cell_.resize(static_cast<std::size_t>(sides_size_));
     }
 
-    int64_t stride_ = 0, scores_size_ = 0;
+    int64_t stride_ = 0, scores_size_ = 0, sides_size_ = 0;
     Buffer scores_, position_;
     std::vector<int32_t> cell_;
 };

@@ -23,6 +23,12 @@ struct Knots {
     int64_t size(int64_t curve) const { return start[curve + 1] - start[curve]; }
 };
 
+// The value at a position between two knots, so rounded that a curve which never falls at its knots never falls between.
+inline double between(double left, double right, double position) {
+    const double value = left + position * (right - left);
+    return left <= right ? std::min(value, right) : std::max(value, right);
+}
+
 // The interval that begins with knot `cell`, and how far into it; what is missing has the number of knots as its cell.
 struct Place {
     int64_t cell;
@@ -131,7 +137,7 @@ void additive_predict(const Rows& X, int64_t rows, const TermValues& terms, cons
                 const double* v = V + (terms.offsets[term] + at.cell) * k;
                 double* f = F + (first + r) * k;
                 if (at.position > 0)
-                    for (int64_t c = 0; c < k; ++c) f[c] += (1.0 - at.position) * v[c] + at.position * v[k + c];
+                    for (int64_t c = 0; c < k; ++c) f[c] += between(v[c], v[k + c], at.position);
                 else
                     for (int64_t c = 0; c < k; ++c) f[c] += v[c];
             }
@@ -168,15 +174,19 @@ template <typename Rows>
 void encode(const Rows& X, int64_t rows, const Knots& knots, const int32_t* shift, const CodeLayout& layout,
             int64_t first_row, uint32_t* codes, int n_threads) {
     detail::walk_fetched(X, rows, n_threads, [&](const double* x, int64_t first, int64_t last) {
+        int64_t place[detail::fetched_rows];
+        for (int64_t r = first; r < last; ++r) place[r - first] = layout.at(first_row + r, 0);
         for (int64_t j = 0; j < knots.curves; ++j) {
             const double* own = knots.knots + knots.start[j];
             const double* from = x + knots.column[j] * detail::fetched_rows;
+            const int64_t size = knots.size(j);
+            const bool is_levels = knots.is_levels[j];
             const double scale = std::ldexp(1.0, shift[j]);
-            for (int64_t r = first; r < last; ++r) {
-                const Place at = locate(own, knots.size(j), knots.is_levels[j], from[r - first]);
-                const auto position = static_cast<std::uint64_t>(at.position * scale + 0.5);
-                codes[layout.at(first_row + r, j)] =
-                    static_cast<uint32_t>((static_cast<std::uint64_t>(at.cell) << shift[j]) + position);
+            uint32_t* out = codes + j * layout.chunk_rows;
+            for (int64_t r = 0; r < last - first; ++r) {
+                const Place at = locate(own, size, is_levels, from[r]);
+                const auto position = static_cast<int64_t>(at.position * scale + 0.5);
+                out[place[r]] = static_cast<uint32_t>((at.cell << shift[j]) + position);
             }
         }
     });

@@ -5,6 +5,7 @@
 #include "additive_terms.hpp"
 #include "bindings.hpp"
 #include "bindings_blocks.hpp"
+#include "pair_histograms.hpp"
 
 using namespace bindings;
 using namespace rankwise;
@@ -351,6 +352,46 @@ void bind_additive_products(nb::module_& m) {
         "curves"_a, "rows"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
 }
 
+BinnedRows binned_rows(const Table<const uint8_t>& bins, const Reals& g, const Reals& h) {
+    BinnedRows X;
+    X.rows = length(bins, 1);
+    X.bins = bins.data();
+    X.g = g.data();
+    X.h = h.data();
+    require_length(g, X.rows, "g and bins disagree");
+    require_length(h, X.rows, "h and bins disagree");
+    bool fits = true;
+    for (int64_t i = 0; i < length(bins) * X.rows; ++i) fits &= X.bins[i] < most_bins;
+    require(fits, "more than sixteen bins");
+    return X;
+}
+
+void bind_histograms(nb::module_& m) {
+    m.def(
+        "pair_gains",
+        [](Table<const uint8_t> bins, Reals g, Reals h, double penalty, Table<double> out, int n_threads) {
+            const BinnedRows X = binned_rows(bins, g, h);
+            require_shape(out, length(bins), length(bins), "out and bins disagree");
+            without_gil([&] { pair_gains(X, length(bins), penalty, out.data(), n_threads); });
+        },
+        "bins"_a.noconvert(), "g"_a.noconvert(), "h"_a.noconvert(), "penalty"_a, "out"_a.noconvert(), "n_threads"_a);
+
+    m.def(
+        "pair_histograms",
+        [](Table<const uint8_t> bins, Reals g, Reals h, Ids first, Ids second, Table<double> out, int n_threads) {
+            const BinnedRows X = binned_rows(bins, g, h);
+            const int64_t pairs = length(first);
+            require_length(second, pairs, "first and second disagree");
+            require_shape(out, pairs, 2 * most_bins * most_bins, "out and the pairs disagree");
+            for (const auto* columns : {first.data(), second.data()})
+                for (int64_t p = 0; p < pairs; ++p)
+                    require(0 <= columns[p] && columns[p] < length(bins), "a column that is not there");
+            without_gil([&] { pair_histograms(X, first.data(), second.data(), pairs, out.data(), n_threads); });
+        },
+        "bins"_a.noconvert(), "g"_a.noconvert(), "h"_a.noconvert(), "first"_a.noconvert(), "second"_a.noconvert(),
+        "out"_a.noconvert(), "n_threads"_a);
+}
+
 }  // namespace
 
 void bind_additive(nb::module_& m) {
@@ -364,4 +405,5 @@ void bind_additive(nb::module_& m) {
     bind_sparse<double, int32_t, int64_t>(m);
     bind_sparse<double, int64_t, int64_t>(m);
     bind_additive_products(m);
+    bind_histograms(m);
 }

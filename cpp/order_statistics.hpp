@@ -132,33 +132,37 @@ struct SortedQuery {
 
 enum class Side { won, lost };
 
+// Rows between two looks for an interruption: a counter for each row would take a tenth of a sweep over few levels.
+constexpr int64_t sweep_rows_at_once = 1 << 14;
+
 // For each sorted position p, emit(p, sum of value(other)) over the violated pairs that p wins, or loses.
 template <typename Tally, typename Value, typename Emit>
 void sweep(const SortedQuery& query, double margin, Side side, Tally& tally, Value&& value, Emit&& emit) {
     const double* f = query.score;
     const int64_t n = query.size;
     tally.reset(query.n_levels);
-    WorkCounter work;
     if (side == Side::won) {
         int64_t first = n;  // the window is [first, n)
-        for (int64_t p = n - 1; p >= 0; --p) {
-            while (first > 0 && f[p] - f[first - 1] < margin) {
-                --first;
-                tally.add(query.rank[first], value(first));
+        for (int64_t p = n - 1; p >= 0; check_interrupted()) {
+            for (const int64_t stop = std::max<int64_t>(p - sweep_rows_at_once, -1); p > stop; --p) {
+                while (first > 0 && f[p] - f[first - 1] < margin) {
+                    --first;
+                    tally.add(query.rank[first], value(first));
+                }
+                emit(p, tally.below(query.rank[p]));
             }
-            emit(p, tally.below(query.rank[p]));
-            work.add(4);
         }
     } else {
         const int32_t top = query.n_levels - 1;  // ranks are reflected: higher becomes lower
         int64_t end = 0;                         // the window is [0, end)
-        for (int64_t p = 0; p < n; ++p) {
-            while (end < n && f[end] - f[p] < margin) {
-                tally.add(top - query.rank[end], value(end));
-                ++end;
+        for (int64_t p = 0; p < n; check_interrupted()) {
+            for (const int64_t stop = std::min(p + sweep_rows_at_once, n); p < stop; ++p) {
+                while (end < n && f[end] - f[p] < margin) {
+                    tally.add(top - query.rank[end], value(end));
+                    ++end;
+                }
+                emit(p, tally.below(top - query.rank[p]));
             }
-            emit(p, tally.below(top - query.rank[p]));
-            work.add(4);
         }
     }
 }
@@ -179,7 +183,7 @@ void sweep(Counting counting, const SortedQuery& query, double margin, Side side
 // From this many rows on, two threads share a query (one side each) instead of taking one query each: waking a
 // thread costs 10 microseconds, a sweep of this size about a millisecond.
 constexpr int64_t shared_query_rows = 1 << 15;
-constexpr int64_t rows_worth_a_thread = 1 << 10;  // 30 microseconds of work, at 30 ns a row
+constexpr int64_t rows_worth_a_thread = 1 << 10;  // 30 microseconds of work, at 30 ns per row
 constexpr int64_t most_queries_at_once = 16;
 
 template <typename Work>
@@ -253,7 +257,7 @@ inline void sort_rows(const double* score, int64_t n, int32_t* order) {
 }
 
 // Fills sorted_score, sorted_rank and order; the caller has filled the latter for queries from `presorted_from` rows
-// on, because numpy's vectorised argsort takes 12 ns a row at 10,000 rows and 29 at a million, std::sort 52 and 81.
+// on, because numpy's vectorised argsort takes 12 ns per row at 10,000 rows and 29 at a million, std::sort 52 and 81.
 inline void sort_scores(const RankedQueries& queries, const double* score, int64_t presorted_from,
                         int32_t* order, double* sorted_score, int32_t* sorted_rank, int n_threads) {
     for_each_query(queries, n_threads, [&](int64_t q, int threads) {
@@ -275,7 +279,7 @@ inline void sort_scores(const RankedQueries& queries, const double* score, int64
 //
 // Rows stand in ascending order of rank, so the rows a row beats are those before its level. Two passes, one for each
 // side, keep every inner loop free of branches and of floating-point reductions, and -fno-trapping-math turns the
-// comparison into a select: the compiler then vectorises (Laplacian of queries of 70 rows: 226 -> 40 ns a row).
+// comparison into a select: the compiler then vectorises (Laplacian of queries of 70 rows: 226 -> 40 ns per row).
 // Captures are copies, so that no store can alias a loop's bounds.
 
 // loser(i, first) for each row that rows [first, n) beat; winner(i, end) for each that beats rows [0, end).

@@ -115,7 +115,7 @@ public:
 
     // Calls work(view, first unit, last unit) for each window.
     template <typename Work>
-    void hand_out(Work&& work) {
+    void for_each_window(Work&& work) {
         for (int64_t number = 0;; ++number) {
             std::unique_lock<std::mutex> guard(mutex_);
             changed_.wait(guard, [&] { return read_ > number || ended_; });
@@ -238,7 +238,7 @@ void walk_units(const Matrix& X, int64_t first, int64_t last, const RowsOf& rows
         } catch (const std::system_error&) {
         }  // without room or a thread for it there is still the mapping
         if (reader) {
-            reader->hand_out(work);
+            reader->for_each_window(work);
             return;
         }
     }

@@ -1,6 +1,5 @@
 """What the fuzzers of Python code share: the core with sanitizers, coverage, and odd changes of JSON."""
 
-import functools
 import hashlib
 import importlib.util
 import inspect
@@ -10,6 +9,8 @@ import sys
 from pathlib import Path
 
 import atheris
+
+from rankwise.cached import cached_property
 
 
 def load_core():
@@ -52,7 +53,7 @@ def run(one_input, mutate):
 def _function_of(member):
     if isinstance(member, property):
         return member.fget
-    if isinstance(member, functools.cached_property):
+    if isinstance(member, cached_property):
         return member.func
     return getattr(member, "__func__", member)  # of class methods and static ones
 

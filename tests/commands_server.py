@@ -63,12 +63,24 @@ class CommandsServer:
         self.process.stdout.close()
 
     def run(
-        self, arguments, *, number=None, after=0.0, cwd=None, limits=(), cpus=None, code=None, stdin=None
+        self,
+        arguments,
+        *,
+        number=None,
+        after=0.0,
+        fault=None,
+        cwd=None,
+        limits=(),
+        cpus=None,
+        code=None,
+        stdin=None,
     ):
         """Run ``rankwise`` with arguments, or some code, and send it a signal after so many seconds.
 
         Parameters
         ----------
+        fault : callable, optional
+            What to do to the process instead, given its number.
         limits : sequence of (str, int)
             Such as ("RLIMIT_NOFILE", 20).
         """
@@ -82,12 +94,16 @@ class CommandsServer:
             "code": code,
             "stdin": None if stdin is None else str(stdin),
         }
+        for name in files:
+            Path(name).write_text("")
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         child = int(self.process.stdout.readline())
-        if number is not None:
-            time.sleep(after)
-            with suppress(ProcessLookupError):  # it has ended
+        with suppress(ProcessLookupError):  # it has ended
+            if fault is not None:
+                fault(child)
+            elif number is not None:
+                time.sleep(after)
                 os.kill(child, number)
         status = self._status(child)
         printed, said = (Path(name).read_text(errors="replace") for name in files)

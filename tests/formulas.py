@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from rankwise import KernelRankRLS, RankRLS, RankSVM
+from rankwise import AdditiveRanker, KernelRankRLS, RankRLS, RankSVM
 from rankwise.preprocessing import QueryScaler
 
 N_ROWS = 120
@@ -135,7 +135,7 @@ def predict(model, X, qid):
 
 
 @cache
-def case(name):
+def case(name):  # noqa: PLR0911 - one branch per kind of data
     """Return a fitted model, rows, labels and query ids, by the name of a pipeline; made once, to be looked at."""
     if name == "rare table":
         X, y, qid = frame()
@@ -154,6 +154,17 @@ def case(name):
             y,
             qid,
         )
+    if name == "curves":
+        X, y, qid = with_gaps()
+        return AdditiveRanker(interactions=2, alpha=0.01).fit(X, y, qid), X, y, qid
+    if name == "curves and levels":
+        X, y, qid = with_gaps()
+        X[:, 3] = np.random.default_rng(5).integers(0, 4, len(X))
+        model = AdditiveRanker(interactions=[(0, 1), (0, 3)], categorical=[3], alpha=0.01)
+        return model.fit(X, y, qid), X, y, qid
+    if name == "curves of scaled columns":
+        X, y, qid = rows()
+        return fit([StandardScaler()], AdditiveRanker(interactions=0, alpha=0.01), X, y, qid), X, y, qid
     if name in KERNELS:
         X, y, qid = rows()
         with warnings.catch_warnings():
@@ -166,4 +177,5 @@ def case(name):
     return fit({**PLAIN, **QUERIES}[name], RankSVM(0.1), X, y, qid), X, y, qid
 
 
-NAMES = [*PLAIN, *QUERIES, *GAPS, *KERNELS, "table", "ordinal table", "rare table"]
+CURVES = ["curves", "curves and levels", "curves of scaled columns"]
+NAMES = [*PLAIN, *QUERIES, *GAPS, *KERNELS, *CURVES, "table", "ordinal table", "rare table"]

@@ -19,9 +19,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from rankwise import _core
-from rankwise.design import gram
+from rankwise import _core, terms
+from rankwise.design import additive, cells, gram
+from rankwise.terms import Curve, Surface, Terms
 
 M, Q, N, K = 6, 2, 3, 2  # rows, queries, columns, vectors
 
@@ -507,6 +509,78 @@ CASES: dict[str, Callable[[], Case]] = {
         ("out",),
     ),
 }
+
+
+class Recorder:
+    """Stands in for the compiled module, and keeps the arguments of the first call of each function."""
+
+    def __init__(self, calls: dict[str, dict[str, Any]]) -> None:
+        self.calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(_core, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            names = argument_names(real) if given else []
+            self.calls.setdefault(name, {**dict(zip(names, given, strict=False)), **named})
+            return real(*given, **named)
+
+        return call
+
+
+def additive_calls() -> dict[str, dict[str, Any]]:
+    """Return valid arguments for the kernels of additive models: those of a small design."""
+    calls: dict[str, dict[str, Any]] = {}
+    curves = [Curve(0, np.array([0.0, 0.5, 1.0])), Curve(1, np.array([0.0, 1.0]))]
+    X = np.random.default_rng(0).uniform(size=(M, 2))
+    both = Terms(tuple(curves), (Surface(curves[0], curves[1]),))
+    modules = (additive, cells, terms)
+    try:
+        for module in modules:
+            module._core = Recorder(calls)
+        for rows in (X, sp.csr_matrix(X)):
+            design = additive.AdditiveDesign.encode(rows, both)
+            additive.predict(rows, both, np.zeros((both.n_values, K)))
+        design.dot(np.zeros((design.shape[1], K)))
+        design.tdot(np.zeros((M, K)))
+        design.matrix()
+    finally:
+        for module in modules:
+            module._core = _core
+    n = design.cells.n_entries
+    shared = {"blocks": blocks(), "folds": _core.Folds(**fold_arguments()), "n_parts": 1, "n_threads": 1}
+    calls["additive_fused"] = {
+        "X": design.compiled,
+        **shared,
+        "plan": _core.Plan(**plan_arguments()),
+        "V": np.zeros((n, K)),
+        "out": np.zeros((n, K)),
+    }
+    calls["additive_weighted_sum"] = {
+        "X": design.compiled,
+        **shared,
+        "first": 0,
+        "last": 3,
+        "out": np.zeros((n, K)),
+    }
+    return calls
+
+
+# Rows of X and of the codes may be fewer than there is room for; how many columns a sparse matrix has, `place` says.
+ADDITIVE_FREE: dict[str, tuple[tuple[str, int], ...]] = {
+    "Additive": (("codes", 2),),
+    "additive_encode": (("X", 0), ("out", 0), ("out", 2)),
+    "additive_encode_csr": (("start", 0), ("place", 0), ("out", 0), ("out", 2)),
+    "additive_predict_csr": (("place", 0),),
+}
+for _name, _arguments in additive_calls().items():
+    CASES[_name] = lambda name=_name, given=_arguments: Case(
+        getattr(_core, name),
+        {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in given.items()},
+        tuple({"out"} & set(given)),
+        ADDITIVE_FREE.get(name, ()),
+    )
+CASES["widest_instructions"] = lambda: Case(_core.widest_instructions, {})
 
 
 def spoilable() -> list[tuple[str, str]]:

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from rankwise.exporters import TARGETS
+
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
 
@@ -28,6 +30,23 @@ def test_the_examples_of_the_automatic_choice_run(tmp_path, monkeypatch):
     for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
         exec(compile(block, "automatic.md", "exec"), namespace)
     assert ((namespace["probabilities"] > 0) & (namespace["probabilities"] < 1)).all()
+
+
+def test_the_examples_of_the_export_page_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "export.md").read_text(encoding="utf-8")
+    namespace = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "export.md", "exec"), namespace)
+    assert set(namespace["weights"]) == {"bm25", "age", "price"}
+    assert namespace["total"] == pytest.approx(namespace["model"].predict(namespace["X"])[3])
+    # Every target has a page, and every page is linked.
+    assert all(f"`{target}`" in page for target in TARGETS)
+    for link in re.findall(r"\((engines/[\w-]+\.md)\)", page):
+        assert (DOCS / link).exists()
+    assert {path.name for path in (DOCS / "engines").iterdir()} == set(
+        re.findall(r"engines/([\w-]+\.md)", page)
+    )
 
 
 def test_sections_of_the_mathematics_that_docstrings_cite_are_there():

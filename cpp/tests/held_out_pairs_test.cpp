@@ -1,4 +1,4 @@
-// Pairs judged without their rows, against naive loops and a dense solution. Built with sanitizers by
+// Pairs scored without their rows, against naive loops and a dense solution. Built with sanitizers by
 // `make test-sanitize`.
 #include "held_out_pairs.hpp"
 

@@ -24,6 +24,7 @@ __all__ = [
     "explain_pair",
     "export",
     "feature_importance",
+    "keep_on_interrupt",
     "load",
     "save",
 ]
@@ -45,6 +46,7 @@ _HOMES = {
     "explain_pair": "rankwise.explanations",
     "export": "rankwise.exporters",
     "feature_importance": "rankwise.explanations",
+    "keep_on_interrupt": "rankwise.interrupts",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
 }

@@ -473,3 +473,15 @@ def additive_expand(
     out: _Doubles,
     n_threads: int,
 ) -> None: ...
+def pair_gains(
+    bins: npt.NDArray[np.uint8], g: _Doubles, h: _Doubles, penalty: float, out: _Doubles, n_threads: int
+) -> None: ...
+def pair_histograms(
+    bins: npt.NDArray[np.uint8],
+    g: _Doubles,
+    h: _Doubles,
+    first: _Integers,
+    second: _Integers,
+    out: _Doubles,
+    n_threads: int,
+) -> None: ...

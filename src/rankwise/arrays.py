@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from numpy.typing import ArrayLike
 
-__all__ = ["ArrayLike", "Bools", "Floats", "Ints", "Labels", "Matrix", "MatrixLike", "Rows"]
+if TYPE_CHECKING:
+    from sklearn.base import BaseEstimator
+
+__all__ = [
+    "AnyArray",
+    "ArrayLike",
+    "Bools",
+    "DType",
+    "Estimator",
+    "Floats",
+    "Ints",
+    "Labels",
+    "Matrix",
+    "MatrixLike",
+    "Rows",
+]
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]  # numbers of rows
+AnyArray = npt.NDArray[Any]  # of whatever type
+DType = np.dtype[Any]
 
 
 class Matrix(Protocol):
@@ -24,7 +41,7 @@ class Matrix(Protocol):
         """Rows and columns."""
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> DType:
         """Of the entries."""
 
     def __getitem__(self, index: Any, /) -> Any:
@@ -32,6 +49,9 @@ class Matrix(Protocol):
 
     def __matmul__(self, other: Any, /) -> Any:
         """Multiply."""
+
+    def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> Any:
+        """Return the same in another type."""
 
 
 class _HasShape(Protocol):
@@ -45,3 +65,4 @@ class _HasShape(Protocol):
 # What a caller may pass: arrays, lists and Series, and for matrices whatever has rows and columns.
 MatrixLike = ArrayLike | _HasShape
 Labels = ArrayLike
+Estimator: TypeAlias = "BaseEstimator"  # scikit-learn tells no types: this one is for readers

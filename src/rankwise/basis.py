@@ -5,13 +5,11 @@ A choice returns row indices, in increasing order and without repetition.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 from sklearn.cluster import MiniBatchKMeans
 
-from rankwise.arrays import Rows
+from rankwise.arrays import Matrix, Rows
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel
 from rankwise.threads import large_algebra
@@ -26,7 +24,7 @@ def random_rows(n_rows: int, size: int, seed: int) -> Rows:
     return np.sort(np.random.default_rng(seed).choice(n_rows, size=size, replace=False)).astype(np.int64)
 
 
-def kmeans_rows(X: Any, size: int, seed: int) -> Rows:
+def kmeans_rows(X: Matrix, size: int, seed: int) -> Rows:
     """Choose the row nearest to each centre of k-means; where a row is nearest to two, another is drawn."""
     batch = max(1024, 3 * size)
     shift = find_shift(X[sampled_rows(*X.shape)])
@@ -38,7 +36,7 @@ def kmeans_rows(X: Any, size: int, seed: int) -> Rows:
     return np.sort(np.concatenate([nearest, extra])).astype(np.int64)
 
 
-def leverage_rows(kernel: Kernel, X: Any, size: int, seed: int) -> Rows:
+def leverage_rows(kernel: Kernel, X: Matrix, size: int, seed: int) -> Rows:
     """Choose rows with probability proportional to their ridge leverage, estimated on a random reduced set.
 
     The leverage of row i is ``z_i' (Z'Z + λI)^-1 z_i``; λ is an eigenvalue

@@ -31,7 +31,7 @@ class cached_property(Generic[T]):  # noqa: N801 - named as what it takes the pl
     """
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
-        self._compute = compute
+        self.func = compute
         self._name = ""
         self.__doc__ = compute.__doc__
         self.__module__ = compute.__module__
@@ -49,5 +49,5 @@ class cached_property(Generic[T]):  # noqa: N801 - named as what it takes the pl
         """Compute, and keep it where the next look finds it without asking here."""
         if instance is None:
             return self
-        kept: T = instance.__dict__.setdefault(self._name, self._compute(instance))
+        kept: T = instance.__dict__.setdefault(self._name, self.func(instance))
         return kept

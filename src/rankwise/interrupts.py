@@ -1,13 +1,32 @@
-"""Signals that ask a process to stop, and the moments at which they have to wait."""
+"""Signals that ask a process to stop: the moments at which they wait, and what becomes of a fit that is interrupted.
+
+A fit that has a model when Ctrl-C comes keeps it on the estimator, and raises KeyboardInterrupt with words for what was
+kept: a loop over fits ends, and the line that would save the model is not reached. Inside `keep_on_interrupt` it
+warns and returns instead.
+"""
 
 from __future__ import annotations
 
+import functools
 import signal
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from types import FrameType
+from typing import ParamSpec, TypeVar
 
-__all__ = ["signals_later"]
+from rankwise.exceptions import caller_level
+
+__all__ = ["interruptible", "keep_on_interrupt", "signals_later", "tell_interrupted"]
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+_KEEPS: ContextVar[bool] = ContextVar("_KEEPS", default=False)
+# The estimator that is being fitted, and what is to be said of its interruption once it has its attributes.
+_FITTED: ContextVar[object] = ContextVar("_FITTED", default=None)
+_TOLD: ContextVar[list[str] | None] = ContextVar("_TOLD", default=None)
 
 # Those that somebody sends to end a process, and that a handler may turn into an exception.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
@@ -48,3 +67,74 @@ def signals_later() -> Iterator[None]:
             signal.signal(number, handler)
     for number in came:
         before[number](number, None)
+
+
+@contextmanager
+def keep_on_interrupt() -> Iterator[None]:
+    """Have Ctrl-C end a fit early instead of raising, in the block: the best model so far is the result.
+
+    For notebooks and long searches that are stopped when they are good enough. A ConvergenceWarning says how far a fit
+    came. An interruption before there is any model raises KeyboardInterrupt in any case.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(100, 5)), rng.integers(0, 3, size=100)
+    >>> with rankwise.keep_on_interrupt():
+    ...     model = rankwise.RankRLSCV().fit(X, y)  # Ctrl-C, and the model is the best of those that were tried
+    >>> model.coef_.shape
+    (5,)
+    """
+    token = _KEEPS.set(True)
+    try:
+        yield
+    finally:
+        _KEEPS.reset(token)
+
+
+def interruptible(fit: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Decorate a method that fits: what was told of an interruption is raised at its end.
+
+    Methods of the same estimator that call each other are one fit; of another estimator, one of its own.
+    """
+
+    @functools.wraps(fit)
+    def fitting(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        if args and _FITTED.get() is args[0]:
+            return fit(*args, **kwargs)
+        fitted, told = _FITTED.set(args[0] if args else None), _TOLD.set([])
+        try:
+            result = fit(*args, **kwargs)
+            words = _TOLD.get()
+        finally:
+            _TOLD.reset(told)
+            _FITTED.reset(fitted)
+        if words:
+            raise KeyboardInterrupt(words[-1])
+        return result
+
+    return fitting
+
+
+def tell_interrupted(what: str, remedy: str) -> None:
+    """Say that Ctrl-C ended a fit that keeps the best model so far, now or when the estimator has it.
+
+    Parameters
+    ----------
+    what : str
+        How far the fit came, and what is kept; a sentence without its end.
+    remedy : str
+        How to get the final model.
+    """
+    told = _TOLD.get()
+    if _KEEPS.get() or told is None:
+        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - the command line starts without it
+
+        warnings.warn(f"{what}. Hint: {remedy}.", ConvergenceWarning, stacklevel=caller_level())
+    else:
+        told.append(
+            f"{what}; it is on the estimator, which can predict. Hint: {remedy}; or fit inside "
+            "`with rankwise.keep_on_interrupt():`, where Ctrl-C ends a fit and raises nothing."
+        )

@@ -19,7 +19,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
-from rankwise.arrays import Floats
+from rankwise.arrays import DType, Floats, Matrix
 from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.cached import cached_property
 from rankwise.design import Design, GramProduct, gram
@@ -92,7 +92,7 @@ class Kernel:
         """Whether moderate rows can have a kernel that is not finite; others are bounded, or sums of products."""
         return not isinstance(self.name, str) or self.name in {"poly", "polynomial"}
 
-    def between(self, X: Any, Y: Any) -> Floats:
+    def between(self, X: Matrix, Y: Matrix) -> Floats:
         """Return the kernel values of the rows of X and of Y as one new array."""
         return self.towards(Y)(X)
 
@@ -123,7 +123,7 @@ class Kernel:
             )
         return matrix
 
-    def _shift(self, Y: Any) -> Shift | None:
+    def _shift(self, Y: Matrix) -> Shift | None:
         """Return what is subtracted from rows on either side, going by those that a model keeps.
 
         No distance changes by that, and of inner products only what all rows on a side share, which pairs do not see
@@ -134,7 +134,7 @@ class Kernel:
         # Of a single basis row, inner products would leave nothing.
         return find_shift(Y[sampled_rows(*Y.shape)], far=_FAR, even_if_alike=self.name == "rbf")
 
-    def blocks(self, X: Any, Y: Any) -> Iterator[tuple[slice, Floats]]:
+    def blocks(self, X: Matrix, Y: Matrix) -> Iterator[tuple[slice, Floats]]:
         """Yield the rows of ``K(X, Y)`` in blocks."""
         step = max(1, _BLOCK // max(1, Y.shape[0]))
         values = self.towards(Y)
@@ -142,7 +142,7 @@ class Kernel:
             rows = slice(first, min(first + step, X.shape[0]))
             yield rows, values(X[rows])
 
-    def matrix(self, X: Any, Y: Any) -> Floats:
+    def matrix(self, X: Matrix, Y: Matrix) -> Floats:
         """Return ``K(X, Y)``."""
         out = np.empty((X.shape[0], Y.shape[0]))
         for rows, values in self.blocks(X, Y):
@@ -171,7 +171,7 @@ class FeatureMap:
     extremes: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
-    def of_basis(cls, kernel: Kernel, basis: Any, between: Floats | None = None) -> FeatureMap:
+    def of_basis(cls, kernel: Kernel, basis: Matrix, between: Floats | None = None) -> FeatureMap:
         """Diagonalise the kernel between basis rows; a singular one is fine.
 
         Parameters
@@ -192,7 +192,7 @@ class FeatureMap:
         """The number of explicit features: the rank of the kernel between basis rows."""
         return int(self.projection.shape[1])
 
-    def transform(self, X: Any, report: Report = no_report) -> Floats:
+    def transform(self, X: Matrix, report: Report = no_report) -> Floats:
         """Return Z; for a precomputed kernel, X holds the kernel values between rows and basis."""
         if self.kernel.is_precomputed:
             return np.asarray(X @ self.projection, dtype=np.float64)
@@ -229,8 +229,8 @@ class KernelDesign:
     def __init__(
         self,
         kernel: Kernel,
-        X: Any,
-        basis: Any,
+        X: Matrix,
+        basis: Matrix,
         projection: Floats | None = None,
         n_threads: int = 1,
         report: Report = no_report,
@@ -240,7 +240,7 @@ class KernelDesign:
         self.n_threads = n_threads
         columns = basis.shape[0] if projection is None else projection.shape[1]
         self.shape: tuple[int, int] = (X.shape[0], columns)
-        self.dtype: np.dtype[Any] = np.dtype(np.float64)
+        self.dtype: DType = np.dtype(np.float64)
         self.nnz = X.shape[0] * columns
         self.reads = 0
 
@@ -335,7 +335,7 @@ class KernelDesign:
     def _towards_basis(self) -> Callable[[Any], Floats]:
         return self._kernel.towards(self._basis)
 
-    def features(self, rows: Any) -> Floats:
+    def features(self, rows: object) -> Floats:
         """Return some rows of Z."""
         values = self.kernel_rows(rows)
         return values if self.projection is None else values @ self.projection

@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
-from rankwise.arrays import ArrayLike, Labels, MatrixLike
+from rankwise.arrays import AnyArray, ArrayLike, Estimator, Labels, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_choice, check_qid
@@ -66,7 +66,7 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
 
     __metadata_request__split: ClassVar[dict[str, str]] = {"groups": "qid"}
 
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Any:
+    def split(self, X: Any, y: npt.ArrayLike | None = None, groups: Any = None) -> Any:
         """Return an iterator over training and test rows, with every query on one side.
 
         Parameters
@@ -190,8 +190,8 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         same_two: Positions = np.unique(low * n_items + high, return_inverse=True)[1].reshape(-1)
         return same_two
 
-    def _assign(self, sizes: npt.NDArray[Any], what: str) -> Positions:
-        """Deal units to folds, the largest first, each to the fold that has least; equals in random order."""
+    def _assign(self, sizes: AnyArray, what: str) -> Positions:
+        """Assign units to folds, the largest first, each to the fold that has least; equals in random order."""
         if sizes.size < self.n_splits:
             raise InvalidInputError(
                 f"{sizes.size} {what} cannot make {self.n_splits} folds.",
@@ -235,11 +235,25 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
         self.metric = metric
         self.global_ranking = global_ranking
 
-    def __call__(self, estimator: Any, X: Any, y: Any, qid: Any = None, **kwargs: Any) -> float:
+    def __call__(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        **kwargs: Any,
+    ) -> float:
         """Score an estimator: higher is better, so errors come with a minus sign."""
         return self.score(estimator, X, y, qid=qid, **kwargs)
 
-    def score(self, estimator: Any, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self,
+        estimator: Estimator,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        sample_weight: npt.ArrayLike | None = None,
+    ) -> float:
         """Score an estimator: higher is better, so errors come with a minus sign."""
         if qid is None and not self.global_ranking:
             raise MissingQueriesError(
@@ -272,7 +286,7 @@ def make_ranking_scorer(metric: str | Metric, *, global_ranking: bool = False) -
     return RankingScorer(metric, global_ranking=global_ranking)
 
 
-def predict_scores(estimator: Any, X: Any, qid: Any = None) -> Any:
+def predict_scores(estimator: Estimator, X: MatrixLike, qid: npt.ArrayLike | None = None) -> Any:
     """Return the scores of rows by a ranker or a pipeline; steps that ask for `qid`, such as `QueryScaler`, get it.
 
     scikit-learn's global configuration is left as it is.

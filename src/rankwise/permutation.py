@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import clone
 
@@ -45,7 +46,7 @@ class PermutationTest:
 def permutation_test(
     estimator: Any,
     X: Any,
-    y: Any,
+    y: npt.ArrayLike,
     qid: Any = None,
     *,
     n_permutations: int = 1000,

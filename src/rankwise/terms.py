@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
+from rankwise.cached import cached_property
 
 __all__ = ["Coordinates", "Curve", "Surface", "Terms", "compiled_curves"]
 

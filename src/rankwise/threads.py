@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
+from rankwise.interrupts import interruptible
+
 __all__ = ["blas_held", "default_threads", "large_algebra", "one_blas_thread"]
 
 # From this many rows of a square matrix on, decompositions gain by BLAS threads on a quiet machine: at 500 two threads
@@ -45,8 +47,9 @@ def default_threads() -> int:
 
 
 def one_blas_thread(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Decorate a function that holds BLAS to one thread while it runs."""
+    """Decorate a method that fits: it holds BLAS to one thread while it runs, and raises what interrupted it."""
 
+    @interruptible
     @functools.wraps(method)
     def held(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
         with blas_held():

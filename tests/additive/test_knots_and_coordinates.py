@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise.additive.coordinates import PENALTIES, PenaltyCoordinates, curve_basis
@@ -13,6 +13,7 @@ from rankwise.design.hats import hat_matrix
 from rankwise.terms import Curve, Surface, Terms
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 12), st.booleans())
 def test_knots_are_values_of_the_column_and_hold_its_extremes(seed, n_knots, has_ties):
     rng = np.random.default_rng(seed)
@@ -40,6 +41,7 @@ def test_frequent_values_do_not_use_up_the_knots():
     np.testing.assert_allclose(knots[1:-1], [1.2, 1.4, 1.6, 1.8], atol=0.02)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10_000))
 def test_a_row_of_weight_2_is_two_rows(seed):
     rng = np.random.default_rng(seed)
@@ -110,6 +112,14 @@ def test_first_differences_make_the_penalty_the_squared_slope():
     assert (C @ u).mean() == pytest.approx(0)  # under equal masses
 
 
+def test_the_column_itself_is_a_coordinate_of_a_curve():
+    curve, mass = Curve(0, np.array([0.0, 1.0, 10.0])), np.array([2.0, 1.0, 1.0])
+    line = curve_basis(curve, mass, has_line=True)[:, -1]
+    assert mass @ line == pytest.approx(0)
+    assert mass @ line**2 / mass.sum() == pytest.approx(1)
+    assert np.diff(line)[1] == pytest.approx(9 * np.diff(line)[0])
+
+
 def test_second_differences_leave_a_straight_line_to_one_coordinate():
     curve = Curve(0, np.arange(6.0))
     C = curve_basis(curve, np.ones(6), "second_difference")
@@ -138,6 +148,7 @@ def test_main_effects_leave_no_mean_along_any_line():
     np.testing.assert_allclose(rest.sum(axis=1), 0, atol=1e-12)
 
 
+@settings(deadline=None)
 @given(st.integers(0, 1000))
 def test_purification_changes_no_prediction(seed):
     X, _, terms, _ = random_terms(seed)

@@ -51,7 +51,7 @@ def test_folds_choose_where_no_validation_file_is_given(capsys, searches, tmp_pa
     assert "folds" in said["judged_by"]
 
 
-@pytest.mark.parametrize("method", ["rls", "svm", "svm-squared", "kernel"])
+@pytest.mark.parametrize("method", ["rls", "svm", "svm-squared", "kernel", "curves"])
 def test_every_method_can_be_asked_for(capsys, searches, tmp_path, method):
     target = tmp_path / "model.rw"
     options = ["--method", method, "--scaling", "standard", "--metric", "map", "-o", target]

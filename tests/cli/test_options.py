@@ -34,7 +34,7 @@ def tables(capsys, monkeypatch, tmp_path):
     return tmp_path
 
 
-@pytest.mark.parametrize("method", ["rls", "svm-squared", "kernel"])
+@pytest.mark.parametrize("method", ["rls", "svm-squared", "kernel", "curves"])
 def test_weights_of_rows_weigh_and_are_no_feature(capsys, tables, method):
     fit = ["fit", "train.csv", "--scaling", "none", "--alpha", "1", "--method", method]
     said = call_json(capsys, *fit, "--weight", "w", "-o", "w.rw")

@@ -10,7 +10,7 @@ import pytest
 
 from command_line import call
 from rankwise.cli import main
-from rankwise.cli.stopping import stoppable, what_was_changed
+from rankwise.cli.stopping import Terminated, signal_behind, stoppable, what_was_changed
 
 
 def shell(line, cwd):
@@ -177,3 +177,11 @@ def test_handlers_are_as_they_were_after_a_command(searches, capsys):
 
 def test_the_words_for_several_files():
     assert what_was_changed(signal.SIGTERM, ["a", "b"]) == "terminated, after a, b had been written."
+
+
+def test_a_signal_is_found_behind_the_error_that_an_import_made_of_it():
+    made = RuntimeError("Error calling __set_name__")
+    made.__cause__ = Terminated(signal.SIGTERM)
+    assert signal_behind(made) == signal.SIGTERM
+    assert signal_behind(KeyboardInterrupt()) == signal.SIGINT
+    assert signal_behind(RuntimeError()) is None

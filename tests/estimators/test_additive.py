@@ -211,7 +211,8 @@ def test_two_knots_and_no_surface_is_a_linear_model_of_clamped_columns():
     X, y, qid = make()
     X = X[:, :3]
     low, high = X.min(axis=0), X.max(axis=0)
-    curves = AdditiveRanker(1e-2, n_knots=2, interactions=0, tol=1e-12).fit(X, y, qid=qid)
+    options = {"n_knots": 2, "interactions": 0, "penalty": "second_difference"}  # one coordinate: the line
+    curves = AdditiveRanker(1e-2, tol=1e-12, **options).fit(X, y, qid=qid)
     linear = RankSVM(1e-2, loss="squared_hinge", tol=1e-12).fit((X - low) / (high - low), y, qid=qid)
     scores = linear.predict((X - low) / (high - low))
     np.testing.assert_allclose(

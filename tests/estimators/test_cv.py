@@ -104,15 +104,16 @@ def test_every_estimator_reads_cv_of_pairs_alike(name, cv, groups, said):
 
 @pytest.mark.parametrize("basis", [None, np.arange(12)])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_folds_that_divide_queries_equal_refits(basis, weighted):
+@pytest.mark.parametrize("qid", [QID, np.zeros(30, dtype=int)])
+def test_folds_that_divide_queries_equal_refits(basis, weighted, qid):
     """Queries that lose rows have no closed form: each fold is fitted again, with the reduced set of all rows."""
     X, y = data()
     rng = np.random.default_rng(1)
     weight = rng.integers(1, 4, size=30).astype(float) if weighted else None
-    importance = {query: 1.0 + query for query in range(6)} if weighted else None
+    importance = {query: 1.5 + query for query in np.unique(qid)} if weighted else None
     options = {"ties": "exclude", "query_weight": "pairs"}
     model = KernelRankRLSCV("rbf", gamma=0.3, alphas=ALPHAS, cv=GIVEN, basis=basis, **options)
-    model.fit(X, y, QID, sample_weight=weight, query_importance=importance)
+    model.fit(X, y, qid, sample_weight=weight, query_importance=importance)
     metric = get_metric("pairwise_error")
     for alpha, error in zip(model.alphas_, model.cv_errors_, strict=True):
         scores, fold = np.empty(30), np.empty(30, dtype=int)
@@ -120,7 +121,7 @@ def test_folds_that_divide_queries_equal_refits(basis, weighted):
             # The basis stands among the rows: others of it weigh nothing where they are held out.
             own = np.isin(ROWS, train) * (1.0 if weight is None else weight)
             refit = KernelRankRLS("rbf", gamma=0.3, alpha=alpha, basis=basis, **options)
-            refit.fit(X, y, QID, sample_weight=own, query_importance=importance)
+            refit.fit(X, y, qid, sample_weight=own, query_importance=importance)
             scores[test], fold[test] = refit.predict(X[test]), number
-        expected = metric(y, scores, QID * 3 + fold, sample_weight=weight)
+        expected = metric(y, scores, qid * 3 + fold, sample_weight=weight)
         assert error == pytest.approx(expected, abs=1e-9)

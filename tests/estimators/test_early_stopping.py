@@ -10,6 +10,7 @@ from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import concordance, get_metric, preference_error
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
@@ -132,7 +133,7 @@ def test_listed_pairs(method, with_eval_set, storage):
 
 
 def test_pairs_without_any_left_to_train_on():
-    """Of a winner and a tie one is held out: the tie cannot judge, and from the tie nothing is learned."""
+    """Of a winner and a tie one is held out: the tie cannot score, and from the tie nothing is learned."""
     messages = set()
     for seed in range(8):
         with pytest.raises(NoPairsError) as caught:
@@ -142,7 +143,7 @@ def test_pairs_without_any_left_to_train_on():
         messages.add(str(caught.value))
     assert len(messages) == 2
     assert any("none to train on. Hint: use a smaller validation_fraction" in message for message in messages)
-    assert any("cannot judge" in message for message in messages)
+    assert any("cannot score" in message for message in messages)
 
 
 @pytest.mark.parametrize("factor", [1e2, 1e8])
@@ -225,7 +226,10 @@ def test_an_interruption_keeps_the_best_so_far_and_says_so(monkeypatch, method, 
             model.fit(X, y)
         assert not hasattr(model, "coef_")
         return
-    with pytest.warns(ConvergenceWarning, match=r"Interrupted after \d+ iterations; the best.*Hint"):
+    with (
+        keep_on_interrupt(),
+        pytest.warns(ConvergenceWarning, match=r"Interrupted after \d+ iterations; .*Hint"),
+    ):
         model.fit(X, y)
     assert len(model.history_) == 3
     assert model.coef_.any()

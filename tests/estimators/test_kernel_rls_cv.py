@@ -215,7 +215,6 @@ def test_rows_that_weigh_nothing_do_not_judge():
         ({"gamma": [1.0, -1.0]}, False, 20, "gamma=-1.0"),
         ({"alphas": [-1.0]}, False, 20, "not negative"),
         ({"nested": 0}, False, 20, "nested=0"),
-        ({"cv": 4, "basis": 5, "ties": "exclude"}, False, 20, "no closed form"),
     ],
 )
 def test_bad_input(options, with_qid, rows, message):

@@ -12,6 +12,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from oracles import label_pairs
 from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
 from rankwise.selection.cv_pairs import held_out_pairs, plan_pairs
@@ -256,7 +257,10 @@ def test_an_interruption_keeps_the_best_model_so_far(monkeypatch):
         return original(self, vectors)
 
     monkeypatch.setattr(PairFoldEquations, "multiply", interrupted)
-    with pytest.warns(ConvergenceWarning, match=r"Interrupted after 3 iterations.*Hint: "):
+    with (
+        keep_on_interrupt(),
+        pytest.warns(ConvergenceWarning, match=r"Interrupted after 3 iterations.*Hint: "),
+    ):
         model = RankRLSCV(GRID).fit_pairs(data.X, *data.lists)
     assert model.n_iter_ == 3
     close(model.coef_, cg(model.alpha_, model.best_iteration_, data.X, *data.lists).coef_)

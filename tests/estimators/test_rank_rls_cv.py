@@ -14,6 +14,7 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric
 from rankwise.selection import krylov_fit
 from rankwise.selection.cv import plan_rows
@@ -319,7 +320,10 @@ def test_an_interruption_keeps_the_best_model_so_far(monkeypatch, after):
         return original(self, vectors)
 
     monkeypatch.setattr(FoldEquations, "multiply", interrupted)
-    with pytest.warns(ConvergenceWarning, match=f"Interrupted after {after} iterations.*Hint: "):
+    with (
+        keep_on_interrupt(),
+        pytest.warns(ConvergenceWarning, match=f"Interrupted after {after} iterations.*Hint: "),
+    ):
         model = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
     assert model.n_iter_ == after
     assert model.best_iteration_ <= after
@@ -339,14 +343,17 @@ def test_an_interruption_ends_the_search_over_scalings(monkeypatch):
 
     monkeypatch.setattr(FoldEquations, "multiply", interrupted)
     at = {3}
-    with pytest.warns(ConvergenceWarning, match="Interrupted after 2 iterations"):
+    with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="Interrupted after 2 iterations"):
         model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
     assert (model.scaling_, len(calls)) == (0.0, 3)
     at = set()
     n_first = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid).n_iter_
     calls.clear()
     at = {n_first + 1}
-    with pytest.warns(ConvergenceWarning, match=r"Interrupted before scaling=0\.25 was judged.*Hint: "):
+    with (
+        keep_on_interrupt(),
+        pytest.warns(ConvergenceWarning, match=r"Interrupted before scaling=0\.25.*Hint: "),
+    ):
         model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
     assert model.scaling_ == 0.0
 
@@ -359,7 +366,7 @@ def test_an_interruption_of_the_refit_keeps_the_model_of_a_fold(monkeypatch, met
         raise KeyboardInterrupt
 
     monkeypatch.setattr(GraphEquations, "multiply", interrupted)
-    with pytest.warns(ConvergenceWarning, match=r"Interrupted before the refit.*Hint: "):
+    with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match=r"Interrupted before the refit.*Hint: "):
         model = RankRLSCV(GRID, cv=5, method=method).fit(problem.X, problem.y, problem.qid)
     assert model.score(problem.X, problem.y, problem.qid) > 0.6
 
@@ -387,7 +394,7 @@ def test_a_real_ctrl_c(monkeypatch):
         return original(self, vectors)
 
     monkeypatch.setattr(FoldEquations, "multiply", signalled)
-    with pytest.warns(ConvergenceWarning, match="Interrupted after 3 iterations"):
+    with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="Interrupted after 3 iterations"):
         model = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
     assert np.isfinite(model.coef_).all()
 

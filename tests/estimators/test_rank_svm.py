@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from oracles import label_pairs
 from rankwise import RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UnsuitableSolverError
+from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.selection import alpha_path, margin_fit
@@ -262,7 +263,7 @@ def test_interruption_keeps_the_best_model(loss, solver, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(margin_fit.ProgressLine, "update", interrupt)
-    with pytest.warns(ConvergenceWarning, match="interrupted"):
+    with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="interrupted"):
         model = fit(problem, loss=loss, solver=solver, alpha=1e-5, tol=1e-9)
     assert model.coef_.any()
     assert model.duality_gap_ > 1e-9
@@ -299,7 +300,7 @@ def test_one_interruption_ends_a_fit_of_several_outputs(monkeypatch):
 def test_an_interruption_says_how_to_go_on(monkeypatch):
     problem = make_problem(1, rows=200, features=20)
     interrupt_at(monkeypatch, 3)
-    with pytest.warns(ConvergenceWarning, match="Hint: fit again, with warm_start=True"):
+    with pytest.raises(KeyboardInterrupt, match="Hint: fit again, with warm_start=True"):
         fit(problem, alpha=1e-5, tol=1e-9)
 
 
@@ -511,7 +512,7 @@ class TestChoosingAlpha:
     def test_one_interruption_ends_the_search(self, moment, monkeypatch):
         X, y, qid = self.problem()
         seen = interrupt_at(monkeypatch, moment)
-        with pytest.warns(ConvergenceWarning, match="interrupted"):
+        with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="interrupted"):
             model = RankSVMCV([1e-5, 1e-3, 1e-1], tol=1e-6).fit(X, y, qid)
         assert seen["n"] == moment
         assert "interrupted after" in model.cv_
@@ -529,7 +530,7 @@ class TestChoosingAlpha:
             counts.append(counted["n"])
             monkeypatch.undo()
         interrupt_at(monkeypatch, (counts[0] + counts[1]) // 2)  # after the largest alpha, before the end
-        with pytest.warns(ConvergenceWarning, match="interrupted"):
+        with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="interrupted"):
             model = RankSVMCV(grid, cv=3).fit(X, y, qid)
         judged = np.isfinite(model.cv_errors_)
         assert model.cv_ == f"3 folds of queries, interrupted after {judged.sum()} of 3 alphas"

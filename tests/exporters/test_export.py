@@ -4,6 +4,8 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from exported import columns_of, insert_statements, run
-from formulas import KERNELS, NAMES, QUERIES, case, fit, predict, rows
+from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, predict, rows
 from rankwise import RankRLS
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.exporters import TARGETS, export_formula
@@ -76,7 +78,9 @@ def test_engines_get_weights_with_the_scaling_folded_in(name, target):
 
 
 @pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr", "elasticsearch"])
-@pytest.mark.parametrize("name", ["splines", "bins", "min-max, clipped", "quantiles"])
+@pytest.mark.parametrize(
+    "name", ["splines", "bins", "min-max, clipped", "quantiles", "curves of scaled columns"]
+)
 def test_engines_get_curves_as_trees_within_the_error_that_is_said(name, target):
     model, X, _, qid = case(name)
     X = X.astype(np.float32).astype(float)
@@ -84,6 +88,15 @@ def test_engines_get_curves_as_trees_within_the_error_that_is_said(name, target)
     made = rankwise.export(model, target, error=error)
     found = run(target, made, X, qid, False, None)
     assert np.abs(found - model.predict(X)).max() <= error * (1 + 1e-3)
+
+
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "elasticsearch"])
+def test_fitted_curves_and_surfaces_become_trees(target):
+    model, X, _, qid = case("curves")
+    X = np.where(np.isnan(X), X if target == "elasticsearch" else 0.0, X).astype(np.float32).astype(float)
+    error = 0.05 * np.ptp(model.predict(X))
+    found = run(target, rankwise.export(model, target, error=error), X, qid, False, None)
+    assert np.abs(found - model.predict(X)).max() <= error * (1 + 1e-4)
 
 
 def test_weights_become_trees_where_the_values_are_bounded():
@@ -266,22 +279,18 @@ def test_without_onnx_the_way_to_it_is_named(monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def postgresql(tmp_path_factory):
+def postgresql():
     """A server of our own on a socket in a folder, where PostgreSQL is installed."""
     programs = {name: shutil.which(name) for name in ("initdb", "pg_ctl", "psql")}
     if not all(programs.values()):
         pytest.skip("PostgreSQL is not installed")
-    folder = tmp_path_factory.mktemp("pg")
+    # A folder that the server's user can reach, with a path short enough for a socket.
+    folder = Path(tempfile.mkdtemp(prefix="rankwise-pg-"))
     data = folder / "data"
     owner = {}
     if os.geteuid() == 0:  # a server refuses to run as root
-        try:
-            owner = {"user": "nobody"}
-            shutil.chown(folder, "nobody")
-            for parent in list(folder.parents)[:2]:
-                parent.chmod(0o755)
-        except LookupError:
-            pytest.skip("there is no user that PostgreSQL could run as")
+        owner = {"user": "nobody"}
+        shutil.chown(folder, "nobody")
 
     def call(*command, **options):
         command = list(map(str, command))
@@ -289,6 +298,7 @@ def postgresql(tmp_path_factory):
 
     made = call(programs["initdb"], "-D", data, "-A", "trust", "-U", "tester", "-N", check=False)
     if made.returncode:
+        shutil.rmtree(folder)
         pytest.skip(f"initdb: {made.stderr.strip()[-200:]}")
     options = f"-c listen_addresses='' -c unix_socket_directories='{folder}' -c fsync=off"
     call(programs["pg_ctl"], "-D", data, "-w", "-l", folder / "log", "-o", options, "start", check=True)
@@ -297,11 +307,22 @@ def postgresql(tmp_path_factory):
         yield lambda script: call(programs["psql"], *server, input=script, check=True).stdout
     finally:
         call(programs["pg_ctl"], "-D", data, "-m", "immediate", "stop", check=True)
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize(
     "name",
-    [*QUERIES, "standard", "splines", "power", "filled", "filled, then by query", "table", "rare table"],
+    [
+        *QUERIES,
+        "standard",
+        "splines",
+        "power",
+        "filled",
+        "filled, then by query",
+        "table",
+        "rare table",
+        *CURVES,
+    ],
 )
 def test_postgresql(name, postgresql):
     model, X, _, qid = case(name)

@@ -3,7 +3,8 @@
 The values of a curve are ``v = C u`` with a small matrix C, and every solver penalises ``‖u‖²``. With *first
 differences*, C cumulates: ``u`` are the steps from knot to knot, in units that make ``‖u‖²`` the integral of the
 squared slope over knots evenly spaced from 0 to 1, so that the same alpha means the same smoothness for any number of
-knots. With *second differences* the first coordinate is a straight line and the others bend it. Levels of a category,
+knots; and one more coordinate is the column itself, standardised, so that curves are drawn towards straight lines of any
+steepness that a linear model would take: quantile knots alone make a long tail expensive. With *second differences* the first coordinate is a straight line and the others bend it. Levels of a category,
 and the value of what is missing, are coordinates themselves: a plain ridge.
 
 Curves are centred under the training rows (C's columns have mean 0), so that what is missing is drawn towards the
@@ -62,8 +63,9 @@ class PenaltyCoordinates:
     ) -> None:
         self.terms, self.penalty = terms, penalty
         self.directions = directions or {}
+        self._masses = masses
         blocks = [
-            curve_basis(curve, mass, penalty, self.directions.get(curve.column, 1))
+            curve_basis(curve, mass, penalty, self.directions.get(curve.column, 1), has_line=True)
             for curve, mass in zip(terms.curves, masses, strict=True)
         ]
         sides = {s.column: s for surface in terms.surfaces for s in (surface.first, surface.second)}
@@ -97,7 +99,7 @@ class PenaltyCoordinates:
         first = 0
         for curve, size in zip(self.terms.curves, self.sizes, strict=False):
             if curve.column in self.directions:
-                mask[first : first + curve.knots.size - 1] = True
+                mask[first : first + _n_steps(curve)] = True
             first += size
         return mask
 
@@ -108,16 +110,25 @@ class PenaltyCoordinates:
         for term, (curve, size) in enumerate(zip(self.terms.curves, self.sizes, strict=False)):
             n_knots = curve.knots.size
             if curve.column in self.directions and n_knots > 1:
-                place = self.terms.values_of(term)
-                steps = self.directions[curve.column] * u[first : first + n_knots - 1]
-                total = np.concatenate([[0.0], np.cumsum(steps)]) / np.sqrt(n_knots - 1)
-                own = values[place]
+                own = values[self.terms.values_of(term)]
+                steps = np.concatenate([[0.0], np.cumsum(u[first : first + n_knots - 1])]) / np.sqrt(
+                    n_knots - 1
+                )
+                line = u[first + n_knots - 1] * _line(curve.knots, self._masses[term][:n_knots])
+                total = self.directions[curve.column] * (steps + line)
                 own[:n_knots] = total + (own[0] - total[0])
             first += size
         return values
 
 
-def curve_basis(curve: Curve, mass: Floats, penalty: str = "difference", direction: int = 1) -> Floats:
+def curve_basis(
+    curve: Curve,
+    mass: Floats,
+    penalty: str = "difference",
+    direction: int = 1,
+    *,
+    has_line: bool = False,
+) -> Floats:
     """Return C, (values, coordinates), of one curve or of one side of a surface.
 
     Parameters
@@ -125,6 +136,8 @@ def curve_basis(curve: Curve, mass: Floats, penalty: str = "difference", directi
     curve : Curve
     mass : (values,) float64
         How the training rows' weight is spread over its values.
+    has_line : bool
+        Whether first differences are joined by the column itself, standardised.
     """
     n_knots = curve.knots.size
     if curve.is_levels or penalty == "ridge" or n_knots < 2:
@@ -134,7 +147,10 @@ def curve_basis(curve: Curve, mass: Floats, penalty: str = "difference", directi
         return _centred(basis, mass, n_knots) if not curve.is_levels else basis
     steps = np.tril(np.ones((n_knots, n_knots)))[:, 1:]
     if penalty == "difference":
-        basis = direction * steps / np.sqrt(n_knots - 1)
+        basis = steps / np.sqrt(n_knots - 1)
+        if has_line:
+            basis = np.column_stack([basis, _line(curve.knots, mass[:n_knots])])
+        basis *= direction
     else:
         position = np.arange(n_knots) / (n_knots - 1)
         bends = np.maximum(np.arange(n_knots)[:, None] - np.arange(1, n_knots - 1), 0.0)
@@ -144,6 +160,18 @@ def curve_basis(curve: Curve, mass: Floats, penalty: str = "difference", directi
     if curve.has_missing:
         whole[n_knots, -1] = 1.0
     return _centred(whole, mass, n_knots)
+
+
+def _n_steps(curve: Curve) -> int:
+    """Return how many coordinates of a curve go up: steps, and the line."""
+    return int(curve.knots.size) if curve.knots.size > 1 else 0
+
+
+def _line(knots: Floats, mass: Floats) -> Floats:
+    """Return the column at its knots, with the mean 0 and the variance 1 under the rows; halves do not overflow."""
+    position = (knots / 2 - knots[0] / 2) / (knots[-1] / 2 - knots[0] / 2)
+    mean = float(np.average(position, weights=mass))
+    return np.asarray((position - mean) / np.sqrt(np.average((position - mean) ** 2, weights=mass)))
 
 
 def _centred(basis: Floats, mass: Floats, n_knots: int) -> Floats:

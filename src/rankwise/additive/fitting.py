@@ -13,7 +13,7 @@ from rankwise.additive.coordinates import PenaltyCoordinates
 from rankwise.additive.interactions import MANY_SIDES, RankedPairs, cells_of, rank_pairs
 from rankwise.additive.knots import KnotPlan
 from rankwise.additive.training import LossSolver, Training
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats
 from rankwise.cached import cached_property
 from rankwise.design import AdditiveDesign, Design
 from rankwise.solvers.solution import Solution, Status
@@ -88,13 +88,12 @@ class Blueprint:
             for number, side in enumerate(self.plan.sides)
             if side.column not in self.directions and side.n_values <= MANY_SIDES
         ]
-        found = rank_pairs(
-            [self.plan.sides[n] for n in chosen], [self._cells[n] for n in chosen], slope, curvature
-        )
+        sides, cells = [self.plan.sides[n] for n in chosen], [self._cells[n] for n in chosen]
+        found = rank_pairs(sides, cells, slope, curvature, self.n_threads)
         return RankedPairs(np.array(chosen, dtype=np.int64)[found.pairs], found.gains)
 
     @cached_property
-    def _cells(self) -> list[Ints]:
+    def _cells(self) -> list[npt.NDArray[np.uint8]]:
         return [cells_of(side, self.X[:, side.column]) for side in self.plan.sides]
 
 

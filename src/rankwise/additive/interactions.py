@@ -2,8 +2,8 @@
 
 Where the curves are fitted, the loss still has a slope g and a curvature h in every row's score. A surface of constant
 pieces over the cells of two columns, each moved by ``-g/h`` of its cell, would lower the loss by about ``Σ g²/(2h)``;
-what a sum of two curves could do of that is taken off. The sums over the cells of all pairs are two matrix products
-(the idea of FAST, Lou and others 2013).
+what a sum of two curves could do of that is taken off (the idea of FAST, Lou and others 2013). The sums over the cells
+of all pairs come from one compiled pass.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
+from rankwise.design.pair_statistics import MOST_BINS, pair_histograms
 from rankwise.terms import Curve
 
 __all__ = ["MANY_SIDES", "RankedPairs", "cells_of", "rank_pairs"]
 
 # Categories of more levels are paired only where the caller lists them: their grids are large and mostly empty.
-MANY_SIDES = 16
-_BLOCK = 1 << 12  # rows whose cells are spread out at a time
+MANY_SIDES = MOST_BINS
+_PAIRS = 4096  # whose sums are held at a time
 _JITTER = 1e-9
 
 
@@ -41,60 +42,51 @@ class RankedPairs:
     gains: Floats
 
 
-def cells_of(side: Curve, x: npt.NDArray[np.floating]) -> Ints:
+def cells_of(side: Curve, x: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
     """Return the value of a curve that is nearest to each entry: its cell."""
-    ids, weights = side.weights(x)
-    return np.where(weights[:, 1] > weights[:, 0], ids[:, 1], ids[:, 0])
+    knots = side.knots
+    # NaN sorts behind everything.
+    if side.is_levels:
+        cells = np.minimum(np.searchsorted(knots, x), knots.size - 1)
+        is_missing = knots[cells] != x
+    else:
+        cells = np.searchsorted((knots[1:] + knots[:-1]) / 2, x)
+        is_missing = np.isnan(x)
+    cells[is_missing] = knots.size if side.has_missing else 0
+    return cells.astype(np.uint8)
 
 
 def rank_pairs(
-    sides: Sequence[Curve], cells: Sequence[Ints], slope: Floats, curvature: Floats
+    sides: Sequence[Curve],
+    cells: Sequence[npt.NDArray[np.uint8]],
+    slope: Floats,
+    curvature: Floats,
+    n_threads: int = 1,
 ) -> RankedPairs:
     """Rank all pairs of columns by their gain.
 
     Parameters
     ----------
     sides : sequence of Curve
-        The coarse curves.
-    cells : sequence of (rows,) int
+        The coarse curves, of at most `MANY_SIDES` values.
+    cells : sequence of (rows,) uint8
         `cells_of` each of them.
     slope, curvature : (rows,) float64
         Of the mean loss, with respect to every row's score.
     """
     width = max((side.n_values for side in sides), default=0)
     n_sides = len(sides)
-    G, H = _cell_sums(cells, width, slope, curvature)
-    first, second = np.triu_indices(n_sides, 1)
+    first, second = (side.astype(np.int64) for side in np.triu_indices(n_sides, 1))
+    bins = np.stack(cells) if cells else np.empty((0, slope.size), dtype=np.uint8)
     gains = np.zeros(first.size)
-    done = 0
-    for one in range(n_sides - 1):
-        others = slice((one + 1) * width, None)
-        own = slice(one * width, (one + 1) * width)
-        shape = (width, n_sides - one - 1, width)
-        g = G[own, others].reshape(shape).transpose(1, 0, 2)
-        h = H[own, others].reshape(shape).transpose(1, 0, 2)
-        gains[done : done + shape[1]] = _gains(g, h)
-        done += shape[1]
+    for start in range(0, first.size, _PAIRS):
+        pairs = slice(start, start + _PAIRS)
+        G, H = pair_histograms(bins, slope, curvature, first[pairs], second[pairs], n_threads)
+        gains[pairs] = _gains(G[:, :width, :width], H[:, :width, :width])
     # Gains that differ by rounding count as equal, so that the order of rows never decides between pairs.
-    order = np.argsort(
-        -np.round(gains / max(gains.max(initial=0.0), np.finfo(np.float64).tiny), 9), kind="stable"
-    )
-    return RankedPairs(np.column_stack([first, second])[order].astype(np.int64), gains[order])
-
-
-def _cell_sums(cells: Sequence[Ints], width: int, slope: Floats, curvature: Floats) -> tuple[Floats, Floats]:
-    """Return the sums of slopes and curvatures over the cells of every pair, (sides · width)² each."""
-    size = len(cells) * width
-    G, H = np.zeros((size, size)), np.zeros((size, size))
-    columns = np.arange(len(cells)) * width
-    for first in range(0, slope.size, _BLOCK):
-        rows = slice(first, first + _BLOCK)
-        at = np.stack([own[rows] for own in cells], axis=1) + columns
-        spread = np.zeros((at.shape[0], size))
-        np.put_along_axis(spread, at, 1.0, axis=1)
-        G += spread.T @ (spread * slope[rows, None])
-        H += spread.T @ (spread * curvature[rows, None])
-    return G, H
+    largest = max(gains.max(initial=0.0), np.finfo(np.float64).tiny)
+    order = np.argsort(-np.round(gains / largest, 6), kind="stable")
+    return RankedPairs(np.column_stack([first, second])[order], gains[order])
 
 
 def _gains(g: Floats, h: Floats) -> Floats:

@@ -23,7 +23,7 @@ from rankwise.estimators.rank_svm import RankSVM
 from rankwise.estimators.rank_svm_cv import RankSVMCV
 from rankwise.metrics import Metric
 
-__all__ = ["METHODS", "SCALINGS", "Candidate", "Method", "Setting"]
+__all__ = ["FIXED", "METHODS", "SCALINGS", "Candidate", "Method", "Setting"]
 
 # Columns up to which converged models are compared; they then cost what stopping early costs, and are solved directly.
 _CONVERGED_COLUMNS = 1000
@@ -33,6 +33,9 @@ _SVM_TOLERANCE = 1e-4
 _SMALLEST_FOLD = 0.4  # of the rows, that some split may train on
 # Two a decade; walked from the largest down, as long as that helps.
 _CURVE_ALPHAS = tuple(float(f"{10.0 ** (-power / 2):.1g}") for power in range(2, 15))
+
+# Parameters of methods that a caller may fix.
+FIXED = ("ties", "cost", "query_weight", "gamma")
 
 SCALINGS: Mapping[str, str] = {
     "none": "columns as they are",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats, Ints
 from rankwise.automatic.figures import Figure
 from rankwise.automatic.scaling import ScaledColumns
+from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
 from rankwise.design import as_design

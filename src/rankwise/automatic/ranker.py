@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats
 from rankwise.automatic.calibration import Calibration, calibrate
-from rankwise.automatic.candidates import METHODS, SCALINGS
+from rankwise.automatic.candidates import FIXED, METHODS, SCALINGS
 from rankwise.automatic.figures import Figure, paired_difference
 from rankwise.automatic.files import read_automatic, write_automatic
 from rankwise.automatic.leaderboard import Entry, Leaderboard
@@ -75,6 +75,9 @@ class AutoRanker(Ranker):
         "query-rank", "standard+query-standard", "standard+query-rank" (the columns and their ranks side by side).
     alphas : array-like, optional
         One grid for every method, instead of their own, which go on where the best value lies at an end.
+    fixed : dict, optional
+        Parameters that are not to be chosen, for every method that has them: ``{"ties": "exclude", "cost": "unit"}``,
+        ``{"query_weight": "equal"}``, ``{"gamma": [0.1, 1.0]}``.
     target : str, optional
         Only candidates that can be exported to this format.
     time_limit : float, optional
@@ -167,6 +170,7 @@ class AutoRanker(Ranker):
         methods: Any = "auto",
         scalings: Any = "auto",
         alphas: Any = None,
+        fixed: dict[str, Any] | None = None,
         target: str | None = None,
         time_limit: float | None = None,
         nested: Any = False,
@@ -183,6 +187,7 @@ class AutoRanker(Ranker):
         self.methods = methods
         self.scalings = scalings
         self.alphas = alphas
+        self.fixed = fixed
         self.target = target
         self.time_limit = time_limit
         self.nested = nested
@@ -437,6 +442,7 @@ class AutoRanker(Ranker):
             _listed(self.methods),
             _listed(self.scalings),
             None if self.alphas is None else tuple(np.unique(np.asarray(self.alphas, dtype=float)).tolist()),
+            dict(self.fixed or {}),
             self.rule,
             self.target,
             None if self.time_limit is None else float(self.time_limit),
@@ -510,6 +516,8 @@ class AutoRanker(Ranker):
         check_count("basis", self.basis, optional=False)
         check_count("n_threads", self.n_threads)
         check_seed(self.random_state)
+        for name in self.fixed or {}:
+            check_choice("a name in fixed", name, FIXED)
         if self.alphas is not None:
             check_alphas(self.alphas)
 

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from rankwise.arrays import Floats
 from rankwise.automatic.candidates import METHODS, Candidate, Setting
 from rankwise.automatic.figures import Figure, paired_difference
-from rankwise.automatic.interruption import noticing_interrupts
 from rankwise.automatic.problems import Problem
 from rankwise.automatic.scaling import chain
 from rankwise.automatic.stages import Facts, stages
@@ -79,6 +78,8 @@ class Search:
     problem : Problem
     methods, scalings : sequence of str or None
     alphas : tuple of float or None
+    fixed : dict
+        Parameters that are not chosen, for every method that has them.
     rule : str
         One of `RULES`.
     target : str or None
@@ -93,6 +94,7 @@ class Search:
     methods: Sequence[str] | None
     scalings: Sequence[str] | None
     alphas: tuple[float, ...] | None
+    fixed: dict[str, Any]
     rule: str
     target: str | None
     time_limit: float | None
@@ -110,8 +112,8 @@ class Search:
         whole = self.problem
         n_entries = entries(whole.columns.X)
         sample = self._sample(n_entries)
-        with noticing_interrupts() as interrupted, ProgressLine("choosing") as progress:
-            run = _Run(self, start, interrupted, progress)
+        with ProgressLine("choosing") as progress:
+            run = _Run(self, start, progress)
             run.try_stages(whole if sample is None else sample, "all" if sample is None else "sample")
             if sample is not None:
                 screened = f"{sample.words()} of a sample of {sample.n_rows:,} of {whole.n_rows:,} rows"
@@ -182,7 +184,6 @@ class _Run:
 
     search: Search
     start: float
-    interrupted: Any
     progress: ProgressLine
     unit_seconds: float = 0.0
 
@@ -194,7 +195,8 @@ class _Run:
             of_these = [trial for trial in tried if not methods or trial.candidate.method in methods]
             return search.best(of_these).candidate if of_these else None
 
-        facts = Facts.of(problem, varies_loss=search.alphas is None or len(search.alphas) > 1)
+        one_alpha = search.alphas is not None and len(search.alphas) == 1
+        facts = Facts.of(problem, varies_loss=not one_alpha and not search.fixed)
         for candidates in stages(facts, search.methods, search.scalings, best):
             allowed = [one for one in candidates if self._is_allowed(one)]
             if not self.try_all(allowed, problem, judged):
@@ -249,11 +251,6 @@ class _Run:
                     raise
                 search.skipped.append(f"{candidate.describe()}: {error.problem}")
                 continue
-            if self.interrupted():  # what was cut short is compared with nothing
-                if not search.trials:
-                    raise KeyboardInterrupt
-                search.stopped = "Ctrl-C"
-                return False
             search.trials.append(trial)
         return True
 
@@ -281,13 +278,20 @@ class _Run:
             search.n_threads,
         )
 
+    def _selector(self, candidate: Candidate, problem: Problem, X: Any) -> Any:
+        """Make what chooses the regularisation of a candidate; what is fixed goes to every method that has it."""
+        method = METHODS[candidate.method]
+        made = method.selector(self._setting(problem, X), candidate.parameters)
+        known = made.get_params(deep=False)
+        return made.set_params(**{name: value for name, value in self.search.fixed.items() if name in known})
+
     def _try(self, candidate: Candidate, problem: Problem, judged: str) -> Trial:
         start = time.monotonic()
         method = METHODS[candidate.method]
         with warnings.catch_warnings(record=True) as warned:
             warnings.simplefilter("always")
             scalers, X, scored = problem.columns.get(candidate.scaling)
-            selector = method.selector(self._setting(problem, X), candidate.parameters)
+            selector = self._selector(candidate, problem, X)
             by_rank = candidate.ranks_labels
             fitted = problem.fit(selector, X, scored, by_rank=by_rank)
             held_out = problem.held_out(method.fixed(fitted), fitted, X, scored, by_rank=by_rank)
@@ -300,8 +304,7 @@ class _Run:
         """Fit what was chosen on a sample to all rows."""
         self.progress.update(f"fitting {trial.candidate.describe()} to all rows")
         scalers, X, scored = whole.columns.get(trial.candidate.scaling)
-        method = METHODS[trial.candidate.method]
-        selector = method.selector(self._setting(whole, X), trial.candidate.parameters)
+        selector = self._selector(trial.candidate, whole, X)
         fitted = whole.fit(selector, X, scored, by_rank=trial.candidate.ranks_labels)
         return replace(trial, scalers=scalers, ranker=fitted)
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 
 from rankwise.cli.inputs import kind_of
 from rankwise.cli.mistakes import UsageError
+from rankwise.cli.outputs import score_target
 
 __all__ = ["check_applicable", "check_data_only"]
 
@@ -29,7 +30,7 @@ def check_applicable(options: argparse.Namespace) -> None:
     target = (options.to or kind_of(options.output)) if options.command == "convert" else None
     if options.items is None:
         _refuse(
-            given & _OF_PREFERENCES,
+            given & (_OF_PREFERENCES - ({"item_id"} if "table" in kinds and _names_rows(options) else set())),
             "names a column of preferences, and without --items there are none",
             "add --items FILE, a table of what is compared, or leave it out.",
         )
@@ -66,6 +67,13 @@ def check_applicable(options: argparse.Namespace) -> None:
             f"--missing zero does not change what was written, and {is_what}.",
             "convert what it was made of again, with --missing zero.",
         )
+
+
+def _names_rows(options: argparse.Namespace) -> bool:
+    """Tell whether the command says something of single rows, which it calls by their ids."""
+    return options.command == "explain" or (
+        options.command == "predict" and score_target(options) != "scores"
+    )
 
 
 def check_data_only(options: argparse.Namespace) -> None:

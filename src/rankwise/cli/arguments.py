@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-from typing import Any
 
 __all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
 
@@ -135,13 +134,13 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         "--valid",
         action="append",
         metavar="FILE",
-        help="rows that judge; without, folds of the training data",
+        help="rows to validate on; without, folds of the training data",
     )
     group.add_argument(
         "--metric",
         type=_metric,
         metavar="NAME",
-        help="what to judge by, such as ndcg@10, map or pairwise_error",
+        help="what to choose by, such as ndcg@10, map or pairwise_error",
     )
     group.add_argument(
         "--method",
@@ -173,6 +172,28 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--nested", action="store_true", help="also say what to expect of new data: outer folds that take no part in the choice; takes five times as long"
     )  # fmt: skip
+    group.add_argument(
+        "--query-weight",
+        choices=("size", "pairs", "equal"),
+        help="what the weight of a query is proportional to",
+    )
+    group.add_argument(
+        "--ties",
+        choices=("include", "exclude"),
+        help="least squares, kernel: whether rows with equal labels are compared",
+    )
+    group.add_argument(
+        "--cost",
+        choices=("magnitude", "unit", "relative"),
+        help="least squares, kernel: what a pair of labels asks for",
+    )
+    group.add_argument("--folds", type=_folds, metavar="N", help="how many folds judge, without --valid")
+    group.add_argument(
+        "--gamma", type=_gamma, action="append", metavar="G", help="kernel: its width; repeat it for a grid"
+    )
+    group.add_argument(
+        "--basis", type=_positive, metavar="N", help="kernel: how many rows it is made of (500)"
+    )
     group.add_argument(
         "--for",
         dest="serve",
@@ -226,16 +247,36 @@ def _select(parser: argparse.ArgumentParser) -> None:
 
 def _predict(parser: argparse.ArgumentParser) -> None:
     _model_and_data(parser)
-    _writing(parser, "one score per line", default="-")
+    _writing(parser, "one score per line, or what its ending says (.tsv, .parquet, .run)", default="-")
     _json(parser, "print what was written, as JSON; needs -o")
     parser.add_argument(
-        "--ranks", action="store_true", help="write ranks inside each query instead: 1 is best"
+        "--to",
+        choices=("scores", "tsv", "parquet", "trec"),
+        help="scores alone; or qid, item, rank and score as a table or as a TREC run",
+    )
+    parser.add_argument(
+        "--ranks", action="store_true", help="write ranks inside each query instead of scores: 1 is best"
+    )
+    parser.add_argument(
+        "--tag", default="rankwise", metavar="NAME", help="TREC: the name of the run (rankwise)"
+    )
+    parser.add_argument(
+        "--stream",
+        action="store_true",
+        help="text: score block by block; by default where a file is too large for memory",
     )
     _reading(parser)
 
 
 def _evaluate(parser: argparse.ArgumentParser) -> None:
-    _model_and_data(parser)
+    parser.add_argument("model", metavar="MODEL", nargs="?", help="a model file that `rankwise fit` wrote")
+    parser.add_argument(
+        "data", metavar="DATA", nargs="*", help="files of rows, read one after the other; - is standard input"
+    )
+    parser.add_argument(
+        "--run", action="append", metavar="FILE", help="judge a run instead: TREC's, or a .tsv of predict"
+    )
+    parser.add_argument("--qrels", metavar="FILE", help="what is right, in TREC's lines, for --run")
     parser.add_argument(
         "--against", action="append", metavar="MODEL", help="compare with another model; may be repeated"
     )
@@ -273,6 +314,24 @@ def _report(parser: argparse.ArgumentParser) -> None:
         help="such as ndcg@10,map; the page leads with the first",
     )
     parser.add_argument("--title", metavar="TEXT")
+    _reading(parser)
+
+
+def _explain(parser: argparse.ArgumentParser) -> None:
+    _model_and_data(parser)
+    parser.add_argument("--query", metavar="ID", help="which query; by default the first")
+    parser.add_argument("--top", type=_positive, default=3, metavar="N", help="explain the first N rows (3)")
+    parser.add_argument(
+        "--pair",
+        nargs=2,
+        metavar=("A", "B"),
+        help="why A stands above B: ids of items, or numbers of rows from 0",
+    )
+    parser.add_argument(
+        "--parts", type=_positive, default=12, metavar="N", help="columns that are told apart (12)"
+    )
+    _writing(parser, "a page in HTML instead of text")
+    _json(parser)
     _reading(parser)
 
 
@@ -413,6 +472,17 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _gamma(text: str) -> float | str:
+    return text if text in {"scale", "auto"} else _positive_number(text)
+
+
+def _folds(text: str) -> int:
+    value = _positive(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of folds, from 2 up")
+    return value
+
+
 def _level(text: str) -> float:
     value = _number(text)
     if not 0 < value < 1:
@@ -452,7 +522,11 @@ class _Joined(argparse.Action):
     """A list that goes on where the option is repeated."""
 
     def __call__(
-        self, parser: argparse.ArgumentParser, options: argparse.Namespace, values: Any, option: Any = None
+        self,
+        parser: argparse.ArgumentParser,
+        options: argparse.Namespace,
+        values: object,
+        option: object = None,
     ) -> None:
         before = getattr(options, self.dest)
         setattr(options, self.dest, values if before is None else f"{before},{values}")
@@ -464,6 +538,7 @@ ADD_ARGUMENTS = {
     "predict": _predict,
     "evaluate": _evaluate,
     "report": _report,
+    "explain": _explain,
     "export": _export,
     "convert": _convert,
     "inspect": _inspect,

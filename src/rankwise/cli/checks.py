@@ -1,4 +1,4 @@
-"""What rows must be like to be learned from, judged by or scored; said of files and options, not of arrays."""
+"""What rows must be like to be learned from, validated on or scored; said of files and options, not of arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check_trainable(rows: Rows) -> Rows:
 
 
 def check_valid(valid: Rows, train: Rows) -> Rows:
-    """Refuse rows that cannot judge models of the training rows."""
+    """Refuse rows on which models of the training rows cannot be validated."""
     check_complete(valid)
     if (valid.pairs is None) != (train.pairs is None):
         raise InvalidInputError(

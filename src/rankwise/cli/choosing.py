@@ -19,6 +19,7 @@ __all__ = ["CONTRADICTED", "Choice", "choose"]
 
 # What the pairwise error and the concordance are of preferences, which have neither labels nor queries.
 CONTRADICTED = "share of the listed preferences that the scores contradict; tied scores count one half"
+_OF_LABELS = ("ties", "cost")  # what least squares make of labels
 _AGREED = "share of the listed preferences that the scores agree with; tied scores count one half"
 
 
@@ -54,15 +55,17 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     Parameters
     ----------
     train, valid : Rows
-        Without `valid`, folds of the training data judge.
+        Without `valid`, models are compared on folds of the training data.
     options : Namespace
         What the group "choosing" of the arguments holds.
     """
     from rankwise.automatic.ranker import AutoRanker  # noqa: PLC0415 - a second of imports
 
     _check(train, valid, options)
-    # One alpha has different meanings in different methods.
-    methods = options.method if options.method != "auto" or not options.alpha else "rls"
+    # One alpha has different meanings in different methods, and margins know neither ties nor costs.
+    is_of_rls = options.alpha or any(getattr(options, name) is not None for name in _OF_LABELS)
+    methods = options.method if options.method != "auto" or not is_of_rls else "rls"
+    given = {name: getattr(options, name) for name in (*_OF_LABELS, "query_weight", "gamma")}
     ranker = AutoRanker(
         options.metric or "auto",
         rule=options.rule,
@@ -70,11 +73,15 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         scalings=options.scaling,
         alphas=options.alpha,
         target=options.serve,
+        cv="auto" if options.folds is None else options.folds,
+        fixed={name: value for name, value in given.items() if value is not None} or None,
         time_limit=options.time,
         nested=options.nested,
         random_state=options.seed,
         n_threads=options.threads,
     )
+    if options.basis is not None:
+        ranker.set_params(basis=options.basis)
     try:
         if train.pairs is not None:
             ranker.fit_pairs(train.X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(valid))
@@ -102,8 +109,22 @@ def _check_target(options: argparse.Namespace) -> None:
         )
 
 
+def _check_methods(options: argparse.Namespace) -> None:
+    """Refuse options that the method would not look at."""
+    of_kernels = [name for name in ("gamma", "basis") if getattr(options, name) is not None]
+    of_labels = [name for name in _OF_LABELS if getattr(options, name) is not None]
+    if of_kernels and options.method != "kernel":
+        raise InvalidInputError(f"--{of_kernels[0]} is for kernels.", "add --method kernel, or leave it out.")
+    if of_labels and options.method not in {"auto", "rls", "kernel"}:
+        raise InvalidInputError(
+            f"--{of_labels[0]} is for least squares, and --method {options.method} asks for the order alone.",
+            "use --method rls or kernel, or leave it out.",
+        )
+
+
 def _check(train: Rows, valid: Rows | None, options: argparse.Namespace) -> None:
     _check_target(options)
+    _check_methods(options)
     if train.y is None and options.metric is not None:
         metric = get_metric(options.metric)
         if metric.base_name not in {"pairwise_error", "concordance"}:

@@ -104,7 +104,7 @@ def recall(options: argparse.Namespace, *notes: Mapping[str, Any]) -> argparse.N
     return found
 
 
-def _readable(kept: Any) -> dict[str, Any]:
+def _readable(kept: object) -> dict[str, Any]:
     """Return what was kept, as far as it is what `remember` keeps: a model file may come from anywhere."""
     if not isinstance(kept, Mapping):
         return {}
@@ -270,7 +270,7 @@ def remarks(
     return found
 
 
-def _kind(kind: Any) -> str:
+def _kind(kind: object) -> str:
     if is_number(kind):
         return "numbers"
     if is_embedding(kind):

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwise.cli.columns import Roles, listed, remarks
 from rankwise.cli.rows import Rows
-from rankwise.data.tables.arrow_columns import is_embedding, is_number, text_of_numbers
+from rankwise.data.tables.arrow_columns import is_embedding, is_number, text_of_numbers, texts_of
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.sparse_columns import SparseColumns
@@ -86,7 +86,19 @@ def read_to_encode(
         else remarks(sources[0].schema, source, options, roles, sources[0].schema.names)
     )
     reading = {"features": names, "embedding": None, "label": roles.label, "qid": roles.qid, "encoded": "yes"}
-    return Rows(source, X, y, qid, [], weight=plan.weights(), reading=reading, remarks=said, table=table)
+    has_items = getattr(options, "wants_items", False) and options.item_id in sources[0].schema.names
+    return Rows(
+        source,
+        X,
+        y,
+        qid,
+        [],
+        weight=plan.weights(),
+        item_ids=texts_of(sources, options.item_id) if has_items else None,
+        reading=reading,
+        remarks=said,
+        table=table,
+    )
 
 
 def learned(rows: Rows, options: argparse.Namespace) -> Rows:

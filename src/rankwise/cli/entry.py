@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import glob
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +16,7 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
 from rankwise.cli.printing import complain, to_standard_output
 from rankwise.cli.remedies import hint_of
-from rankwise.cli.stopping import Terminated, exit_code, stoppable, what_was_changed
+from rankwise.cli.stopping import Terminated, exit_code, signal_behind, stoppable, what_was_changed
 from rankwise.cli.streams import check_streams, is_standard_output, never_closed
 from rankwise.exceptions import (
     InvalidInputError,
@@ -53,8 +52,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with noting_written() as written, stoppable(written):
             return _run(sys.argv[1:] if argv is None else list(argv))
-    except (KeyboardInterrupt, Terminated) as error:
-        number = error.number if isinstance(error, Terminated) else signal.SIGINT
+    except (Exception, KeyboardInterrupt, Terminated) as error:
+        number = signal_behind(error)
+        if number is None:
+            raise
         with signals_later():
             remove_own()  # of whatever a second signal kept from being removed
         complain(what_was_changed(number, written))
@@ -111,7 +112,7 @@ def _check_files(options: argparse.Namespace) -> None:
         if is_standard_output(getattr(options, option, None)):
             setattr(options, option, "-")
     named: list[str] = []
-    for option in ("model", "data", "valid", "against", "items"):
+    for option in ("model", "data", "valid", "against", "items", "run", "qrels", "sample"):
         value = getattr(options, option, None)
         named += [] if value is None else [value] if isinstance(value, str) else value
     if named.count("-") > 1:
@@ -131,6 +132,8 @@ def _check_files(options: argparse.Namespace) -> None:
 def _check_output(options: argparse.Namespace) -> None:
     if options.command == "fit" and options.output is None:
         raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
+    if options.command == "explain" and options.output is None:
+        return  # what is explained is what is printed
     if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
         if options.command == "fit":
             raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")

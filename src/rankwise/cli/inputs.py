@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from rankwise.arrays import AnyArray
 from rankwise.cli.columns import (
     check_preference_columns,
     item_columns,
@@ -28,9 +29,11 @@ from rankwise.cli.rows import Rows
 from rankwise.data.store.format import HEADER
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.store.reading import open_store
+from rankwise.data.tables.arrow_columns import texts_of
 from rankwise.data.tables.arrow_files import TableSource, is_table, open_sources
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.preferences import read_preferences
+from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
 from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
@@ -42,6 +45,7 @@ from rankwise.progress import ProgressLine
 __all__ = [
     "PACKED",
     "Rows",
+    "ids_of",
     "kept_input",
     "kind_of",
     "listed",
@@ -87,7 +91,7 @@ def text_base(options: argparse.Namespace) -> ZeroBased:
 
 
 def read_rows(
-    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: Any = None
+    paths: list[str], options: argparse.Namespace, *, needs_labels: bool = True, first_column: object = None
 ) -> Rows:
     """Read files of one kind, one after the other.
 
@@ -138,7 +142,7 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
         yield [str(kept) if path == "-" else path for path in paths]
 
 
-def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any = None) -> TextReader:
+def open_reader(paths: list[str], options: argparse.Namespace, first_column: object = None) -> TextReader:
     """Return a reader of text as the options say; see `read_rows`."""
     base = text_base(options)
     is_told = base == "auto" and first_column is not None
@@ -155,10 +159,11 @@ def open_reader(paths: list[str], options: argparse.Namespace, first_column: Any
     if is_told:
         reader.counting = "columns of the training data count"
     reader.looks_for_comments = options.command == "convert"
+    reader.keeps_comments = getattr(options, "wants_items", False)
     return reader
 
 
-def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: Any) -> Rows:
+def _read_text(paths: list[str], source: str, options: argparse.Namespace, first_column: object) -> Rows:
     reader = open_reader(paths, options, first_column)
     total = _text_bytes(paths)
     try:
@@ -179,7 +184,16 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     block = reader.take()
     qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
     X = block.matrix(reader.n_columns)
-    return Rows(source, X, block.labels, qid, None, reader.base, has_comments=reader.has_comments)
+    items = ids_of(reader.comments) if reader.keeps_comments else None
+    return Rows(
+        source, X, block.labels, qid, None, reader.base, item_ids=items, has_comments=reader.has_comments
+    )
+
+
+def ids_of(comments: list[str]) -> AnyArray | None:
+    """Return the ids that comments of rows name; None where they name none."""
+    found = item_ids(comments)
+    return found if (found != "").any() else None
 
 
 def _text_bytes(paths: list[str]) -> int | None:
@@ -205,7 +219,9 @@ def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    sources = open_tables(paths, [options.qid, *(listed(getattr(options, "category", None)) or [])])
+    sources = open_tables(
+        paths, [options.qid, options.item_id, *(listed(getattr(options, "category", None)) or [])]
+    )
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
     if options.keeps_table:
@@ -219,6 +235,7 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         if not was_missing(error, options) or plan.sparse is not None:
             raise
         return learned(read_to_encode(sources, source, roles, options), options)
+    has_items = getattr(options, "wants_items", False) and options.item_id in schema.names
     return Rows(
         source,
         X,
@@ -226,6 +243,7 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         qid,
         plan.names,
         weight=plan.weights(),
+        item_ids=texts_of(sources, options.item_id) if has_items else None,
         reading=remember(options, plan),
         remarks=remarks(schema, source, options, roles, plan.columns),
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from rankwise.arrays import MatrixLike
 from rankwise.cli.checks import check_complete, missing_ids
 from rankwise.cli.columns import lacks_columns
 from rankwise.cli.encoding import encoded, numbers_of_table
@@ -46,7 +47,7 @@ class SavedModel:
         steps = [step for _, step in getattr(self.model, "steps", [])]
         return any(type(step).__name__ == "QueryScaler" for step in steps)
 
-    def is_dense(self, X: Any) -> bool:
+    def is_dense(self, X: MatrixLike) -> bool:
         """Tell whether the model takes arrays; one that was not saved by `fit` says so by what centres its columns."""
         steps = [step for _, step in getattr(self.model, "steps", [])]
         if any(getattr(step, "with_mean", False) or getattr(step, "with_centering", False) for step in steps):

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import BinaryIO
 
 from rankwise.cli.printing import to_standard_output
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import place_of, replacing
 
-__all__ = ["check_target", "output_stream"]
+__all__ = ["check_target", "output_stream", "score_target"]
 
 
 def check_target(target: str | None, *, force: bool, is_store: bool = False) -> None:
@@ -35,6 +37,14 @@ def check_target(target: str | None, *, force: bool, is_store: bool = False) -> 
         raise InvalidInputError(
             f"{target} cannot be written: permission denied in {path.parent}.", "choose another folder."
         )
+
+
+def score_target(options: argparse.Namespace) -> str:
+    """Return what `predict` writes: what was asked for, or what the ending says."""
+    ending = Path(options.output).suffix.lower()
+    return options.to or {".tsv": "tsv", ".parquet": "parquet", ".run": "trec", ".trec": "trec"}.get(
+        ending, "scores"
+    )
 
 
 @contextmanager

@@ -21,7 +21,7 @@ class _Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             known = [str(choice) for choice in action.choices]
             raise argparse.ArgumentError(
@@ -44,6 +44,8 @@ _ALIASES = {
     "rankrls": "rls",
     "least-squares": "rls",
     "rbf": "kernel",
+    "additive": "curves",
+    "gam": "curves",
     "minmax": "query-minmax",
     "rank": "query-rank",
     "csv": "table",
@@ -95,23 +97,33 @@ COMMANDS: dict[str, tuple[str, str]] = {
         ),
     ),
     "predict": (
-        "score rows: one score per line",
+        "score rows: one score per line, or a table or TREC run with query, item, rank and score",
         (
             "  rankwise predict model.rw test.txt -o scores.txt\n"
+            "  rankwise predict model.rw test.txt -o ranked.run\n"
+            "  rankwise predict model.rw items.parquet --item-id sku -o ranked.tsv\n"
             "  zcat test.txt.gz | rankwise predict model.rw - > scores.txt"
         ),
     ),
     "evaluate": (
-        "judge a model by every metric, with intervals; compare models",
+        "evaluate a model by every metric, with intervals; compare models",
         (
             "  rankwise evaluate model.rw test.txt\n"
             "  rankwise evaluate model.rw test.txt --against old.rw --metrics ndcg@10,map\n"
-            "  rankwise evaluate model.rw test.txt --per-query queries.csv --json"
+            "  rankwise evaluate model.rw test.txt --per-query queries.csv --json\n"
+            "  rankwise evaluate --qrels judged.txt --run ranked.run --run theirs.run"
         ),
     ),
     "report": (
         "write one HTML page about a model",
         "  rankwise report model.rw test.txt -o report.html",
+    ),
+    "explain": (
+        "say what each column contributes to the scores of rows, or of the difference of two",
+        (
+            "  rankwise explain model.rw test.txt --query 7\n"
+            "  rankwise explain model.rw items.parquet --query shoes --pair B0017 B0042 -o why.html"
+        ),
     ),
     "export": (
         "write a model for other programs",

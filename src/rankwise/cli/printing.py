@@ -66,7 +66,7 @@ def show_warnings() -> None:
     """Print the library's warnings as remarks, each once."""
     seen = set()
 
-    def show(message: Any, *details: Any, **more: Any) -> None:
+    def show(message: object, *details: object, **more: object) -> None:
         text = str(message)
         if text not in seen:
             seen.add(text)
@@ -107,12 +107,12 @@ def print_facts(facts: Mapping[str, object], *, to_error: bool = False) -> None:
         write(f"{key.ljust(width)}  {visible(value)}", to_error=to_error)
 
 
-def print_json(data: Any) -> None:
+def print_json(data: object) -> None:
     """Print data for machines; what is not a finite number becomes null."""
     write(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
 
 
-def _finite(data: Any) -> Any:
+def _finite(data: object) -> Any:
     if isinstance(data, Mapping):
         return {str(key): _finite(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):

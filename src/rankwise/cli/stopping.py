@@ -16,7 +16,7 @@ from typing import Any
 from rankwise.hidden_folders import remove_own
 from rankwise.replacing import TAKING_PLACE
 
-__all__ = ["Terminated", "exit_code", "stoppable", "what_was_changed"]
+__all__ = ["Terminated", "exit_code", "signal_behind", "stoppable", "what_was_changed"]
 
 # Seconds after a signal in which the command may end by itself. Compiled code of others does not look for signals.
 _PATIENCE = 0.8
@@ -35,6 +35,17 @@ class Terminated(BaseException):
     def __init__(self, number: int) -> None:
         super().__init__(f"signal {number}")
         self.number = number
+
+
+def signal_behind(error: BaseException | None) -> int | None:
+    """Return the signal that an error comes of: imports turn what interrupts them into errors of their own."""
+    while error is not None:
+        if isinstance(error, Terminated):
+            return error.number
+        if isinstance(error, KeyboardInterrupt):
+            return signal.SIGINT
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def exit_code(number: int) -> int:

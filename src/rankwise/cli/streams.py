@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 
+from rankwise.cli.mistakes import UsageError
 from rankwise.exceptions import InvalidInputError, OutputError
 
 __all__ = ["check_streams", "is_standard_output", "never_closed"]
@@ -28,6 +29,8 @@ def never_closed() -> None:
 
 def check_streams(options: argparse.Namespace) -> None:
     """Refuse, before any work is done, to read or write what is closed; remarks alone are not missed."""
+    if getattr(options, "data", None) == []:  # a lone -- leaves nothing to read
+        raise UsageError("No data are named.", "name a file.")
     is_result = getattr(options, "json", False) or getattr(options, "output", None) in {None, "-"}
     if getattr(sys.stdout, "is_closed", False) and is_result:
         raise OutputError("Standard output is closed.", "leave it open, or name a file with -o.")

@@ -28,7 +28,7 @@ def pairs_from_clicks(
     clicked: Any,
     *,
     against: Literal["above", "above_and_next", "all"] = "above",
-    propensity: Any = None,
+    propensity: npt.ArrayLike | None = None,
     max_weight: float | None = None,
 ) -> tuple[Ints, Floats]:
     """Turn a log of shown results into preferences: what was clicked beats what was passed by.
@@ -99,22 +99,22 @@ def pairs_from_clicks(
     return pairs, entry_weight[pairs[:, 0]]
 
 
-def _check_column(name: str, values: Any) -> Floats:
+def _check_column(name: str, values: object) -> Floats:
     values = unmasked(name, values)
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be numbers ({error}).", "pass one number an entry.") from error
+        raise InvalidInputError(f"{name} must be numbers ({error}).", "pass one number per entry.") from error
     if column.ndim != 1 or not np.isfinite(column).all():
         raise InvalidInputError(
-            f"{name} must hold one finite number an entry, got an array of shape {column.shape}"
+            f"{name} must hold one finite number per entry, got an array of shape {column.shape}"
             f"{'' if np.isfinite(column).all() else ' with NaN or infinity'}.",
             "drop entries of the log that are not complete.",
         )
     return column
 
 
-def _check_clicks(clicked: Any, n_entries: int) -> npt.NDArray[np.bool_]:
+def _check_clicks(clicked: npt.ArrayLike, n_entries: int) -> npt.NDArray[np.bool_]:
     clicks = _check_column("clicked", clicked)
     if clicks.size != n_entries:
         raise InvalidInputError(

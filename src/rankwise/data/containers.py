@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
+from rankwise.arrays import AnyArray, MatrixLike
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import default_threads
@@ -42,7 +43,7 @@ _MANY = 1 << 20
 _INTEGERS = {np.dtype(np.int32), np.dtype(np.int64)}
 
 
-def unmasked(name: str, values: Any) -> Any:
+def unmasked(name: str, values: object) -> Any:
     """Return what a caller passed, a masked array that masks nothing as a plain one; raise where anything is masked.
 
     A sparse matrix is looked at too; see `check_sparse`.
@@ -113,7 +114,7 @@ def compressed_misfit(
     return None if misfit is None else _pointer_misfit(start, ids.size, line)
 
 
-def _pointer_misfit(start: npt.NDArray[Any], n_entries: int, line: str) -> str:
+def _pointer_misfit(start: AnyArray, n_entries: int, line: str) -> str:
     if start[0] != 0:
         return f"indptr starts with {start[0]} instead of 0"
     falls = start[1:] < start[:-1]
@@ -122,7 +123,7 @@ def _pointer_misfit(start: npt.NDArray[Any], n_entries: int, line: str) -> str:
     return f"indptr ends with {start[-1]}, and there are {n_entries} entries"
 
 
-def is_moderate(X: Any) -> bool:
+def is_moderate(X: MatrixLike) -> bool:
     """Tell by one quick pass whether all values of an array or sparse matrix, and their squares, are surely finite."""
     values = getattr(X, "data", None) if sp.issparse(X) else X
     if not isinstance(values, np.ndarray) or values.dtype not in _LIMITS:
@@ -132,7 +133,7 @@ def is_moderate(X: Any) -> bool:
     return _core.values_fit(values.ravel(order="K"), _LIMITS[values.dtype], _threads(values.size))
 
 
-def is_plain(X: Any, y: Any, min_rows: int) -> bool:
+def is_plain(X: MatrixLike, y: npt.ArrayLike, min_rows: int) -> bool:
     """Tell by a quick look whether training data need no further look, nor a conversion of X.
 
     They are plain arrays of numbers, as many labels as rows, all finite and moderate. What is left out is not wrong,
@@ -236,7 +237,7 @@ def _coordinates(X: Any) -> str | None:
     return _listed(X.row, X.col, X.shape, X.data.size)
 
 
-def _listed(rows: npt.NDArray[Any], columns: npt.NDArray[Any], shape: Any, n_values: int) -> str | None:
+def _listed(rows: AnyArray, columns: AnyArray, shape: Any, n_values: int) -> str | None:
     for axis, at, limit in (("row", rows, shape[0]), ("column", columns, shape[1])):
         if at.size != n_values:
             return f"there are {n_values} values and {at.size} {axis} numbers"

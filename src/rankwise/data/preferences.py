@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.containers import check_total, unmasked
 from rankwise.exceptions import InvalidInputError, NoPairsError
 
@@ -41,7 +41,9 @@ class Preferences:
         return int(self.winner.shape[0])
 
 
-def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = None) -> Preferences:
+def check_pairs(
+    pairs: npt.ArrayLike, n_rows: int, magnitude: npt.ArrayLike | None = None, weight: Any = None
+) -> Preferences:
     """Check a list of pairs against the number of rows that it refers to.
 
     Pairs that come twice or contradict each other are legal: the first is weight, the second noise.
@@ -81,7 +83,7 @@ def check_pairs(pairs: Any, n_rows: int, magnitude: Any = None, weight: Any = No
     )
 
 
-def stack_preferred(preferred: Any, rejected: Any) -> tuple[Any, Ints]:
+def stack_preferred(preferred: npt.ArrayLike, rejected: npt.ArrayLike) -> tuple[Any, Ints]:
     """Turn a matrix of preferred rows and a matrix of rejected rows into one matrix and a list of pairs.
 
     Parameters
@@ -119,7 +121,7 @@ def stack_preferred(preferred: Any, rejected: Any) -> tuple[Any, Ints]:
     return np.vstack(sides), pairs
 
 
-def _as_row_numbers(edges: npt.NDArray[Any]) -> Ints:
+def _as_row_numbers(edges: AnyArray) -> Ints:
     # Beyond 2^62 there is no row: such numbers stay large instead of wrapping around.
     if edges.dtype.kind in "iu":
         return (np.minimum(edges, 1 << 62) if edges.dtype == np.uint64 else edges).astype(
@@ -135,7 +137,7 @@ def _as_row_numbers(edges: npt.NDArray[Any]) -> Ints:
     )
 
 
-def _check_pair_weights(weight: Any, n_pairs: int) -> Floats | None:
+def _check_pair_weights(weight: npt.ArrayLike, n_pairs: int) -> Floats | None:
     weights = _check_amounts("weight", weight, n_pairs, "use 0 to leave a pair out.")
     if weights is not None:
         if not (weights > 0).any():
@@ -146,7 +148,7 @@ def _check_pair_weights(weight: Any, n_pairs: int) -> Floats | None:
     return weights
 
 
-def _check_amounts(name: str, values: Any, n_pairs: int, if_negative: str) -> Floats | None:
+def _check_amounts(name: str, values: object, n_pairs: int, if_negative: str) -> Floats | None:
     if values is None:
         return None
     values = unmasked(name, values)
@@ -154,7 +156,7 @@ def _check_amounts(name: str, values: Any, n_pairs: int, if_negative: str) -> Fl
         amounts = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"{name} must be numbers ({error}).", "pass one non-negative number a pair."
+            f"{name} must be numbers ({error}).", "pass one non-negative number per pair."
         ) from error
     if amounts.ndim == 0:
         amounts = np.full(n_pairs, amounts)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.cached import cached_property
 
 __all__ = ["Queries", "encode_queries", "one_query"]
@@ -31,7 +32,7 @@ class Queries:
     """
 
     codes: npt.NDArray[np.int64]
-    ids: npt.NDArray[Any]
+    ids: AnyArray
 
     def __len__(self) -> int:
         return int(self.ids.shape[0])
@@ -63,7 +64,7 @@ class Queries:
             return np.arange(self.n_rows, dtype=np.int64)
         return np.argsort(self.codes, kind="stable")
 
-    def group(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def group(self, values: AnyArray) -> AnyArray:
         """Return one value per row in grouped order; the same array where the rows stand so already."""
         return values if self.is_grouped else values[self.order]
 
@@ -78,7 +79,7 @@ def one_query(n_rows: int) -> Queries:
     return Queries(np.zeros(n_rows, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
-def encode_queries(qid: npt.NDArray[Any]) -> Queries:
+def encode_queries(qid: AnyArray) -> Queries:
     """Encode a one-dimensional array of ids that has no missing entries."""
     if qid.dtype.kind in "iuf" and qid.size and bool(np.all(qid[1:] >= qid[:-1])):
         # Files come sorted by query: then no sort is needed.

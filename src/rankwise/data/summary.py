@@ -11,9 +11,21 @@ import scipy.sparse
 
 from rankwise.data.queries import Queries, one_query
 
-__all__ = ["DataSummary", "is_graded", "label_counts", "summarise"]
+__all__ = [
+    "QUERY_COLUMNS",
+    "DataSummary",
+    "constant_inside_queries",
+    "is_graded",
+    "label_counts",
+    "summarise",
+]
 
 _LEVELS_SHOWN = 12
+_LOOKED_AT = 50_000_000  # values: a second or two
+QUERY_COLUMNS = (
+    "{n:,} of {columns:,} columns have one value inside every query, so that no ranker can use them: cross them with "
+    "another column (multiply the two), or leave them out"
+)
 _GRADES = 31
 
 
@@ -38,6 +50,8 @@ class DataSummary:
         Whether labels are whole numbers from 0 up, few enough for gains of 2^y.
     empty_columns, constant_columns, missing : int
         Columns that are zero everywhere; that have one other value everywhere; cells that are NaN.
+    query_columns : list of int
+        Columns that vary, but never inside a query: no ranker can use them.
     problems : list of str
         What will trouble a model, in words.
     """
@@ -54,6 +68,7 @@ class DataSummary:
     empty_columns: int
     constant_columns: int
     missing: int
+    query_columns: list[int] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
 
 
@@ -88,9 +103,42 @@ def summarise(X: Any, labels: npt.NDArray[np.float64] | None, queries: Queries |
         empty,
         constant,
         missing,
+        constant_inside_queries(X, queries) if len(queries) > 1 else [],
     )
     summary.problems.extend(_problems(summary, low, high, has_labels=labels is not None))
     return summary
+
+
+def constant_inside_queries(X: Any, queries: Queries) -> list[int]:
+    """Return the columns that vary between queries and never inside one; [] of matrices too large to look at."""
+    n_values = X.nnz if scipy.sparse.issparse(X) else X.size
+    if n_values > _LOOKED_AT or getattr(X, "is_on_disk", False):
+        return []
+    if not scipy.sparse.issparse(X):
+        ordered, starts = X[queries.order], queries.offsets[: len(queries)]
+        low, high = (reduce.reduceat(ordered, starts, axis=0) for reduce in (np.minimum, np.maximum))
+        inside, between = (low != high).any(axis=0), (low != low[:1]).any(axis=0)
+        return [int(at) for at in np.flatnonzero(~inside & between)]
+    entries = X.tocoo()
+    kept = entries.data != 0
+    query, column, value = queries.codes[entries.row[kept]], entries.col[kept], entries.data[kept]
+    order = np.lexsort((query, column))
+    query, column, value = query[order], column[order], value[order]
+    if value.size == 0:
+        return []
+    starts = np.flatnonzero(np.r_[True, (np.diff(column) != 0) | (np.diff(query) != 0)])
+    low, high = (reduce.reduceat(value, starts) for reduce in (np.minimum, np.maximum))
+    is_full = np.diff(np.r_[starts, value.size]) == queries.sizes[query[starts]]
+    n_columns = int(X.shape[1])
+    varies = np.zeros(n_columns, dtype=np.bool_)
+    varies[column[starts][(low != high) | ~is_full]] = True
+    # What is constant inside queries and not everywhere: 0 in some of them, or of several values.
+    n_queries = np.bincount(column[starts], minlength=n_columns)
+    smallest, largest = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
+    np.minimum.at(smallest, column[starts], low)
+    np.maximum.at(largest, column[starts], high)
+    between = (n_queries > 0) & ((n_queries < len(queries)) | (smallest != largest))
+    return [int(at) for at in np.flatnonzero(~varies & between)]
 
 
 def is_graded(labels: npt.NDArray[np.float64]) -> bool:
@@ -159,6 +207,8 @@ def _problems(
         found.append(f"{summary.empty_columns:,} of {summary.columns:,} columns are 0 everywhere")
     if summary.constant_columns:
         found.append(f"{summary.constant_columns:,} of {summary.columns:,} columns have one value everywhere")
+    if summary.query_columns:
+        found.append(QUERY_COLUMNS.format(n=len(summary.query_columns), columns=summary.columns))
     widths = (high - low)[(high > low) & np.isfinite(high - low)]
     if widths.size and widths.max() > 1000 * np.median(widths):
         found.append("columns have very different ranges: scale them, as `rankwise fit` does by itself")

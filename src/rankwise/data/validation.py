@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.data.containers import check_total, unmasked
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import InvalidInputError
@@ -79,8 +80,8 @@ def check_seed(random_state: object) -> None:
         )
 
 
-def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDArray[np.float64]:
-    """Return one finite number a row as float64; arrays, lists, and Series of pandas or polars will do."""
+def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.NDArray[np.float64]:
+    """Return one finite number per row as float64; arrays, lists, and Series of pandas or polars will do."""
     values = unmasked(name, values)
     try:
         numbers = np.asarray(values)
@@ -115,7 +116,9 @@ def check_numbers(name: str, values: Any, n_rows: int | None = None) -> npt.NDAr
     return np.ascontiguousarray(numbers)
 
 
-def check_qid(qid: Any, n_rows: int, *, name: str = "qid", what: str = "query", beside: str = "X") -> Queries:
+def check_qid(
+    qid: npt.ArrayLike | None, n_rows: int, *, name: str = "qid", what: str = "query", beside: str = "X"
+) -> Queries:
     """Encode query ids; ``None`` means that all rows form one query.
 
     Parameters
@@ -126,12 +129,12 @@ def check_qid(qid: Any, n_rows: int, *, name: str = "qid", what: str = "query", 
     if qid is None:
         return one_query(n_rows)
     if not hasattr(qid, "__iter__"):
-        raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id a row.")
+        raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id per row.")
     ids = _as_column(unmasked(name, qid))
     if ids.ndim != 1:
         raise InvalidInputError(
             f"{name} must have one dimension, got an array of shape {ids.shape}.",
-            f"pass one {what} id a row, for example df['query'].to_numpy().",
+            f"pass one {what} id per row, for example df['query'].to_numpy().",
         )
     if ids.shape[0] != n_rows:
         raise InvalidInputError(
@@ -155,7 +158,7 @@ def check_qid(qid: Any, n_rows: int, *, name: str = "qid", what: str = "query", 
 
 
 def check_weights(
-    sample_weight: Any, n_rows: int, *, may_all_be_zero: bool = False
+    sample_weight: npt.ArrayLike | None, n_rows: int, *, may_all_be_zero: bool = False
 ) -> npt.NDArray[np.float64] | None:
     """Return weights of rows as float64, or None where every row weighs 1."""
     if sample_weight is None:
@@ -167,7 +170,7 @@ def check_weights(
         weights = weights.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"sample_weight must be numbers ({error}).", "pass one non-negative number a row."
+            f"sample_weight must be numbers ({error}).", "pass one non-negative number per row."
         ) from error
     if weights.shape != (n_rows,):
         raise InvalidInputError(
@@ -206,8 +209,10 @@ def check_weights_of_queries(row_weight: npt.NDArray[np.float64] | None, queries
         )
 
 
-def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.float64] | None:
-    """Return one non-negative factor a query, or None where all are equally important.
+def check_importance(
+    query_importance: npt.ArrayLike | Mapping[Any, float] | None, queries: Queries
+) -> npt.NDArray[np.float64] | None:
+    """Return one non-negative factor per query, or None where all are equally important.
 
     Accepts a mapping from query id to factor (missing ids have factor 1) or one value per row, constant
     inside each query.
@@ -221,7 +226,7 @@ def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.
         if isinstance(error, InvalidInputError):
             raise
         raise InvalidInputError(
-            f"query_importance must be numbers ({error}).", "pass one non-negative number a query."
+            f"query_importance must be numbers ({error}).", "pass one non-negative number per query."
         ) from error
     if not np.isfinite(values).all() or (values < 0).any():
         raise InvalidInputError(
@@ -235,7 +240,9 @@ def check_importance(query_importance: Any, queries: Queries) -> npt.NDArray[np.
     return values
 
 
-def _importance_of_queries(query_importance: Any, queries: Queries) -> npt.NDArray[np.float64]:
+def _importance_of_queries(
+    query_importance: npt.ArrayLike | Mapping[Any, float], queries: Queries
+) -> npt.NDArray[np.float64]:
     if isinstance(query_importance, Mapping):
         keys = queries.ids.tolist()
         unknown = set(query_importance) - set(keys)
@@ -262,7 +269,7 @@ def _importance_of_queries(query_importance: Any, queries: Queries) -> npt.NDArr
     return values
 
 
-def _as_column(values: Any) -> npt.NDArray[Any]:
+def _as_column(values: Any) -> AnyArray:
     if isinstance(values, np.ndarray) or hasattr(values, "to_numpy"):  # pandas, polars, pyarrow
         array = np.asarray(values)
     else:
@@ -278,7 +285,7 @@ def _as_column(values: Any) -> npt.NDArray[Any]:
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
-def _missing(ids: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+def _missing(ids: AnyArray) -> npt.NDArray[np.bool_]:
     if ids.dtype.kind == "f":
         return np.asarray(np.isnan(ids), dtype=np.bool_)
     if ids.dtype.kind in "mM":

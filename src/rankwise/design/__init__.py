@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
+from rankwise.arrays import MatrixLike
 from rankwise.design.additive import AdditiveDesign
 from rankwise.design.csr import CsrDesign
 from rankwise.design.dense import DenseDesign
@@ -53,7 +54,7 @@ def as_design(X: Any, n_threads: int | None = None) -> Design:
     return DenseDesign(np.asarray(X), threads)
 
 
-def comparing_design(X: Any, n_threads: int | None = None) -> Design:
+def comparing_design(X: MatrixLike, n_threads: int | None = None) -> Design:
     """Return the design of X for whatever only compares its rows: columns far from zero are shifted."""
     design = as_design(X, n_threads)
     # A few rows of an operator would take a product for each of them; weights of terms lie between 0 and 1.
@@ -62,7 +63,7 @@ def comparing_design(X: Any, n_threads: int | None = None) -> Design:
     return shifted_design(design, find_shift(design.gathered(sampled_rows(*design.shape)).matrix()))
 
 
-def shifted_design(X: Any, shift: Shift | None, n_threads: int | None = None) -> Design:
+def shifted_design(X: MatrixLike, shift: Shift | None, n_threads: int | None = None) -> Design:
     """Return the design of X with constants subtracted from columns: those of other rows that it stands beside."""
     design = as_design(X, n_threads)
     if shift is None or not design.has_rows:

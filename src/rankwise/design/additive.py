@@ -39,7 +39,7 @@ MOST_PARTS = 64
 MANY_CODES = 1 << 16
 # Values in a block of rows that is expanded.
 BLOCK_SIZE = 1 << 17
-# Bytes of a matrix on disk that are brought to memory at once to be encoded.
+# Rows that are encoded at once: of a matrix on disk so many are brought to memory.
 ENCODED_ROWS = 1 << 16
 # What the processor has: "plain", "avx2" or "avx512".
 INSTRUCTIONS = _core.widest_instructions()
@@ -86,22 +86,24 @@ class AdditiveDesign:
     def encode(
         cls, X: Any, terms: Terms, coordinates: Coordinates | None = None, n_threads: int = 1
     ) -> AdditiveDesign:
-        """Return the design of the rows of an array or a CSR matrix, in memory or mapped from a store.
+        """Return the design of the rows of an array or a sparse matrix, in memory or mapped from a store.
 
         Rows are read in order, a block at a time. Absent entries of a sparse matrix are zeros.
         """
+        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
         cells = Cells(terms)
         n_rows = int(X.shape[0])
         codes = _room(n_rows, len(cells.columns))
         columns, shift = cells.compiled_columns()
         threads = n_threads if n_rows * len(cells.columns) >= MANY_CODES else 1
         for first in range(0, n_rows, ENCODED_ROWS):
-            rows = X[first : first + ENCODED_ROWS]
-            if sp.issparse(rows):
+            last = min(first + ENCODED_ROWS, n_rows)
+            if sp.issparse(X):
+                arrays = _csr_arrays(X, first, last)
                 place = _places(terms, X.shape[1])
-                _core.additive_encode_csr(*_csr_arrays(rows), place, columns, shift, codes, first, threads)
+                _core.additive_encode_csr(*arrays, place, columns, shift, codes, first, threads)
             else:
-                _core.additive_encode(_floats(rows), columns, shift, codes, first, threads)
+                _core.additive_encode(_floats(X[first:last]), columns, shift, codes, first, threads)
         return cls(cells, codes, 0, n_rows, coordinates, n_threads)
 
     @property
@@ -197,6 +199,24 @@ class AdditiveDesign:
             own = rows[chunk * new : (chunk + 1) * new] + self.first
             codes[chunk, :, : own.size] = self.codes[own // old, :, own % old].T
         return self._like(codes, 0, rows.size)
+
+    def bins(self, most: int = 16) -> npt.NDArray[np.uint8]:
+        """Return in which of at most so many bins each coded column of each row lies, (coded columns, rows).
+
+        A bin is an interval between knots, or several; what is missing has a bin of its own. `cells.columns` tells
+        which column of X each of them is.
+        """
+        out = np.empty((len(self.cells.columns), self.shape[0]), dtype=np.uint8)
+        rows = np.arange(self.first, self.first + self.shape[0])
+        chunk, place = np.divmod(rows, self.codes.shape[2])
+        for j, column in enumerate(self.cells.columns):
+            # The last knot of numbers ends an interval and begins none.
+            n_intervals = column.knots.size - (not column.is_levels and column.knots.size > 1)
+            interval = np.minimum(np.arange(column.n_cells), max(n_intervals - 1, 0))
+            bin_of = interval * min(most - 1, n_intervals) // max(n_intervals, 1)
+            bin_of[-1] = min(most - 1, n_intervals)
+            out[j] = bin_of[self.codes[chunk, j, place] >> column.shift]
+        return out
 
     def matrix(self) -> Any:
         """Return the expanded matrix, an array."""
@@ -298,7 +318,8 @@ def predict(X: Any, terms: Terms, values: Floats, n_threads: int = 1) -> Floats:
     threads = n_threads if X.shape[0] * len(terms.all_terms) >= MANY_CODES else 1
     if sp.issparse(X):
         place = _places(terms, X.shape[1])
-        _core.additive_predict_csr(*_csr_arrays(X.tocsr()), place, terms.compiled, table, out, threads)
+        arrays = _csr_arrays(X.tocsr(), 0, X.shape[0])
+        _core.additive_predict_csr(*arrays, place, terms.compiled, table, out, threads)
     else:
         _core.additive_predict(_floats(X), terms.compiled, table, out, threads)
     return out.reshape(X.shape[0], *values.shape[1:])
@@ -322,10 +343,18 @@ def _floats(X: Any) -> npt.NDArray[Any]:
     return array if is_regular else np.ascontiguousarray(array)
 
 
-def _csr_arrays(X: Any) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the arrays of a CSR matrix, as the kernels take them."""
-    start = X.indptr.astype(np.int64, copy=False) if X.indices.dtype == np.int64 else X.indptr
-    return X.data.astype(accepted_dtype(X.data.dtype), copy=False), X.indices, start
+def _csr_arrays(X: Any, first: int, last: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the arrays of some rows of a CSR matrix, as the kernels take them.
+
+    Not by SciPy's slices, which may first convert all column numbers of a matrix on disk.
+    """
+    start = X.indptr[first : last + 1]
+    own = slice(int(start[0]), int(start[-1]))
+    values = X.data[own]
+    pointers = start - start[0]
+    if X.indices.dtype == np.int64:
+        pointers = pointers.astype(np.int64, copy=False)
+    return values.astype(accepted_dtype(values.dtype), copy=False), X.indices[own], pointers
 
 
 def _places(terms: Terms, n_columns: int) -> npt.NDArray[np.int32]:

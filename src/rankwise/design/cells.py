@@ -140,29 +140,20 @@ class Cells:
         self.n_entries = end
 
     def _table(self) -> Any:
-        """Return the sparse matrix from values to the table."""
-        rows, columns, factors = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [np.empty(0)]
-
-        def place(entries: Floats, start: int, term: int) -> None:
-            """Put the entries of each cell, (cells, entries, values), side by side."""
-            at, value = np.nonzero(entries.reshape(-1, entries.shape[-1]))
-            rows.append(start + at)
-            columns.append(self.terms.offsets[term] + value)
-            factors.append(entries.reshape(-1, entries.shape[-1])[at, value])
-
+        """Return the sparse matrix from values to the table; equal entries of the parts add up."""
+        parts = [_Triples.none()]
         for i, number in enumerate(self.curve_sides):
             side = self.sides[number]
-            level, slope = (part[side.cell] for part in _ends(side.curve))
-            entries = np.stack([level + side.origin[:, None] * slope, side.slope[:, None] * slope], axis=1)
-            place(entries, int(self.curve_start[side.coded]), i)
+            own = _Triples.of_curve(side)
+            parts.append(own.moved(int(self.curve_start[side.coded]), int(self.terms.offsets[i])))
         for s, start in enumerate(self.surface_start):
-            one, other = (_ends(self.sides[side].curve) for side in self.surface_sides[2 * s : 2 * s + 2])
-            entries = np.stack([np.kron(a, b) for b in other for a in one], axis=1)
-            place(entries, int(start), len(self.terms.curves) + s)
-        ids = np.concatenate(rows), np.concatenate(columns)
-        table = sp.csr_matrix((np.concatenate(factors), ids), shape=(self.n_entries, self.terms.n_values))
-        table.eliminate_zeros()
-        return table
+            one, other = (self.sides[side].curve for side in self.surface_sides[2 * s : 2 * s + 2])
+            own = _Triples.of_surface(one, other)
+            parts.append(own.moved(int(start), int(self.terms.offsets[len(self.terms.curves) + s])))
+        entry, value, factor = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("entry", "value", "factor")
+        )
+        return sp.csr_matrix((factor, (entry, value)), shape=(self.n_entries, self.terms.n_values))
 
     def compiled_columns(self) -> tuple[_core.Terms, npt.NDArray[np.int32]]:
         """Return what encoding takes: the columns as curves, and their shifts."""
@@ -213,13 +204,61 @@ def _coded_columns(curves: list[Curve]) -> Iterator[CodedColumn]:
         yield CodedColumn(column, is_levels, np.unique(np.concatenate(knots)).astype(np.float64))
 
 
-def _ends(curve: Curve) -> tuple[Floats, Floats]:
-    """Return, cell by cell of a curve, which value it reads where the cell begins, and what it gains until its end."""
-    n_knots = curve.knots.size
-    level = np.eye(n_knots + 1, curve.n_values)
-    # Neither the last knot nor what is missing begins an interval, and no level does.
-    is_interval = np.arange(n_knots + 1) < (0 if curve.is_levels else n_knots - 1)
-    return level, is_interval[:, None] * (np.eye(n_knots + 1, curve.n_values, k=1) - level)
+@dataclass(frozen=True, eq=False)
+class _Triples:
+    """Entries of a sparse matrix from the values of a term to its part of the table."""
+
+    entry: Ints
+    value: Ints
+    factor: Floats
+
+    @classmethod
+    def none(cls) -> _Triples:
+        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+
+    @classmethod
+    def of_curve(cls, side: Side) -> _Triples:
+        """Level and slope of the curve in the cells of its column, two entries for each."""
+        own = side.cell.astype(np.int64)
+        reads = np.flatnonzero(own < side.curve.n_values)
+        rises = np.flatnonzero(own < _n_intervals(side.curve))
+        k, origin, slope = own[rises], side.origin[rises], side.slope[rises]
+        return cls(
+            np.concatenate([2 * reads, 2 * rises, 2 * rises, 2 * rises + 1, 2 * rises + 1]),
+            np.concatenate([own[reads], k, k + 1, k, k + 1]),
+            np.concatenate([np.ones(reads.size), -origin, origin, -slope, slope]),
+        )
+
+    @classmethod
+    def of_ends(cls, curve: Curve) -> _Triples:
+        """What a curve reads where each of its own cells begins, and what it gains until its end: two entries."""
+        reads, rises = np.arange(curve.n_values), np.arange(_n_intervals(curve))
+        return cls(
+            np.concatenate([2 * reads, 2 * rises + 1, 2 * rises + 1]),
+            np.concatenate([reads, rises, rises + 1]),
+            np.concatenate([np.ones(reads.size), -np.ones(rises.size), np.ones(rises.size)]),
+        )
+
+    @classmethod
+    def of_surface(cls, one: Curve, other: Curve) -> _Triples:
+        """The products of what two curves read and gain, four entries for each pair of cells."""
+        a, b = cls.of_ends(one), cls.of_ends(other)
+        (cell, kind), (other_cell, other_kind) = np.divmod(a.entry, 2), np.divmod(b.entry, 2)
+        pair = cell[:, None] * (other.knots.size + 1) + other_cell
+        return cls(
+            (4 * pair + kind[:, None] + 2 * other_kind).ravel(),
+            (a.value[:, None] * other.n_values + b.value).ravel(),
+            np.outer(a.factor, b.factor).ravel(),
+        )
+
+    def moved(self, entry: int, value: int) -> _Triples:
+        """Return the same from other beginnings on."""
+        return _Triples(self.entry + entry, self.value + value, self.factor)
+
+
+def _n_intervals(curve: Curve) -> int:
+    """Return how many cells of a curve are intervals: neither the last knot nor what is missing is, and no level."""
+    return 0 if curve.is_levels else max(curve.knots.size - 1, 0)
 
 
 def _joined(parts: list[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise import _core
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.data.store.mapped import MappedMatrix, gather_rows, part_of
 from rankwise.design import fused, gram
@@ -22,7 +22,7 @@ from rankwise.design.row_order import in_row_order, is_scattered
 __all__ = ["CsrDesign"]
 
 Relabel = bool | Literal["auto"]
-Prepared = tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.int32] | None]
+Prepared = tuple[AnyArray, AnyArray, AnyArray, npt.NDArray[np.int32] | None]
 
 # Waking threads costs about 10 microseconds: below this much work one thread is faster.
 MANY_NONZEROS = 1 << 17
@@ -52,7 +52,7 @@ class CsrDesign:
         self.arrays = (values[: start[-1]], ids[: start[-1]], start)
         # What the products take: the ids, and the new names of columns where they were renamed.
         self.prepared: Prepared = (*self.arrays, None)
-        self.dtype: np.dtype[Any] = values.dtype
+        self.dtype: DType = values.dtype
         self.nnz = int(start[-1])
         self.reads = 0
         self.shift = shift
@@ -223,7 +223,7 @@ class CsrDesign:
         shape = (rows.size, self.shape[1])
         return LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
 
-    def row_lengths(self) -> npt.NDArray[Any]:
+    def row_lengths(self) -> AnyArray:
         """Return the number of stored values of each row."""
         return np.diff(self.arrays[2])
 
@@ -265,7 +265,7 @@ class CsrDesign:
         return G
 
     @staticmethod
-    def _add_terms(G: Floats, blocks: QueryBlocks, parts: Any, segment: npt.NDArray[np.int64]) -> None:
+    def _add_terms(G: Floats, blocks: QueryBlocks, parts: object, segment: npt.NDArray[np.int64]) -> None:
         """Add the terms of queries and segments; row i of `parts` is a part of the sum of ``segment[i]``."""
         start = np.searchsorted(segment, np.arange(blocks.degree.size + 1))
         S = _sum_groups(np.ones(segment.size), start) @ parts
@@ -280,7 +280,7 @@ def _add_squares(G: Floats, rows: Any, weight: Floats) -> None:
     G[product.row, product.col] += product.data
 
 
-def _sample(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _sample(ids: AnyArray) -> AnyArray:
     """Return a sixteenth of the ids, in pieces from all over: enough to tell frequent columns from rare ones."""
     pieces, share = 64, 16
     step = ids.size // pieces

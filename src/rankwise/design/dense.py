@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design import gram
 from rankwise.design.offsets import Shift
@@ -27,11 +26,11 @@ class DenseDesign:
     is_dense = True
     is_on_disk = False
 
-    def __init__(self, X: npt.NDArray[Any], n_threads: int = 1, shift: Shift | None = None) -> None:
+    def __init__(self, X: AnyArray, n_threads: int = 1, shift: Shift | None = None) -> None:
         self.X = X.astype(accepted_dtype(X.dtype), copy=False)
         self.n_threads = n_threads
         self.shape: tuple[int, int] = (X.shape[0], X.shape[1])
-        self.dtype: np.dtype[Any] = self.X.dtype
+        self.dtype: DType = self.X.dtype
         self.nnz = X.shape[0] * X.shape[1]
         self.reads = 0
         self.shift = shift
@@ -110,11 +109,11 @@ class DenseDesign:
         """Return the design of a subset of rows."""
         return DenseDesign(self.X[index], self.n_threads)
 
-    def matrix(self) -> npt.NDArray[Any]:
+    def matrix(self) -> AnyArray:
         """Return the array; nothing is copied."""
         return self.X
 
-    def stored(self) -> npt.NDArray[Any]:
+    def stored(self) -> AnyArray:
         return self.X
 
     def expect_products(self) -> None:

@@ -68,7 +68,7 @@ def sampled_rows(n_rows: int, n_columns: int) -> Ints:
     return np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
 
 
-def find_shift(sample: Any, *, far: float = FAR, even_if_alike: bool = False) -> Shift | None:
+def find_shift(sample: object, *, far: float = FAR, even_if_alike: bool = False) -> Shift | None:
     """Return what to subtract, going by some rows; None where every column is close enough to zero.
 
     Subtracting is never wrong, so a few rows may decide. For one to hide that a column is far off, it would have to be

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import Floats
+from rankwise.arrays import DType, Floats
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.exceptions import InvalidInputError
@@ -30,7 +30,7 @@ class OperatorDesign:
         self.operator = operator
         self.n_threads = n_threads
         self.shape: tuple[int, int] = operator.shape
-        self.dtype: np.dtype[Any] = np.dtype(np.float64 if operator.dtype is None else operator.dtype)
+        self.dtype: DType = np.dtype(np.float64 if operator.dtype is None else operator.dtype)
         self.reads = 0
 
     def dot(self, v: Floats) -> Floats:

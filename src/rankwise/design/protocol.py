@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import DType, Floats
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design.offsets import Shift
 
@@ -44,7 +44,7 @@ class Design(Protocol):
     """
 
     shape: tuple[int, int]
-    dtype: np.dtype[Any]
+    dtype: DType
     nnz: int
     has_rows: bool
     is_dense: bool
@@ -110,6 +110,6 @@ class Design(Protocol):
         """Prepare for many of `dot` and `tdot`, where that pays."""
 
 
-def accepted_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def accepted_dtype(dtype: DType) -> DType:
     """Return the dtype that values are kept in: float32 and float64 stay, everything else becomes float64."""
     return dtype if dtype in (np.float32, np.float64) else np.dtype(np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Estimator, Floats
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.metrics import get_metric
 from rankwise.selection.result import Selection
@@ -18,7 +18,7 @@ from rankwise.selection.scorers import oriented
 __all__ = ["Reading", "has_surface", "import_pyplot", "write_alphas"]
 
 
-def has_surface(estimator: Any) -> bool:
+def has_surface(estimator: Estimator) -> bool:
     """Tell whether a fitted model chose from a table of alphas and iterations.
 
     Exact hold-out, decompositions and margins know converged models only; and there must be an alpha to draw.
@@ -57,7 +57,7 @@ class Reading:
     model: str
 
     @classmethod
-    def of(cls, estimator: Any, output: int) -> Reading:
+    def of(cls, estimator: Estimator, output: int) -> Reading:
         """Read a fitted model that has a surface: a `RankRLSCV`, or a `KernelRankRLSCV` by conjugate gradients."""
         check_is_fitted(estimator)
         name, selection = type(estimator).__name__, Selection.of_model(estimator)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Estimator, Floats
 from rankwise.displays.reading import Reading, import_pyplot, write_alphas
 
 __all__ = ["SurfaceDisplay"]
@@ -68,7 +68,7 @@ class SurfaceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, output: int = 0, ax: Any = None, title: str | None = None, **kwargs: Any
+        cls, estimator: Estimator, *, output: int = 0, ax: Any = None, title: str | None = None, **kwargs: Any
     ) -> SurfaceDisplay:
         """Draw the surface of a fitted model.
 

@@ -46,6 +46,9 @@ class AdditiveRanker(AdditiveTrainer):
     interactions : int, "auto" or list of pairs, default="auto"
         How many pairs of columns get a surface, those that promise most given the curves; or which pairs. "auto" adds
         surfaces while they lower the error of held-out queries, and none where too little can be held out.
+    surface_knots : int, default=5
+        The most knots of a surface along each of its columns; few columns that act together closely, such as latitude
+        and longitude, may want 12.
     loss : {"squared_hinge", "squared", "hinge"}, default="squared_hinge"
         With ``t = 1 - (f_i - f_j)``: ``max(0, t)²``, or ``max(0, t)``; or the squared loss of `RankRLS`, as a mean.
     penalty : {"difference", "second_difference", "ridge"}, default="difference"
@@ -117,6 +120,7 @@ class AdditiveRanker(AdditiveTrainer):
         *,
         n_knots: int = 8,
         interactions: Any = "auto",
+        surface_knots: int = 5,
         loss: str = "squared_hinge",
         penalty: str = "difference",
         query_weight: str = "equal",

@@ -54,7 +54,7 @@ class AdditiveRankerCV(AdditiveTrainer):
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
     judge_rows : int, default=None
         With folds, let at most about so many held-out rows (whole queries) or pairs score, as in `RankSVMCV`.
-    loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
+    surface_knots, loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
         As in `AdditiveRanker`.
     random_state : int, default=0
         Seeds the folds.
@@ -99,6 +99,7 @@ class AdditiveRankerCV(AdditiveTrainer):
         cv: Any = "auto",
         scoring: str | Metric = "pairwise_error",
         judge_rows: int | None = None,
+        surface_knots: int = 5,
         loss: str = "squared_hinge",
         penalty: str = "difference",
         query_weight: str = "equal",

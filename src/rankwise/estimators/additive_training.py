@@ -42,8 +42,6 @@ from rankwise.solvers.choose import choose_margin_solver
 
 __all__ = ["AdditiveTrainer"]
 
-SIDE_KNOTS = 5  # of a surface, along each column
-
 
 class AdditiveTrainer(AdditiveModel):
     """The part of `AdditiveRanker` and `AdditiveRankerCV` that does not depend on how the settings are found."""
@@ -58,6 +56,9 @@ class AdditiveTrainer(AdditiveModel):
                 f"tol={self.tol!r} is not below 1: it is a share of what can be gained over no model.",
                 "use 1e-3.",
             )
+        check_count("surface_knots", self.surface_knots, optional=False)
+        if self.surface_knots < 2:
+            raise InvalidInputError("surface_knots=1 makes every surface a constant.", "use 5.")
         if self.monotone is not None and (self.penalty != "difference" or self.loss == "hinge"):
             raise InvalidInputError(
                 f"monotone needs steps from knot to knot and a smooth loss, not penalty={self.penalty!r} with "
@@ -112,7 +113,7 @@ class AdditiveTrainer(AdditiveModel):
                 "A column is both categorical and monotone; levels of a category have no order.",
                 "take it out of one of the two.",
             )
-        plan = plan_knots(X, queries, n_knots, min(SIDE_KNOTS, n_knots), levels=levels, weight=weight)
+        plan = plan_knots(X, queries, n_knots, int(self.surface_knots), levels=levels, weight=weight)
         if not plan.curves:
             raise InvalidInputError(
                 "Every column of X is constant inside each query, so no ranking depends on X.",

@@ -9,9 +9,7 @@ from typing import Any, BinaryIO, ClassVar, Never
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 import scipy.sparse.linalg
-import scipy.stats
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -76,13 +74,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             in the fit, all rows are ranked together by default.
         """
         refuse_unknown("rank", unknown)
-        check_is_fitted(self)
-        if qid is None and self.fitted_with_qid_:
-            raise MissingQueriesError(
-                "The model was fitted with query ids, and rank was called without them; scores of different queries "
-                "cannot be compared.",
-                "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
-            )
+        self._require_qid(
+            qid,
+            "rank was called without them; scores of different queries cannot be compared.",
+            "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
+        )
         scores = self._scores_of(X, qid)
         queries = check_qid(qid, scores.shape[0])
         if scores.ndim == 1:
@@ -111,18 +107,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         sample_weight : array-like of shape (rows,), optional
         """
         refuse_unknown("score", unknown)
-        check_is_fitted(self)
-        if qid is None and self.fitted_with_qid_:
-            raise MissingQueriesError(
-                "The model was fitted with query ids, and score was called without them; the result would "
-                "be a global score, which means something else.",
-                "pass qid= to score; inside Pipeline or GridSearchCV first call "
-                "sklearn.set_config(enable_metadata_routing=True), or use "
-                "rankwise.model_selection.cross_validate_ranker.",
-            )
+        self._require_qid(
+            qid,
+            "score was called without them; the result would be a global score, which means something else.",
+            "pass qid= to score; inside Pipeline or GridSearchCV first call sklearn.set_config("
+            "enable_metadata_routing=True), or use rankwise.model_selection.cross_validate_ranker.",
+        )
         scores = self._scores_of(X, qid)
-        labels = np.asarray(unmasked("y", y))
-        columns = scores.reshape(scores.shape[0], -1)
+        labels, columns = np.asarray(unmasked("y", y)), scores.reshape(scores.shape[0], -1)
         if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
             raise InvalidInputError(
                 f"y has shape {labels.shape}, but the scores have shape {scores.shape}.",
@@ -197,6 +189,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             )
         difference: Floats = scores_a - scores_b
         return difference
+
+    def _require_qid(self, qid: ArrayLike | None, problem: str, hint: str) -> None:
+        check_is_fitted(self)
+        if qid is None and self.fitted_with_qid_:
+            raise MissingQueriesError(f"The model was fitted with query ids, and {problem}", hint)
 
     # --- training data on its way in ---
 
@@ -371,6 +368,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "score rows that have the columns of the training data.",
             )
         return X
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
+        return hasattr(self, "coef_") or hasattr(self, "dual_coef_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

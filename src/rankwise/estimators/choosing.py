@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import ClassVar, Never, Self
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike
+from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.base import Importance, Ranker
+from rankwise.estimators.checks import check_running, check_squared_loss
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.cv import Decomposition, plan_rows
 from rankwise.selection.cv_pairs import plan_pairs
-from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
-from rankwise.selection.nested import check_can_nest
+from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
+from rankwise.selection.nested import check_can_nest, check_nested
 from rankwise.selection.result import Selection
-from rankwise.selection.splits import Sampling
+from rankwise.selection.splits import Sampling, check_cv
+from rankwise.selection.surface import AVERAGING, METHODS
 from rankwise.selection.systems import HeldOut
 from rankwise.threads import one_blas_thread
 
@@ -125,18 +128,27 @@ class ChoosingRanker(Ranker):
             return self._eval_set(data, eval_set, self._metric)
         if isinstance(data, TrainingData):
             return plan_rows(self.cv, data, self._metric, sampling, by)
-        is_exact = by is not None
-        return plan_pairs(
-            self.cv, data, groups, sampling, is_exact=is_exact, whole_components=whole_components
-        )
+        how = {"is_exact": by is not None, "whole_components": whole_components}
+        return plan_pairs(self.cv, data, groups, sampling, **how)
 
-    def _keep(self, selection: Selection, data: TrainingData | PairData) -> None:
-        """Write what was chosen; say it where the grid ended too soon."""
-        assert selection.alphas is not None
-        assert selection.errors is not None
-        if any(choice.alpha > 0 for choice in selection.chosen):  # early stopping has chosen no alpha
-            warn_of_edges(self.alphas, selection.alphas, selection.errors, self._grid)
-        self._write(selection, self._metric, several=data.several_outputs)
+    def _keep(self, best: Selection, data: TrainingData | PairData, beside: Selection | None = None) -> None:
+        """Write what was chosen, maybe beside other tables; say it where the grid ended too soon."""
+        if any(choice.alpha > 0 for choice in best.chosen):  # early stopping has chosen no alpha
+            warn_of_edges(self.alphas, *best.table, self._grid)
+        self._write(best if beside is None else beside, self._metric, several=data.several_outputs)
+
+    def _check_least_squares(self) -> None:
+        """Raise unless what both least-squares choosers may be told makes sense."""
+        check_squared_loss(self.query_weight, self.ties, self.cost)
+        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
+        check_choice("method", self.method, ("auto", *METHODS))
+        check_choice("averaging", self.averaging, AVERAGING)
+        for name in ("patience", "judge_rows"):
+            check_count(name, getattr(self, name), optional=False)
+        get_metric(self.scoring)
+        check_nested(self.nested)
+        check_cv(self.cv)
+        check_alphas(self.alphas)
 
     @property
     def _metric(self) -> Metric:

@@ -112,6 +112,7 @@ class KernelRanker(Ranker):
                 whole[slice(None) if self.basis_ is None else self.basis_] = dual
                 return np.asarray(X @ whole, dtype=np.float64)
             return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
+        assert self.X_fit_ is not None
         return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
 
     def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:

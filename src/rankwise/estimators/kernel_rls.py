@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 
-import numpy as np
-
-from rankwise.arrays import ArrayLike, Floats
+from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_choice, check_number
-from rankwise.design import DenseDesign, Design
 from rankwise.estimators.checks import check_running, check_squared_loss
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.kernels import Kernel
-from rankwise.objectives import QuadraticObjective, SquaredObjective
-from rankwise.pairs.factor import factor_of
-from rankwise.pairs.graph import PairGraph
-from rankwise.problems.kernel import Basis, KernelProblem, warn_if_indefinite
+from rankwise.problems.kernel import Basis
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.reduced_set import KernelProgress
+from rankwise.selection.kernel_fit import KernelLeastSquares
 from rankwise.selection.result import outputs_of
-from rankwise.selection.solving import warn_unsolved
-from rankwise.solvers.choose import SOLVERS, SolverOptions
-from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
-from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
-from rankwise.solvers.solution import Status
+from rankwise.solvers.choose import SOLVERS
 
 __all__ = ["KernelRankRLS"]
-
-_DIRECT_COLUMNS = 5000  # up to so many features of a reduced set their Gram matrix is formed
 
 
 class KernelRankRLS(KernelRanker):
@@ -120,12 +106,10 @@ class KernelRankRLS(KernelRanker):
         """Solve every graph's problem; several graphs are several outputs."""
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)
-        self.n_iter_ = 0
-        if problem.basis is None:
-            self.solver_ = self._require_matrix(data.design, "direct")
-            dual = [self._fit_all(data.design, problem, graph) for graph in data.graphs()]
-        else:
-            dual = self._fit_reduced(problem, data.graphs())
+        solver = self.solver if problem.basis is not None else self._require_matrix(data.design, "direct")
+        fit = KernelLeastSquares(solver, float(self.alpha), self.tol, self.max_iter, self.random_state)
+        dual = fit.solve(data.design, problem, data.graphs())
+        self.solver_, self.n_iter_ = fit.solver, fit.n_iter
         self._keep_models(outputs_of(dual), several=data.several_outputs)
 
     def _check_parameters(self) -> None:
@@ -134,69 +118,3 @@ class KernelRankRLS(KernelRanker):
         self._check_kernel_parameters()
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
-
-    def _fit_all(self, design: Design, problem: KernelProblem, graph: PairGraph) -> Floats:
-        """Solve the dual of a graph."""
-        if self.solver_ == "cg":
-            factor = factor_of(graph, by_products=True)
-            objective = DualObjective(problem.products(design), factor, graph.pull)
-            return objective.dual_coefficients(self._iterate(objective))
-        copies = (2 if self.solver_ == "direct" else 4) + (2 if graph.blocks is None else 0)
-        objective = DualObjective(DenseDesign(problem.matrix(copies)), factor_of(graph), graph.pull)
-        return objective.dual_coefficients(self._solve_matrix(objective, problem.kernel))
-
-    def _solve_matrix(self, objective: DualObjective, kernel: Kernel) -> Floats:
-        alpha = float(self.alpha)
-        matrix = objective.matrix()
-        if self.solver_ == "direct" and alpha > 0 and (kernel.is_surely_positive or is_positive(matrix)):
-            return SOLVERS["direct"](objective, alpha, SolverOptions()).coef
-        spectrum = DualSpectrum.of_matrix(matrix)
-        if not kernel.is_surely_positive:
-            warn_if_indefinite(spectrum)
-        return spectrum.solve(objective.rhs, alpha)
-
-    def _fit_reduced(self, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
-        """Solve the linear problems of all graphs on the explicit features."""
-        feature_map = problem.feature_map()
-        few = feature_map.n_features <= _DIRECT_COLUMNS
-        self.solver_ = ("direct" if few else "cg") if self.solver == "auto" else self.solver
-        progress = KernelProgress("fitting", problem.n_rows)
-        with progress:
-            features = problem.features(feature_map, progress.rows)
-        dual = []
-        for graph in graphs:
-            with progress:
-                objective = SquaredObjective(features, graph)
-                if self.solver_ != "cg":
-                    coef = SOLVERS[self.solver_](objective, float(self.alpha), SolverOptions()).coef
-                elif graph.blocks is None:
-                    coef = self._iterate(objective)
-                else:
-                    sample = SampledSpectrum.of_rows(features, graph.blocks, self.random_state)
-                    coef = self._iterate(objective, sample, progress)
-            dual.append(feature_map.dual_coefficients(coef))
-        return dual
-
-    def _iterate(
-        self,
-        objective: QuadraticObjective,
-        sample: SampledSpectrum | None = None,
-        progress: KernelProgress | None = None,
-    ) -> Floats:
-        if sample is None or progress is None:
-            options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
-            solution = SOLVERS["cg"](objective, float(self.alpha), options)
-        else:
-            solution = preconditioned_gradients(
-                objective,
-                np.array([float(self.alpha)]),
-                sample,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                report=progress.iterations,
-            )
-            solution = replace(solution, coef=solution.coef.reshape(objective.rhs.shape))
-        self.n_iter_ = max(self.n_iter_, solution.n_iter)
-        if not solution.status.is_good and solution.status is not Status.SINGULAR:
-            warn_unsolved("cg", solution, self.tol, "or use a larger alpha")
-        return solution.coef

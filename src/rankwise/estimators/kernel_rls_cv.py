@@ -8,8 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.validation import check_choice, check_count
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.data.validation import check_choice
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
@@ -21,13 +20,12 @@ from rankwise.selection.cv import Decomposition
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.decompositions import KernelSpace
 from rankwise.selection.equations import DualCoordinates
-from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
-from rankwise.selection.nested import check_nested, nested_score
+from rankwise.selection.grids import POWERS_OF_TWO, check_alphas
+from rankwise.selection.nested import nested_score
 from rankwise.selection.reduced_set import ReducedPath
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.scorers import EvalSet
-from rankwise.selection.splits import check_cv
-from rankwise.selection.surface import AVERAGING, EXACT, METHODS, SurfaceSearch
+from rankwise.selection.surface import EXACT, SurfaceSearch
 from rankwise.selection.systems import HeldOut
 
 __all__ = ["KernelRankRLSCV"]
@@ -149,7 +147,7 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         if self.solver_ == "eigen":
             n_basis = basis_size(self.basis, data.design.shape[0])
             rank = data.design.shape[0] if n_basis is None else n_basis
-            by = Decomposition(rank, alphas.size, refits=True)
+            by = Decomposition(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
         # Groups of pairs are decomposed together, whoever scores them.
         is_listed = by is not None and isinstance(data, PairData)
         plan = self._held_out(data, None if is_listed else eval_set, groups, by=by, whole_components=True)
@@ -161,9 +159,8 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
             problems.append(self._problem(data, gamma, *problems[:1]))
             tried.append(self._choose_alpha(problems[-1], data, plan, held_out, alphas))
         best = int(np.argmin([one.error for one in tried]))
-        warn_of_edges(self.alphas, *_table(tried[best]))
         self._keep_kernel(problems[best])
-        self._write(self._joined(tried, best), self._metric, several=data.several_outputs)
+        self._keep(tried[best], data, beside=self._joined(tried, best))
         if self.nested and isinstance(data, TrainingData):
             is_kernel = self.kernel_.is_precomputed
             X = problems[best].X
@@ -197,7 +194,7 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
 
     def _joined(self, tried: Sequence[Selection], best: int) -> Selection:
         """Return the best selection beside the tables of all gammas."""
-        alphas, tables = on_one_grid(*zip(*map(_table, tried), strict=True))
+        alphas, tables = on_one_grid(*zip(*(one.table for one in tried), strict=True))
         errors = tables[0] if _is_one(self.gamma) else np.array(tables)
         return replace(tried[best], alphas=alphas, errors=errors)
 
@@ -224,25 +221,10 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         return gammas
 
     def _check_parameters(self) -> None:
-        check_squared_loss(self.query_weight, self.ties, self.cost)
-        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
+        self._check_least_squares()
         self._check_kernel_parameters()
-        check_cv(self.cv)
-        check_nested(self.nested)
-        check_choice("averaging", self.averaging, AVERAGING)
         check_choice("solver", self.solver, ("auto", "eigen", "cg"))
-        check_choice("method", self.method, ("auto", *METHODS))
-        for name in ("patience", "judge_rows"):
-            check_count(name, getattr(self, name), optional=False)
-        check_alphas(self.alphas)
         self._gammas()
-        self._metric  # noqa: B018 - raises where there is none of that name
-
-
-def _table(selection: Selection) -> tuple[Floats, Floats]:
-    assert selection.alphas is not None
-    assert selection.errors is not None
-    return selection.alphas, selection.errors
 
 
 def _is_one(gamma: object) -> bool:

@@ -11,7 +11,7 @@ from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.problems.kernel import Basis
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.margin_fit import curvature_of
+from rankwise.selection.margin_fit import curvature_of, margins_of
 from rankwise.selection.result import outputs_of
 
 __all__ = ["KernelRankSVM"]
@@ -83,7 +83,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
 
     def _learn(self, data: TrainingData | PairData) -> None:
         """Solve the problem of every output on the explicit features."""
-        pairs, graphs = self._margins(data)
+        pairs, graphs = margins_of(data, self.loss)
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)
         if problem.basis is None:

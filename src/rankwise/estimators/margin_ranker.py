@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.validation import check_choice, check_number
 from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.checks import check_running
-from rankwise.exceptions import InvalidInputError, UnsuitableSolverError, caller_level
+from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
-from rankwise.pairs.graph import MarginPairs, PairGraph
+from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
-from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
+from rankwise.problems.training import TrainingData
+from rankwise.selection.margin_fit import MarginFit
 from rankwise.selection.result import one_or_all
-from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.choose import MARGIN_SOLVERS
+from rankwise.solvers.solution import Solution
 
 __all__ = ["MarginRanker", "check_alpha"]
 
@@ -72,47 +70,15 @@ class MarginRanker(Ranker):
             )
         return super()._training_data(X, y, qid, sample_weight, query_importance)
 
-    def _margins(
-        self, data: TrainingData | PairData, row_weight: Floats | None = None
-    ) -> tuple[Sequence[MarginPairs], Sequence[PairGraph]]:
-        """Return the pairs of every output, with margins and as graphs; row weights may differ from the data's own."""
-        if isinstance(data, PairData):
-            return [listed_margins(data.graph, self.loss)], [data.graph]
-        weight, outputs = data.row_weight if row_weight is None else row_weight, range(len(data.columns))
-        margins = [label_margins(data, output, weight) for output in outputs]
-        return margins, [data.graph(output, weight) for output in outputs]
-
     def _margin_fit(self, pairs: MarginPairs) -> MarginFit:
-        solver, second = self.solver, None
-        if solver == "auto":
-            solver = choose_margin_solver(self.loss, pairs, float(self.tol))
-            # Steep planes lose their digits sooner than steep slopes: columns of 1e5 at alpha 1e-4 are too much.
-            # Over few pairs a narrow kink does: of 36 fits of 1,800 pairs, two came no nearer than 4e-7 and 2e-6.
-            second = {"bundle": "smoothing", "smoothing": "bundle"}.get(solver)
-        return MarginFit(self.loss, solver, float(self.tol), self.max_iter, second)
+        return MarginFit.of_pairs(pairs, self.loss, self.solver, float(self.tol), self.max_iter)
 
     def _report_solutions(self, fit: MarginFit, solutions: Sequence[Solution], *, several: bool) -> None:
         """Set the attributes that describe the solutions, and warn about bad ones."""
         self.solver_, self.loss_ = fit.solver, fit.loss
         self.duality_gap_ = one_or_all([float(s.certificate) for s in solutions], several)
         self.n_iter_ = max(1, *(s.n_iter for s in solutions))
-        for solution in solutions:
-            if not solution.status.is_good:
-                remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
-                if self.solver_ == "smoothing" and solution.status is Status.STAGNATED:
-                    remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
-                if solution.status is Status.INTERRUPTED:
-                    can_go_on = "warm_start" in self.get_params()
-                    remedy = "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
-                gain = solution.gain
-                share = f", {solution.certificate / gain:.1e} of what can be gained" if gain > 0 else ""
-                warnings.warn(
-                    f"solver={self.solver_!r} stopped after {solution.n_iter} iterations at a duality gap of "
-                    f"{solution.certificate:.1e}{share} (tol={self.tol}): "
-                    f"{solution.status.value}. Hint: {remedy}.",
-                    ConvergenceWarning,
-                    stacklevel=caller_level(),
-                )
+        fit.warn_of(solutions, can_go_on="warm_start" in self.get_params())
 
 
 def check_alpha(alpha: object) -> None:

@@ -11,8 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.validation import check_choice, check_count, check_number
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.data.validation import check_number
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
@@ -24,10 +23,10 @@ from rankwise.selection.decompositions import ColumnSpace
 from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_powers
 from rankwise.selection.krylov_fit import KrylovFit
-from rankwise.selection.nested import check_nested, nested_score
+from rankwise.selection.nested import nested_score
 from rankwise.selection.scorers import EvalSet
-from rankwise.selection.splits import check_cv, is_exact_name
-from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
+from rankwise.selection.splits import is_exact_name
+from rankwise.selection.surface import SurfaceSearch, table_tolerance
 
 __all__ = ["RankRLSCV"]
 
@@ -162,7 +161,7 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
     def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
         alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
-        by = exact_for_columns(self.cv, self.method, data, alphas.size)
+        by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
         held_out = self._held_out(data, eval_set, groups, by=by)
         self.cv_ = held_out.description
         if not isinstance(held_out, EvalSet) and held_out.is_exact:
@@ -218,19 +217,10 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
         return {name: value for name, value in state.items() if name != "_runs"}
 
     def _check_parameters(self) -> None:
-        check_squared_loss(self.query_weight, self.ties, self.cost)
-        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
-        check_choice("method", self.method, ("auto", *METHODS))
-        check_choice("averaging", self.averaging, AVERAGING)
-        check_nested(self.nested)
-        self._metric  # noqa: B018 - raises where there is none of that name
-        for name in ("patience", "judge_rows"):
-            check_count(name, getattr(self, name), optional=False)
-        check_cv(self.cv)
+        self._check_least_squares()
+        check_powers(self.scaling)
         if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(
                 f"cv={self.cv!r} knows the converged models only, and method={self.method!r} stops early.",
                 "use method='auto' or 'tikhonov', or a number of folds.",
             )
-        check_alphas(self.alphas)
-        check_powers(self.scaling)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-
 import numpy as np
 
 from rankwise.arrays import Floats
@@ -13,12 +10,9 @@ from rankwise.estimators.checks import check_stopping
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import RowPlan
-from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.early_stopping import EvalSetMonitor, set_pairs_apart, set_rows_apart
-from rankwise.selection.margin_fit import curvature_of, listed_margins, prepare_columns
+from rankwise.selection.early_stopping import EvalSetMonitor
+from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns, watched_margins
 from rankwise.selection.result import Selection
 from rankwise.solvers.solution import Solution, Status
 
@@ -123,9 +117,10 @@ class RankSVM(MarginRanker, StoppingRanker):
         several = data.several_outputs
         monitors: list[EvalSetMonitor] = []
         if self.early_stopping:
-            pairs, graphs, monitors = self._watched(data, eval_set)
+            held_out = self._held_out(data, eval_set, self._metric)
+            pairs, graphs, monitors = watched_margins(data, held_out, self._metric, self.loss, self.patience)
         else:
-            pairs, graphs = self._margins(data)
+            pairs, graphs = margins_of(data, self.loss)
         reads, fit = data.design.reads, self._margin_fit(pairs[0])
         solutions: list[Solution] = []
         starts = self._starts(len(pairs), data.design.shape[1])
@@ -145,26 +140,6 @@ class RankSVM(MarginRanker, StoppingRanker):
         self._write(selection, self._metric, several=several)
         self.n_reads_ = data.design.reads - reads
         self._report_solutions(fit, solutions, several=several)
-
-    def _watched(
-        self, data: TrainingData | PairData, eval_set: object
-    ) -> tuple[Sequence[MarginPairs], Sequence[PairGraph], list[EvalSetMonitor]]:
-        """Return what is trained on, and for each output what watches."""
-        held_out = self._held_out(data, eval_set, self._metric)
-        if isinstance(held_out, RowPlan):
-            assert isinstance(data, TrainingData)
-            left, held_out = set_rows_apart(data, held_out, self._metric)
-            pairs, graphs = self._margins(data, left)
-        elif isinstance(held_out, PairPlan):
-            assert isinstance(data, PairData)
-            trained, held_out = set_pairs_apart(data, held_out, self._metric)
-            pairs, graphs = [listed_margins(data.graph, self.loss, trained)], [data.graph]
-        else:
-            pairs, graphs = self._margins(data)
-        monitors = [
-            EvalSetMonitor(replace(held_out, scorers=[scorer]), self.patience) for scorer in held_out.scorers
-        ]
-        return pairs, graphs, monitors
 
     def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
         if self.warm_start and hasattr(self, "coef_"):

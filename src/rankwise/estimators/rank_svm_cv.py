@@ -10,10 +10,9 @@ from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.alpha_path import AlphaPath, Split, choose_on_path, pair_splits, row_splits
-from rankwise.selection.cv_pairs import PairPlan
+from rankwise.selection.alpha_path import AlphaPath, choose_on_path, splits_of
 from rankwise.selection.grids import check_alphas
-from rankwise.selection.margin_fit import curvature_of, prepare_columns
+from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.splits import check_cv
 
@@ -106,18 +105,9 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
     def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
         prepare_columns(data.design)
-        metric = self._metric
-        whole, graphs = self._margins(data)
+        whole, graphs = margins_of(data, self.loss)
         held_out = self._held_out(data, eval_set, groups)
-        if isinstance(held_out, EvalSet):
-            rows = held_out.rows
-            splits = [[Split(p, rows, s)] for p, s in zip(whole, held_out.scorers, strict=True)]
-        elif isinstance(held_out, PairPlan):
-            assert isinstance(data, PairData)
-            splits = pair_splits(data, held_out, metric, self.loss)
-        else:
-            assert isinstance(data, TrainingData)
-            splits = row_splits(data, held_out, metric)
+        splits = splits_of(data, held_out, whole, self._metric, self.loss)
         reads, fit = data.design.reads, self._margin_fit(splits[0][0].pairs)
         paths = [
             AlphaPath(fit, data.design, own, curvature_of(data.design, graph))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ def require_finite(scores: Floats) -> Floats:
     return scores
 
 
-def in_our_words(error: ValueError, X: Any, fitted: Sequence[str] = ()) -> InvalidInputError:
+def in_our_words(error: ValueError, X: object, fitted: Sequence[str] = ()) -> InvalidInputError:
     """Return an error of scikit-learn's validation as one that ends in a remedy.
 
     Parameters

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import ClassVar, Never, Self
 
 import numpy as np
@@ -13,7 +12,6 @@ from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
-from rankwise.selection.solving import out_of_range
 from rankwise.solvers.choose import fits_direct
 from rankwise.streaming.accumulators import PairOptions
 from rankwise.streaming.state import Stream
@@ -47,9 +45,9 @@ class StreamingRanker(LinearRanker):
         until they make a block, up to some 128 MiB, and learned from for the time being. Rows should come in random
         order. `fit` starts anew, and so does the first call after it.
 
-        What a stream remembers is part of a copy or a pickle of the model, which then goes its own way. It is neither
-        part of `clone` nor of a file written by `save`, which holds the model alone: after `rankwise.load`, the first
-        call starts anew.
+        What a stream remembers is part of a copy or a pickle of the model, which then goes its own way, and exact
+        statistics are part of a file written by `save`, too. It is not part of `clone`. With more columns a file holds
+        the model alone: after `rankwise.load`, the first call starts anew.
 
         Parameters
         ----------
@@ -132,23 +130,14 @@ class StreamingRanker(LinearRanker):
         )
 
     def _describe(self, stream: Stream) -> None:
-        attributes: dict[str, object] = {"solver_": "stochastic", "n_iter_": 1}
-        if stream.exact:
-            fit = self._least_squares()
-            fit = replace(fit, solver="direct") if fit.solver == "auto" else fit
-            coef, n_iter = stream.solved(fit)
-            attributes = {"solver_": fit.solver, "n_iter_": n_iter}
-        else:
-            coef = stream.coef()
-            if not np.isfinite(coef).all():
-                raise out_of_range()
+        coef, solver, n_iter = stream.model(self._least_squares())
+        attributes: dict[str, object] = {"coef_": coef, "solver_": solver, "n_iter_": n_iter}
         if stream.with_qid:
             several = bool(stream.label_shape)
             attributes["n_pairs_"] = stream.n_pairs if several else int(stream.n_pairs[0])
             attributes["n_ignored_queries_"] = stream.n_ignored if several else int(stream.n_ignored[0])
-        self._forget("best_iteration_", "history_", "n_components_", "n_unpaired_rows_", "n_pairs_")
-        self._forget("n_ignored_queries_")
+        self._forget("best_iteration_", "history_", "n_components_", "n_unpaired_rows_")
+        self._forget("n_pairs_", "n_ignored_queries_")
         self._set(attributes)
-        self.coef_ = coef
         self.fitted_with_qid_ = stream.with_qid
         self.n_queries_, self.n_samples_seen_ = stream.n_queries, stream.n_rows

@@ -236,9 +236,10 @@ class _Graph:
             return self.node("Gather", [self.doubles(values), code])
         same = self.node("Equal", [x, self.doubles(list(step.levels))])
         hits = self.node("Cast", [same], to=11)
-        gains = self.doubles([[value - step.other] for value in step.values])
-        out = self.node("Add", [self.node("MatMul", [hits, gains]), self.doubles(step.other)])
-        return self._known(x, out, step.missing)
+        known = self.node("ReduceMax", [hits], axes=[1], keepdims=1)
+        value = self.node("MatMul", [hits, self.doubles([[value] for value in step.values])])
+        is_known = self.node("Greater", [known, self.doubles(0.0)])
+        return self._known(x, self.where(is_known, value, self.doubles(step.other)), step.missing)
 
     def _curve(self, knots: Sequence[float], values: Sequence[float], x: str) -> str:
         """Return ``values[0]`` and the slope of each segment times how much of it lies before x."""

@@ -76,10 +76,14 @@ def _surface(fitted: Any, columns: Sequence[Column]) -> Surface:
     grid = np.pad(grid, [(0, int(not has)) for has in fitted.missing])
     sides, knots = [], []
     for number, own, is_levels in zip(fitted.columns, fitted.knots, fitted.is_levels, strict=True):
-        places = np.arange(own.size, dtype=np.float64) if is_levels else own
-        table = Levels(tuple(own.tolist()), tuple(places.tolist()), np.nan, np.nan)
-        sides.append(columns[number].then(table) if is_levels else columns[number])
-        knots.append(tuple(places.tolist()))
+        if not is_levels:
+            sides.append(columns[number])
+            knots.append(tuple(own.tolist()))
+            continue
+        # Levels are counted, and what is none of them, or missing, stands at the last place.
+        places = tuple(map(float, range(own.size + 1)))
+        sides.append(columns[number].then(Levels(tuple(own.tolist()), places[:-1], places[-1], places[-1])))
+        knots.append(places)
     return Surface((sides[0], sides[1]), (knots[0], knots[1]), tuple(map(tuple, grid.tolist())))
 
 

@@ -73,7 +73,7 @@ class ModelView:
             if len(names) != n_columns:
                 raise InvalidInputError(
                     f"feature_names has {len(names)} entries, but X has {n_columns} columns.",
-                    "give one name a column, in the order of the columns.",
+                    "give one name per column, in the order of the columns.",
                 )
             return names
         for part in (*self.steps, self.ranker):

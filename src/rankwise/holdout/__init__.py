@@ -12,7 +12,7 @@ k-fold over queries.
 In one global ranking pairs join everything. There ``L`` is a centering, RankRLS is ridge regression with a free
 intercept, and the same holds with ``M - uu'`` in the place of ``M``, where ``u`` is the unit vector that the centering
 removes: leave-pair-out, and k-fold over rows. This is the "size" convention: the model without U weighs its pairs by
-one over the rows it has. Weights of 1 a pair ("pairs") without U are the same model at ``alpha / (m - |U|)``.
+one over the rows it has. Weights of 1 per pair ("pairs") without U are the same model at ``alpha / (m - |U|)``.
 
 Rows that weigh nothing are left out before anything else. Where every two rows are compared, leaving two out changes no
 more than alpha and, under unit cost, the labels by two steps (`compared_pairs`): any row weights, any query weight, any

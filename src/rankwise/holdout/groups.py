@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ from rankwise.holdout.lockstep import batches_of_like_size, solve_in_lockstep
 from rankwise.threads import blas_held, large_algebra
 
 __all__ = ["groups_of", "held_out_residuals"]
+
+Task = TypeVar("Task")
 
 _LARGE = 500  # rows in a group, from which on its own linear algebra is worth several threads
 _FEW = 1 << 20  # numbers in all systems together, below which starting threads takes longer than solving them
@@ -91,7 +93,7 @@ def held_out_residuals(
     return out
 
 
-def _share_out(work: Callable[[Any], None], tasks: Sequence[Any], n_threads: int) -> None:
+def _share_out(work: Callable[[Task], None], tasks: Sequence[Task], n_threads: int) -> None:
     """Call `work` with every task, on several threads where there are several tasks for them."""
     if min(n_threads, len(tasks)) == 1:
         for task in tasks:

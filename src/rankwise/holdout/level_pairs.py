@@ -6,7 +6,7 @@ Without a row i of level a and a row j of level b the Laplacian is
     L = P - C W C'            P: the rows' degrees, constant on a level; C: the levels' indicators; W: levels × levels
 
 where P depends on (a, b) alone. All pairs of rows of two levels share a matrix B that is positive and answers for all
-rows, and what tells one pair from another is a change of rank 4 or 6 (see `cpp/held_out_pairs.hpp`), O(1) a pair. Two
+rows, and what tells one pair from another is a change of rank 4 or 6 (see `cpp/held_out_pairs.hpp`), O(1) per pair. Two
 ways lead to B, and `LevelRanking.price` tells which is cheaper:
 
 - one decomposition a pair of levels, of the kernel with the degrees P: for any W, the relative cost's too;
@@ -103,7 +103,7 @@ def _by_decompositions(
     learns: dict[tuple[int, int], float],
     n_threads: int,
 ) -> Iterator[_Found]:
-    """Decompose once a pair of levels."""
+    """Decompose once per pair of levels."""
     cached: tuple[Floats, tuple[Floats, Floats]] | None = None
     n_rows, n_levels = ranking.level.size, ranking.values.size
     # The library's threads wait for each other at every product, which small levels do not repay.

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import AnyArray, ArrayLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
@@ -65,7 +65,7 @@ class PerQuery:
         Whether the query enters the mean.
     """
 
-    ids: npt.NDArray[Any]
+    ids: AnyArray
     values: Doubles
     counted: npt.NDArray[np.bool_]
 
@@ -115,7 +115,7 @@ class Evaluator(ABC):
         if block.ndim != 2 or block.shape[0] != self.queries.n_rows:
             raise InvalidInputError(
                 f"scores must have shape ({self.queries.n_rows}, columns), got {block.shape}.",
-                "pass one column a model; for a single one call the evaluator itself.",
+                "pass one column per model; for a single one call the evaluator itself.",
             )
         if not np.isfinite(block).all():
             raise InvalidInputError(

@@ -28,7 +28,7 @@ from rankwise.objectives.protocols import SmoothPoint
 from rankwise.objectives.quadratic import SquaredObjective
 from rankwise.pairs.labels import Cost, QueryWeight, Ties, label_graph
 
-__all__ = ["GrowingRanking", "MatrixObjective", "PassedQueries", "needs_levels"]
+__all__ = ["Group", "GrowingRanking", "MatrixObjective", "PassedQueries", "needs_levels"]
 
 
 class MatrixObjective:
@@ -103,7 +103,7 @@ class PassedQueries:
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Rows of which every pair weighs the same: their mean, and the scatter about it."""
 
     mean: RunningMean
@@ -111,7 +111,8 @@ class _Group:
     cross: Floats  # Σ w (x - x̄)(y - ȳ)
 
     @classmethod
-    def of(cls, design: Design, labels: Floats, row_weight: Floats | None) -> _Group:
+    def of(cls, design: Design, labels: Floats, row_weight: Floats | None) -> Group:
+        """Return the statistics of some rows."""
         mean, pairs = one_ranking(design, labels, row_weight)
         pull = laplacian(pairs, np.ascontiguousarray(labels - mean.label), n_threads=design.n_threads)
         scatter = design.gram_matrix(pairs)
@@ -120,9 +121,10 @@ class _Group:
             scatter = design.tdot(laplacian(pairs, design.dot(unit), n_threads=design.n_threads))
         return cls(mean, scatter, design.tdot(pull))
 
-    def joined(self, other: _Group) -> _Group:
+    def joined(self, other: Group) -> Group:
+        """Return the statistics of both."""
         mean, gap, label_gap = self.mean.joined(other.mean)
-        return _Group(
+        return Group(
             mean,
             self.scatter + other.scatter + np.multiply.outer(gap, gap),
             self.cross + other.cross + np.multiply.outer(gap, label_gap),
@@ -149,7 +151,7 @@ class GrowingRanking:
     ties: Ties
     cost: Cost
     query_weight: QueryWeight
-    groups: Mapping[float, _Group] = field(default_factory=dict)
+    groups: Mapping[float, Group] = field(default_factory=dict)
 
     @property
     def by_level(self) -> bool:
@@ -160,14 +162,14 @@ class GrowingRanking:
         """Return the ranking with more rows; several outputs only where the levels do not matter."""
         groups = dict(self.groups)
         if not self.by_level:
-            groups[0.0] = _joined(groups.get(0.0), _Group.of(design, labels, row_weight))
+            groups[0.0] = _joined(groups.get(0.0), Group.of(design, labels, row_weight))
             return replace(self, groups=groups)
         values, level = np.unique(labels, return_inverse=True)
         _require_memory(design.shape[1], len(set(values.tolist()) | set(groups)))
         for number, value in enumerate(values.tolist()):
             rows = np.flatnonzero(level == number)
             weight = None if row_weight is None else row_weight[rows]
-            own = _Group.of(design.rows(rows), labels[rows], weight)
+            own = Group.of(design.rows(rows), labels[rows], weight)
             groups[value] = _joined(groups.get(value), own)
         return replace(self, groups=groups)
 
@@ -205,7 +207,7 @@ class GrowingRanking:
         return degrees
 
 
-def _joined(old: _Group | None, new: _Group) -> _Group:
+def _joined(old: Group | None, new: Group) -> Group:
     return new if old is None else old.joined(new)
 
 

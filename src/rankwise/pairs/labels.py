@@ -1,6 +1,6 @@
 """Pairs that labels induce inside queries: with or without ties, in three costs and three query weights.
 
-Section 1.1 of docs/mathematics.md: with row weights ``w``, ``N = Σw`` of a query and a factor ``s_q`` a pair,
+Section 1.1 of docs/mathematics.md: with row weights ``w``, ``N = Σw`` of a query and a factor ``s_q`` per pair,
 
     ties included   L = s_q (N diag(w) - ww')                      every pair of rows, tied ones too
     ties excluded   the same minus each level's own term           pairs with different labels only

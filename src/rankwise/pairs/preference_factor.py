@@ -2,7 +2,7 @@
 
 `ComponentFactor` is the symmetric root, by an eigendecomposition of each connected component: what kernel matrices and
 hold-out formulas take, since it mixes no two components. `IncidenceFactor` is ``√Ω A`` itself, with ``t = √Ω z``, in
-O(pairs) a product: what conjugate gradients take where a matrix of rows × rows does not fit.
+O(pairs) per product: what conjugate gradients take where a matrix of rows × rows does not fit.
 """
 
 from __future__ import annotations

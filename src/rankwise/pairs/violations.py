@@ -36,7 +36,7 @@ Counting = Literal["auto", "brute", "levels", "fenwick"]
 _NO_PAIRS, _BRUTE, _LEVELS, _FENWICK = (
     _core.counting_code(name) for name in ("no_pairs", "brute", "levels", "fenwick")
 )
-# Rows. Distinct labels, one thread, ns a row by brute force | Fenwick: counts with their sort 52 | 101 at 100
+# Rows. Distinct labels, one thread, ns per row by brute force | Fenwick: counts with their sort 52 | 101 at 100
 # rows, 145 | 101 at 200; Laplacian 52 | 69, 109 | 72; smoothed 166 | 195, 327 | 192. Five levels cross there.
 _BRUTE_UP_TO = 128
 _NUMPY_SORTS_FROM = 2048  # rows; below, the call costs more than its SIMD sort gains

@@ -24,8 +24,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise.arrays import AnyArray, DType
 from rankwise.exceptions import MemoryLimitError, ModelFileError
 from rankwise.memory import fits
 
@@ -34,8 +34,8 @@ __all__ = ["FORMAT", "MAGIC", "Container", "gathered", "is_storable", "read_cont
 MAGIC = b"RANKWISE"
 FORMAT = (1, 0)  # major: a reader of another one cannot read it; minor: it can, and misses something
 
-Array = npt.NDArray[Any]
-_Entry = tuple[np.dtype[Any], tuple[int, ...], str]  # type, shape, order in memory
+Array = AnyArray
+_Entry = tuple[DType, tuple[int, ...], str]  # type, shape, order in memory
 
 _PREFIX = 16
 _ALIGNMENT = 64
@@ -65,7 +65,7 @@ class Container:
         self.header, self.arrays, self.version = header, arrays, version
 
 
-def is_storable(dtype: np.dtype[Any]) -> bool:
+def is_storable(dtype: DType) -> bool:
     """Tell whether a file can hold arrays of this type."""
     return _TYPES.fullmatch(_little(dtype).str) is not None
 
@@ -249,7 +249,7 @@ def _check_entries(entries: object, room: int) -> tuple[dict[str, _Entry], int]:
     return found, needed
 
 
-def _read_array(stream: BinaryIO, dtype: np.dtype[Any], shape: tuple[int, ...], order: str) -> Array:
+def _read_array(stream: BinaryIO, dtype: DType, shape: tuple[int, ...], order: str) -> Array:
     flat = np.empty(math.prod(shape), dtype=dtype)
     raw = flat.view(np.uint8).data if flat.size else memoryview(bytearray())
     at = 0
@@ -280,7 +280,7 @@ def _order(array: Array) -> str:
     return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
 
 
-def _little(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _little(dtype: DType) -> DType:
     return dtype.newbyteorder("<")
 
 

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
+from rankwise.arrays import Estimator
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
 from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
@@ -24,7 +25,7 @@ __all__ = ["load", "read_header", "save"]
 File = str | os.PathLike[str] | BinaryIO
 
 
-def save(model: Any, file: File, *, notes: Mapping[str, Any] | None = None) -> None:
+def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None) -> None:
     """Write a fitted ranker, or a pipeline of scalers that ends in one, to one file.
 
     The file holds arrays and a JSON header, and no code; `rankwise.load` gives back a model whose parameters, fitted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from inspect import signature
 from typing import Any
 
@@ -15,6 +16,7 @@ import rankwise
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import Kernel
 from rankwise.persistence.parameters import unfit_parameter
+from rankwise.persistence.streams import read_stream, write_stream
 from rankwise.persistence.transformers import PRIVATE, TRANSFORMERS, check_transformer, parameters_of
 from rankwise.persistence.values import Reader, Writer, wrong
 from rankwise.terms import Terms
@@ -67,6 +69,11 @@ def choosing_class() -> Any:
     return getattr(rankwise, _CHOOSER)
 
 
+@cache
+def _parameter_names(kind: Any) -> frozenset[str]:
+    return frozenset(signature(kind).parameters)
+
+
 def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     """Return the JSON of one estimator or scaler; `prefix` starts the names of its arrays."""
     kind = type(step)
@@ -91,6 +98,9 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
         "parameters": writes,
         "attributes": {key: writer.write(value, f"{prefix}{key}") for key, value in fitted.items()},
     }
+    stream = write_stream(vars(step).get("_stream"), prefix, writer) if name in RANKERS else None
+    if stream is not None:
+        written["stream"] = stream
     if "_metadata_request" in vars(step):
         written["requests"] = {
             method: dict(getattr(vars(step)["_metadata_request"], method).requests)
@@ -113,7 +123,7 @@ def read_step(written: object, reader: Reader) -> Any:
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         raise wrong(f"{kind.__name__} has no parameters or attributes")
     for name in parameters:
-        if name not in signature(kind).parameters:
+        if name not in _parameter_names(kind):
             raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
     if (unfit := unfit_parameter(parameters)) is not None:
         raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
@@ -128,6 +138,7 @@ def read_step(written: object, reader: Reader) -> Any:
     _restore_output(step, written.get("output"))
     _check_shapes(step)
     check_transformer(step)
+    _restore_stream(step, written.get("stream"), reader)
     return step
 
 
@@ -160,6 +171,14 @@ def _restore_requests(step: object, requests: object) -> None:
                 getattr(step, f"set_{method}_request")(**wanted)
             except (AttributeError, TypeError, ValueError) as error:
                 raise wrong(f"a metadata request is none ({error})") from error
+
+
+def _restore_stream(step: Any, written: object, reader: Reader) -> None:
+    if written is None:
+        return
+    if type(step).__name__ not in RANKERS or not hasattr(step, "partial_fit"):
+        raise wrong(f"{type(step).__name__} does not learn from streams")
+    step._stream = read_stream(written, reader, step.n_features_in_)  # noqa: SLF001 - a part of the model
 
 
 def _restore_output(step: Any, output: object) -> None:

@@ -82,6 +82,12 @@ def _signs(value: Any) -> bool:
     )
 
 
+def _fixed(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _text(key) and (_plain(own) or _list_of(_number, _text)(own)) for key, own in value.items()
+    )
+
+
 def _plain(value: Any) -> bool:
     return _nothing(value) or _flag(value) or _number(value) or _text(value)
 
@@ -147,6 +153,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "feature_name_combiner": (_text,),
     "features": (_text,),
     "fill_value": (_plain,),
+    "fixed": (_nothing, _fixed),
     "force_int_remainder_cols": (_flag, _text),
     "handle_missing": (_text,),
     "handle_unknown": (_text,),
@@ -178,6 +185,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "standardize": (_flag,),
     "steps": (_named_steps(),),
     "strategy": (_text,),
+    "surface_knots": (_count,),
     "subsample": (_nothing, _count),
     "target": (_nothing, _text),
     "time_limit": (_nothing, _number),

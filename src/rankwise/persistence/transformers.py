@@ -2,56 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.compose import ColumnTransformer
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    KBinsDiscretizer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    SplineTransformer,
-    StandardScaler,
-)
 
 from rankwise.persistence.values import wrong
-from rankwise.preprocessing import QueryScaler, RankScaler, TableEncoder
 
 __all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "parameters_of"]
 
-TRANSFORMERS: Mapping[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        ColumnTransformer,
-        FeatureUnion,
-        KBinsDiscretizer,
-        MaxAbsScaler,
-        MinMaxScaler,
-        MissingIndicator,
-        Normalizer,
-        OneHotEncoder,
-        OrdinalEncoder,
-        Pipeline,
-        PowerTransformer,
-        QuantileTransformer,
-        QueryScaler,
-        RankScaler,
-        RobustScaler,
-        SimpleImputer,
-        SplineTransformer,
-        StandardScaler,
-        TableEncoder,
-    )
+_HOMES = {
+    "ColumnTransformer": "sklearn.compose",
+    "FeatureUnion": "sklearn.pipeline",
+    "HatBasis": "rankwise.preprocessing",
+    "KBinsDiscretizer": "sklearn.preprocessing",
+    "MaxAbsScaler": "sklearn.preprocessing",
+    "MinMaxScaler": "sklearn.preprocessing",
+    "MissingIndicator": "sklearn.impute",
+    "Normalizer": "sklearn.preprocessing",
+    "OneHotEncoder": "sklearn.preprocessing",
+    "OrdinalEncoder": "sklearn.preprocessing",
+    "Pipeline": "sklearn.pipeline",
+    "PowerTransformer": "sklearn.preprocessing",
+    "QuantileTransformer": "sklearn.preprocessing",
+    "QueryScaler": "rankwise.preprocessing",
+    "RankScaler": "rankwise.preprocessing",
+    "RobustScaler": "sklearn.preprocessing",
+    "SimpleImputer": "sklearn.impute",
+    "SplineTransformer": "sklearn.preprocessing",
+    "StandardScaler": "sklearn.preprocessing",
+    "TableEncoder": "rankwise.preprocessing",
 }
+
+
+class _Transformers(Mapping[str, type]):
+    """Classes by their names, imported once somebody asks for them: most models have no encoders."""
+
+    def __getitem__(self, name: str) -> type:
+        found: type = getattr(import_module(_HOMES[name]), name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_HOMES)
+
+    def __len__(self) -> int:
+        return len(_HOMES)
+
+
+TRANSFORMERS: Mapping[str, type] = _Transformers()
 
 # What a fit of scikit-learn keeps under a name that begins with an underscore, and needs again.
 PRIVATE: Mapping[str, frozenset[str]] = {
@@ -86,9 +85,9 @@ PRIVATE: Mapping[str, frozenset[str]] = {
 def parameters_of(step: Any) -> dict[str, Any]:
     """Return the parameters to keep: columns that a function chose are kept as what it chose."""
     parameters: dict[str, Any] = step.get_params(deep=False)
-    if type(step) is Pipeline:
+    if type(step) is TRANSFORMERS["Pipeline"]:
         parameters.pop("memory")
-    if type(step) is ColumnTransformer and hasattr(step, "_columns"):
+    if type(step).__name__ == "ColumnTransformer" and hasattr(step, "_columns"):
         parameters["transformers"] = [
             (name, inner, chosen if callable(columns) else columns)
             for (name, inner, columns), chosen in zip(step.transformers, step._columns, strict=True)  # noqa: SLF001
@@ -98,9 +97,9 @@ def parameters_of(step: Any) -> dict[str, Any]:
 
 def check_transformer(step: Any) -> None:
     """Raise unless the parts of an encoder fit together: it makes sparse matrices that nobody looks at again."""
-    if type(step) is TableEncoder and hasattr(step, "columns_"):
+    if type(step).__name__ == "TableEncoder" and hasattr(step, "columns_"):
         _check_table_encoder(step)
-    if type(step) is not OneHotEncoder or not hasattr(step, "categories_"):
+    if type(step).__name__ != "OneHotEncoder" or not hasattr(step, "categories_"):
         return
     categories = step.categories_
     if not isinstance(categories, list) or not all(
@@ -126,7 +125,7 @@ def check_transformer(step: Any) -> None:
         raise wrong("an encoder makes other columns than its categories")
 
 
-def _check_table_encoder(step: TableEncoder) -> None:
+def _check_table_encoder(step: Any) -> None:
     try:
         names, lines = step.get_feature_names_out(), step.describe()
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:

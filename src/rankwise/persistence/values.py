@@ -13,9 +13,7 @@ from dataclasses import fields, replace
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.interpolate import BSpline
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import (
     GroupKFold,
@@ -25,7 +23,7 @@ from sklearn.model_selection import (
     StratifiedKFold,
 )
 
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import AnyArray, ArrayLike
 from rankwise.data.containers import compressed_misfit
 from rankwise.exceptions import ModelFileError
 from rankwise.kernels import KERNELS, Kernel
@@ -36,7 +34,7 @@ from rankwise.terms import Curve, Surface, Terms
 
 __all__ = ["Reader", "Writer", "is_splitter", "wrong"]
 
-Array = npt.NDArray[Any]
+Array = AnyArray
 
 _DEPTH = 32
 _SCALARS = {
@@ -157,7 +155,7 @@ class Writer:
             return {"$terms": self._terms(value, name, depth + 1)}
         if isinstance(value, BaseEstimator) and self._write_step is not None:
             return {"$step": self._write_step(value, f"{name}/", self)}
-        if type(value) is BSpline:
+        if kind == "BSpline" and type(value).__module__.startswith("scipy.interpolate"):
             spline: Any = value
             parts = (spline.t, spline.c, int(spline.k), spline.extrapolate)
             written = [
@@ -285,7 +283,9 @@ class Reader:
             raise wrong(f"a type of numbers is {name!r:.80}")
         return _SCALARS[name]
 
-    def _spline(self, content: object, depth: int) -> BSpline:
+    def _spline(self, content: object, depth: int) -> Any:
+        from scipy.interpolate import BSpline  # noqa: PLC0415 - a tenth of a second that most models do not need
+
         knots, coefficients, degree, extrapolate = (
             self.read(part, depth + 1) for part in _members(content, *_SPLINE)
         )

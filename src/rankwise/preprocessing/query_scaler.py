@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
+from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_flag, check_qid
@@ -335,6 +335,6 @@ class _Stored:
         ranks = (position - zero[cell]) / np.maximum(self.n_present - 1, 1)[cell]
         return np.where(np.isnan(values), np.nan, np.where(constant[cell], 0.0, ranks))
 
-    def _sum(self, entries: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    def _sum(self, entries: AnyArray) -> AnyArray:
         """Add up what belongs to each column of a query."""
         return np.asarray(np.add.reduceat(entries.astype(np.float64), self.start))

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -235,7 +234,7 @@ def _method_and_size(basis: Basis) -> tuple[str, ArrayLike]:
     return "random", basis
 
 
-def _check_rows(rows: npt.NDArray[Any], n_rows: int) -> Rows:
+def _check_rows(rows: npt.NDArray[np.generic], n_rows: int) -> Rows:
     if rows.dtype.kind not in "iu" or rows.size == 0 or rows.min() < 0 or rows.max() >= n_rows:
         raise InvalidInputError(
             f"basis must hold row indices from 0 to {n_rows - 1}.",

@@ -31,7 +31,7 @@ from rankwise.metrics import (
 __all__ = ["Evidence", "Figure", "judge_labels", "judge_pairs", "suitable_metrics"]
 
 _COLUMNS_TRIED = 2000
-_FOLDS = 5  # of queries, to choose a column that is not judged by what chose it
+_FOLDS = 5  # of queries, to choose a column that is not evaluated on what chose it
 _NUMBERS_TRIED = 20_000_000  # a few seconds of sorting
 
 
@@ -72,7 +72,7 @@ class Evidence:
     figures : list of Figure
         The first is the one that the page leads with.
     per_query : PerQuery or None
-        The first metric, query by query; None where preferences judge.
+        The first metric, query by query; None for preferences.
     best_column : tuple (column, sign) or None
     """
 
@@ -94,7 +94,7 @@ def suitable_metrics(labels: Doubles, n_queries: int) -> tuple[str, ...]:
 def judge_labels(
     X: Any, y: Doubles, queries: Queries, scores: Doubles, metrics: Sequence[str | Metric], seed: int
 ) -> Evidence:
-    """Judge scores by labels inside queries."""
+    """Evaluate scores by labels inside queries."""
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     X = X.tocsr() if scipy.sparse.issparse(X) else X
     chosen = [get_metric(metric) for metric in metrics]
@@ -121,8 +121,10 @@ def _figure(
     )
 
 
-def judge_pairs(X: Any, pairs: Any, weight: Any, scores: Doubles, seed: int) -> Evidence:
-    """Judge scores by a list of preferences."""
+def judge_pairs(
+    X: MatrixLike, pairs: npt.ArrayLike, weight: npt.ArrayLike, scores: Doubles, seed: int
+) -> Evidence:
+    """Evaluate scores by a list of preferences."""
     X = X.to_numpy() if hasattr(X, "to_numpy") else X
     checked = check_pairs(pairs, scores.shape[0], weight=weight)
     share = np.ones(len(checked)) if checked.weight is None else checked.weight
@@ -195,7 +197,7 @@ def _single_column(X: Any, y: Doubles, queries: Queries, metric: Metric, best: t
         others = np.flatnonzero(fold != number)
         try:
             own = _best_column(X[others], y[others], queries.subset(others), metric)
-        except InvalidInputError:  # too little is left to judge a column by
+        except InvalidInputError:  # too little is left to evaluate a column on
             own = None
         if own is not None:
             scores[fold == number] = values(own)[fold == number]

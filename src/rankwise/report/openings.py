@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import MatrixLike
 from rankwise.data.queries import Queries
 from rankwise.formula.view import Doubles, dense_rows
 from rankwise.metrics import PerQuery
@@ -79,8 +79,8 @@ class OpenQuery:
 
 
 def open_queries(
-    X: Any,
-    prepared: Any,
+    X: MatrixLike,
+    prepared: object,
     weights: Doubles | None,
     scores: Doubles,
     labels: Doubles | None,

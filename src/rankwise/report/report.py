@@ -48,13 +48,13 @@ class Report:
     model : fitted ranker or Pipeline
         A pipeline must end in a ranker; steps whose `transform` takes `qid` get it.
     X : array-like, sparse matrix or data frame of shape (rows, features)
-        The rows to judge by; best ones that the model has not seen.
+        The rows to evaluate on; best ones that the model has not seen.
     y : array-like of shape (rows,), optional
         Their labels. Not with `pairs`.
     qid : array-like of shape (rows,), optional
         Their query ids; without them all rows form one ranking.
     pairs : array-like of int of shape (pairs, 2), optional
-        Preferences to judge by instead of labels: row numbers of winner and loser.
+        Preferences to evaluate on instead of labels: row numbers of winner and loser.
     weight : array-like of shape (pairs,), optional
         Weights of the pairs.
     metrics : sequence of str or Metric, optional
@@ -92,9 +92,9 @@ class Report:
 
     def __init__(
         self,
-        model: Any,
+        model: object,
         X: Any,
-        y: Any = None,
+        y: object = None,
         qid: Any = None,
         *,
         pairs: Any = None,
@@ -253,7 +253,7 @@ def _checked_row_names(names: Sequence[Any] | None, n_rows: int) -> list[str] | 
     if len(names) != n_rows:
         raise InvalidInputError(
             f"row_names has {len(names)} entries, but X has {n_rows} rows.",
-            "give one name a row, in the order of the rows.",
+            "give one name per row, in the order of the rows.",
         )
     return [str(name) for name in names]
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import Estimator
 from rankwise.displays.reading import Reading, has_surface
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import Doubles
@@ -157,7 +158,7 @@ def read_surface(ranker: object) -> SurfaceTable | None:
     )
 
 
-def read_curve(ranker: Any) -> AlphaCurve | None:
+def read_curve(ranker: Estimator) -> AlphaCurve | None:
     """Read the held-out values of the alphas that a model tried; None where it chose from none."""
     selection = Selection.of_model(ranker)
     if selection is None or selection.alphas is None or selection.errors is None or np.ndim(ranker.alpha_):

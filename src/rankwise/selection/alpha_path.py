@@ -19,11 +19,12 @@ from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import alphas_beyond, best_positions, is_default_grid, worth_keeping
 from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
 from rankwise.selection.result import Choice, Selection, on_one_grid
-from rankwise.selection.scorers import Scorer, row_scorer, scorer_of_pairs
+from rankwise.selection.scorers import EvalSet, Scorer, row_scorer, scorer_of_pairs
+from rankwise.selection.systems import HeldOut
 from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["AlphaPath", "Split", "choose_on_path", "pair_splits", "row_splits"]
+__all__ = ["AlphaPath", "Split", "choose_on_path", "row_splits", "splits_of"]
 
 # The walk ends where every alpha down to a hundredth of the best one was worse than it by more than a standard error of
 # the difference over the splits.
@@ -139,6 +140,20 @@ class AlphaPath:
         return self.solutions[nearest][number].coef
 
 
+def splits_of(
+    data: TrainingData | PairData, held_out: HeldOut, whole: Sequence[MarginPairs], metric: Metric, loss: str
+) -> list[list[Split]]:
+    """Return the splits of every output: one with an eval set, else one per fold."""
+    if isinstance(held_out, EvalSet):
+        outputs = zip(whole, held_out.scorers, strict=True)
+        return [[Split(pairs, held_out.rows, scorer)] for pairs, scorer in outputs]
+    if isinstance(held_out, PairPlan):
+        assert isinstance(data, PairData)
+        return _pair_splits(data, held_out, metric, loss)
+    assert isinstance(data, TrainingData)
+    return row_splits(data, held_out, metric)
+
+
 def row_splits(data: TrainingData, plan: RowPlan, metric: Metric) -> list[list[Split]]:
     """Return the splits of every output; folds that cannot be scored are not trained where others can be."""
     weight = np.ones(plan.fold.size) if data.row_weight is None else data.row_weight
@@ -161,7 +176,7 @@ def row_splits(data: TrainingData, plan: RowPlan, metric: Metric) -> list[list[S
     return splits
 
 
-def pair_splits(data: PairData, plan: PairPlan, metric: Metric, loss: str) -> list[list[Split]]:
+def _pair_splits(data: PairData, plan: PairPlan, metric: Metric, loss: str) -> list[list[Split]]:
     """Return the splits of listed pairs."""
     splits = []
     for fold in plan.folds_that_score(data):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
+from rankwise.cached import cached_property
 from rankwise.exceptions import NoPairsError
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.memory import fits
@@ -80,10 +80,10 @@ def choose_in_closed_form(
 
 
 def exact_for_columns(
-    cv: object, method: str, data: TrainingData | PairData, n_alphas: int
+    cv: object, method: str, data: TrainingData | PairData, n_alphas: int, averaging: str
 ) -> Decomposition | None:
     """Return the decomposition that is to answer for the columns of X, if one is asked for, or cheap with "auto"."""
-    by = Decomposition(min(data.design.shape), n_alphas, refits=False)
+    by = Decomposition(min(data.design.shape), n_alphas, refits=False, is_pooled=averaging == "pooled")
     if is_exact_name(cv):
         return by
     design = data.design

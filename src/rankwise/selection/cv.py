@@ -41,6 +41,7 @@ class Decomposition(NamedTuple):
     rank: int
     n_alphas: int
     refits: bool
+    is_pooled: bool = False  # whether rows of different folds are compared, so that a fold may hold one row
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,8 @@ def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) ->
         why_not = f" (leave-pair-out {refused})"
     is_exact = by.refits or has_closed_form(data)
     # A row alone cannot be compared.
-    return min(_FOLDS_IN_CLOSED_FORM if is_exact else FOLDS, max(n_units // 2, 2)), why_not
+    most = n_units if by.is_pooled else max(n_units // 2, 2)  # a fold that is scored alone holds two rows
+    return min(_FOLDS_IN_CLOSED_FORM if is_exact else FOLDS, most), why_not
 
 
 def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition | None) -> RowPlan:

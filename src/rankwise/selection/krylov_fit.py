@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
-from rankwise.exceptions import caller_level
+from rankwise.interrupts import tell_interrupted
 from rankwise.memory import check_columns_fit, fits
 from rankwise.metrics import Metric
 from rankwise.progress import ProgressLine
@@ -214,8 +212,4 @@ class _Watched:
 
 def warn_interrupted(what: str) -> None:
     """Say that Ctrl-C ended a search, and what is left of it."""
-    warnings.warn(
-        f"Interrupted {what}. Hint: call fit again without interrupting it for the final one.",
-        ConvergenceWarning,
-        stacklevel=caller_level(),
-    )
+    tell_interrupted(f"Interrupted {what}", "call fit again without interrupting it for the final one")

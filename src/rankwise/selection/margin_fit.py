@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Bools, Floats
 from rankwise.design import Design
-from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
+from rankwise.interrupts import tell_interrupted
 from rankwise.losses import LOSSES, SmoothLoss
+from rankwise.metrics import Metric
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.pairs.violations import ViolationSweep
-from rankwise.problems.training import TrainingData
+from rankwise.problems.training import PairData, TrainingData
 from rankwise.progress import ProgressLine
-from rankwise.selection.early_stopping import EvalSetMonitor
-from rankwise.solvers.choose import MARGIN_SOLVERS, matrix_reads
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.cv_pairs import PairPlan
+from rankwise.selection.early_stopping import EvalSetMonitor, set_pairs_apart, set_rows_apart
+from rankwise.selection.systems import HeldOut
+from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads
 from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Solution, Status
 
@@ -28,7 +36,9 @@ __all__ = [
     "curvature_of",
     "label_margins",
     "listed_margins",
+    "margins_of",
     "prepare_columns",
+    "watched_margins",
 ]
 
 _MATRIX_READS = 20  # at most, where the whole matrix of the curvature is to pay
@@ -60,6 +70,35 @@ def listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = Non
             "use more folds, or hold less out.",
         )
     return margins
+
+
+def margins_of(
+    data: TrainingData | PairData, loss: str, row_weight: Floats | None = None
+) -> tuple[Sequence[MarginPairs], Sequence[PairGraph]]:
+    """Return the pairs of every output, with margins and as graphs; row weights may differ from the data's own."""
+    if isinstance(data, PairData):
+        return [listed_margins(data.graph, loss)], [data.graph]
+    weight, outputs = data.row_weight if row_weight is None else row_weight, range(len(data.columns))
+    margins = [label_margins(data, output, weight) for output in outputs]
+    return margins, [data.graph(output, weight) for output in outputs]
+
+
+def watched_margins(
+    data: TrainingData | PairData, held_out: HeldOut, metric: Metric, loss: str, patience: int
+) -> tuple[Sequence[MarginPairs], Sequence[PairGraph], list[EvalSetMonitor]]:
+    """Return what is trained on, and for each output what watches."""
+    if isinstance(held_out, RowPlan):
+        assert isinstance(data, TrainingData)
+        left, held_out = set_rows_apart(data, held_out, metric)
+        pairs, graphs = margins_of(data, loss, left)
+    elif isinstance(held_out, PairPlan):
+        assert isinstance(data, PairData)
+        trained, held_out = set_pairs_apart(data, held_out, metric)
+        pairs, graphs = [listed_margins(data.graph, loss, trained)], [data.graph]
+    else:
+        pairs, graphs = margins_of(data, loss)
+    watching = (replace(held_out, scorers=[scorer]) for scorer in held_out.scorers)
+    return pairs, graphs, [EvalSetMonitor(own, patience) for own in watching]
 
 
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:
@@ -96,6 +135,19 @@ class MarginFit:
     tol: float
     max_iter: int | None
     second: str | None = None
+
+    @classmethod
+    def of_pairs(
+        cls, pairs: MarginPairs, loss: str, solver: str, tol: float, max_iter: int | None
+    ) -> MarginFit:
+        """Decide "auto" by the pairs."""
+        second = None
+        if solver == "auto":
+            solver = choose_margin_solver(loss, pairs, tol)
+            # Steep planes lose their digits sooner than steep slopes: columns of 1e5 at alpha 1e-4 are too much.
+            # Over few pairs a narrow kink does: of 36 fits of 1,800 pairs, two came no nearer than 4e-7 and 2e-6.
+            second = {"bundle": "smoothing", "smoothing": "bundle"}.get(solver)
+        return cls(loss, solver, tol, max_iter, second)
 
     def solve(
         self,
@@ -166,6 +218,27 @@ class MarginFit:
         best = min(first, second, key=lambda solution: solution.certificate)
         n_reads = first.n_reads + second.n_reads
         return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
+
+    def warn_of(self, solutions: Sequence[Solution], *, can_go_on: bool) -> None:
+        """Say it where a solution does not meet the tolerance."""
+        for solution in solutions:
+            if solution.status.is_good:
+                continue
+            remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
+            if self.solver == "smoothing" and solution.status is Status.STAGNATED:
+                remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
+            gain = solution.gain
+            share = f", {solution.certificate / gain:.1e} of what can be gained" if gain > 0 else ""
+            what = (
+                f"solver={self.solver!r} stopped after {solution.n_iter} iterations at a duality gap of "
+                f"{solution.certificate:.1e}{share} (tol={self.tol}): {solution.status.value}"
+            )
+            if solution.status is Status.INTERRUPTED:
+                tell_interrupted(
+                    what, "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
+                )
+            else:
+                warnings.warn(f"{what}. Hint: {remedy}.", ConvergenceWarning, stacklevel=caller_level())
 
     def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
         if not LOSSES[self.loss].is_smooth:

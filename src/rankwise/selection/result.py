@@ -83,6 +83,13 @@ class Selection:
         """The mean over outputs of the errors of the choice."""
         return float(np.mean([choice.error for choice in self.chosen]))
 
+    @property
+    def table(self) -> tuple[Floats, Floats]:
+        """The grid and its errors, where alphas were chosen among."""
+        assert self.alphas is not None
+        assert self.errors is not None
+        return self.alphas, self.errors
+
     def attributes(self, metric: Metric, *, several: bool) -> dict[str, object]:
         """Return the fitted attributes, which hold values of the metric; `several` keeps an axis of outputs."""
         flip = partial(oriented, greater_is_better=metric.greater_is_better)

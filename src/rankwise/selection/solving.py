@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError, caller_level
+from rankwise.interrupts import tell_interrupted
 from rankwise.objectives import QuadraticObjective, ScaledObjective, prior_scale
 from rankwise.solvers.choose import (
     SOLVERS,
@@ -85,12 +86,15 @@ class LeastSquares:
 
 def warn_unsolved(solver: str, solution: Solution, tol: float, remedy: str) -> None:
     """Say that an iterative solver did not meet its tolerance."""
-    warnings.warn(
+    what = (
         f"solver={solver!r} stopped after {solution.n_iter} iterations at a relative residual of "
-        f"{solution.certificate:.1e} (tol={tol}): {solution.status.value}. Hint: raise max_iter or tol, {remedy}.",
-        ConvergenceWarning,
-        stacklevel=caller_level(),
+        f"{solution.certificate:.1e} (tol={tol}): {solution.status.value}"
     )
+    if solution.status is Status.INTERRUPTED:
+        tell_interrupted(what, "fit again")
+    else:
+        words = f"{what}. Hint: raise max_iter or tol, {remedy}."
+        warnings.warn(words, ConvergenceWarning, stacklevel=caller_level())
 
 
 def require_range(solution: Solution) -> None:

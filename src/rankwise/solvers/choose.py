@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from rankwise.design import Design
 from rankwise.exceptions import UnsuitableSolverError
@@ -195,7 +194,7 @@ class MarginSolver:
     minimise: Callable[..., Solution]
     losses: tuple[str, ...]
 
-    def __call__(self, objective: Any, alpha: float, **options: Any) -> Solution:
+    def __call__(self, objective: object, alpha: float, **options: object) -> Solution:
         """Solve."""
         return self.minimise(objective, alpha, **options)
 

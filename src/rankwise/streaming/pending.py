@@ -9,7 +9,7 @@ learned from at most some seven times, however small the calls.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -155,6 +155,9 @@ class SeenQueries:
 
     def __len__(self) -> int:
         return self._count
+
+    def __iter__(self) -> Iterator[Hashable]:
+        return (query for query, place in self._number.items() if place < self._count)
 
     def __contains__(self, query: Hashable) -> bool:
         return self._number.get(query, self._count) < self._count

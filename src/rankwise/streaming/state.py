@@ -15,7 +15,7 @@ from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.objectives.accumulated import GrowingRanking, PassedQueries, needs_levels
 from rankwise.objectives.parts import RunningMean
 from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
-from rankwise.selection.solving import LeastSquares
+from rankwise.selection.solving import LeastSquares, out_of_range
 from rankwise.solvers.stochastic import Memory
 from rankwise.streaming.accumulators import (
     Exact,
@@ -139,16 +139,17 @@ class Stream:
             seen=self.seen.plus(queries.ids.tolist()),
         )
 
-    def solved(self, fit: LeastSquares) -> tuple[Floats, int]:
-        """Solve the normal equations of everything so far; return the coefficients, and the most iterations."""
-        assert isinstance(self.memory, Accumulators)
+    def model(self, fit: LeastSquares) -> tuple[Floats, str, int]:
+        """Return the coefficients of everything so far, the solver that found them, and its iterations."""
+        if isinstance(self.memory, PendingAccumulators):
+            coef = self._coef([accumulator.coef for accumulator in self.memory.current])
+            if not np.isfinite(coef).all():
+                raise out_of_range()
+            return coef, "stochastic", 1
+        fit = replace(fit, solver="direct") if fit.solver == "auto" else fit
         solutions = [fit.solve(accumulator.objective()) for accumulator in self.memory.current]
-        return self._coef([solution.coef for solution in solutions]), max(one.n_iter for one in solutions)
-
-    def coef(self) -> Floats:
-        """Return the coefficients of the model as it is, where the rows were learned from as they came."""
-        assert isinstance(self.memory, PendingAccumulators)
-        return self._coef([accumulator.coef for accumulator in self.memory.current])
+        n_iter = max(solution.n_iter for solution in solutions)
+        return self._coef([solution.coef for solution in solutions]), fit.solver, n_iter
 
     def _coef(self, coefs: Sequence[Floats]) -> Floats:
         # A copy: whoever changes the coefficients of a model must not change what the stream remembers.

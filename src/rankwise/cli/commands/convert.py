@@ -178,6 +178,7 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
             n_threads=options.threads,
         )
     else:
+        assert rows.y is not None
         dump_svmlight(
             rows.X,
             rows.y,

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
 
 from rankwise.cli.applicable import check_applicable
 from rankwise.cli.checks import check_ordered
@@ -23,6 +24,7 @@ from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, remark, show_warnings, write
 from rankwise.cli.scoring import score
+from rankwise.data.runs import judge_runs, read_judgements, read_run
 from rankwise.data.summary import is_graded
 from rankwise.metrics import (
     Comparison,
@@ -50,19 +52,13 @@ _WITH_CONVENTION = ("ndcg", "map", "precision", "mean_ndcg")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judge one model, or several on the same rows."""
+    """Evaluate one model, or several on the same rows."""
     show_warnings()
     _check_metrics(options)
-    check_applicable(options)
-    saved = [read_model(path) for path in [options.model, *(options.against or [])]]
-    reading = recall(options, *(one.notes for one in saved))
-    rows = check_ordered(read_rows(options.data, reading, first_column=saved[0].notes.get("first_column")))
-    if rows.qid is None and saved[0].learned_from_queries:
-        missing = f"column {reading.qid}" if rows.names is not None else "query ids"
-        remedy = " (--qid COLUMN)" if rows.names is not None else ""
-        remark(f"{rows.source} has no {missing}: all rows are judged as one ranking{remedy}")
-    names = _labels_of([one.path for one in saved])
-    scores = {name: score(one, fit_columns(rows, one)) for name, one in zip(names, saved, strict=True)}
+    if options.run or options.qrels:
+        rows, scores = _read_runs(options)
+    else:
+        rows, scores = _read_models(options)
     if rows.pairs is not None:
         figures, comparisons, conventions = _judge_pairs(rows, scores, options.level)
     else:
@@ -89,6 +85,39 @@ def run(options: argparse.Namespace) -> int:
         if options.per_query is not None and not is_taken:
             write(f"\nwrote {options.per_query}")
     return 0
+
+
+def _read_models(options: argparse.Namespace) -> tuple[Rows, Scores]:
+    """Read models and rows, and score them."""
+    if options.model is None or not options.data:
+        raise UsageError(
+            "There is no model or no data.",
+            "name both: rankwise evaluate MODEL DATA; or --qrels FILE --run FILE.",
+        )
+    check_applicable(options)
+    saved = [read_model(path) for path in [options.model, *(options.against or [])]]
+    reading = recall(options, *(one.notes for one in saved))
+    rows = check_ordered(read_rows(options.data, reading, first_column=saved[0].notes.get("first_column")))
+    if rows.qid is None and saved[0].learned_from_queries:
+        missing = f"column {reading.qid}" if rows.names is not None else "query ids"
+        remedy = " (--qid COLUMN)" if rows.names is not None else ""
+        remark(f"{rows.source} has no {missing}: all rows are judged as one ranking{remedy}")
+    names = _labels_of([one.path for one in saved])
+    return rows, {name: score(one, fit_columns(rows, one)) for name, one in zip(names, saved, strict=True)}
+
+
+def _read_runs(options: argparse.Namespace) -> tuple[Rows, Scores]:
+    """Read what was returned and what is right; a model is not needed for that."""
+    if not options.run or not options.qrels:
+        raise UsageError("--run and --qrels go together.", "name a run and its judgements.")
+    if options.model is not None or options.against:
+        raise UsageError("A run is judged without a model.", "leave the model out, or --run.")
+    judged = judge_runs([read_run(path) for path in options.run], read_judgements(options.qrels))
+    if judged.n_left_out:
+        remark(f"{judged.n_left_out:,} queries of {options.qrels} are not in every run, and do not count")
+    nothing = scipy.sparse.csr_matrix((judged.labels.size, 0))
+    rows = check_ordered(Rows(options.qrels, nothing, judged.labels, judged.qid, None))
+    return rows, dict(zip(_labels_of(options.run), judged.scores, strict=True))
 
 
 def _check_metrics(options: argparse.Namespace) -> None:
@@ -294,6 +323,7 @@ def _write_per_query(metrics: list[Metric], rows: Rows, scores: Scores, target: 
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     queries = rows.queries
+    assert rows.y is not None
     several = len(scores) > 1
     heads = [f"{name} {metric.name}" if several else metric.name for name in scores for metric in metrics]
     writer.writerow(["qid", "rows", *heads])

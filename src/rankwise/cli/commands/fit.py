@@ -28,6 +28,8 @@ from rankwise.cli.printing import (
     size_of,
     write,
 )
+from rankwise.data.summary import QUERY_COLUMNS, constant_inside_queries
+from rankwise.data.tables.numbered_columns import column_name
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.targets import exportable_to
 from rankwise.formula.reading import formula_of
@@ -106,16 +108,29 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
     train = check_trainable(stored(train, is_dense=is_dense))
     for text in train.remarks:
         remark(text)
+    _remark_on_queries(train)
     if options.valid is None:
         return train, None
     own = recall(options, {"reading": train.reading})
     if train.pairs is None:
-        # Rows that judge count alike, and need no column of weights.
+        # Rows to validate on count alike, and need no column of weights.
         own.weight, own.given = None, own.given - {"weight"}
     read = read_rows(options.valid, own, first_column=train.counts_from)
     valid = check_valid(read if train.encoder is None else encoded(read, train.encoder), train)
     train, valid = _same_columns(train, valid)
     return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)
+
+
+def _remark_on_queries(train: Rows) -> None:
+    """Name columns that no ranker can use."""
+    if train.qid is None or len(train.queries) < 2:
+        return
+    found = constant_inside_queries(train.X, train.queries)
+    if found:
+        names = [train.names[j] if train.names else column_name(j, train.first_column) for j in found[:5]]
+        more = ", …" if len(found) > len(names) else ""
+        words = QUERY_COLUMNS.format(n=len(found), columns=train.X.shape[1])
+        remark(f"{words} ({', '.join(names)}{more})")
 
 
 def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:

@@ -157,7 +157,7 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
     return 0
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     return f"{value:,}" if isinstance(value, (int, np.integer)) else str(value)

@@ -1,44 +1,175 @@
-"""``rankwise predict``: one score per line."""
+"""``rankwise predict``: one score per line, or tables and runs that name queries and items."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.cli.applicable import check_applicable
 from rankwise.cli.columns import recall
-from rankwise.cli.inputs import read_rows
-from rankwise.cli.models import fit_columns, read_model
-from rankwise.cli.outputs import output_stream
+from rankwise.cli.inputs import Rows, ids_of, kind_of, open_reader, read_rows
+from rankwise.cli.mistakes import UsageError
+from rankwise.cli.models import SavedModel, fit_columns, read_model
+from rankwise.cli.outputs import output_stream, score_target
 from rankwise.cli.printing import print_facts, print_json, show_warnings
 from rankwise.cli.scoring import score
+from rankwise.data.runs import write_run
+from rankwise.data.tables.arrow_files import import_pyarrow
+from rankwise.data.text.query_ids import decode_ids
+from rankwise.data.text.reader import text_blocks
+from rankwise.exceptions import InvalidInputError
+from rankwise.memory import available_memory
 
 __all__ = ["run"]
 
 _LINES_AT_ONCE = 65536
+_BLOCK = 1 << 26  # bytes of text that are scored at a time
+_PARSED = 8  # times its text, what a file takes in memory with its scaled copy
 
 
 def run(options: argparse.Namespace) -> int:
     """Score rows and write the scores."""
     show_warnings()
     check_applicable(options)
+    target = score_target(options)
+    if target != "scores" and options.ranks:
+        raise UsageError(
+            "--ranks is for one number per line; tables and runs have ranks anyway.", "leave it out."
+        )
+    if target == "parquet" and options.output == "-":
+        raise UsageError("Parquet is no text to look at.", "name a file: -o ranked.parquet.")
     saved = read_model(options.model)
-    reading, first = recall(options, saved.notes), saved.notes.get("first_column")
-    rows = fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
-    values = score(saved, rows)
-    written = _ranks(values, rows.queries.codes) if options.ranks else values
+    reading = recall(options, saved.notes)
+    reading.wants_items = target != "scores"
+    writer = _Writer(target, options)
     with output_stream(options.output) as stream:
-        for start in range(0, written.size, _LINES_AT_ONCE):
-            lines = written[start : start + _LINES_AT_ONCE].tolist()
-            stream.write("".join(f"{value!r}\n" for value in lines).encode())
+        for rows in _blocks(options, reading, saved):
+            writer.write(stream, rows, score(saved, rows))
+        writer.close(stream)
     what = "ranks" if options.ranks else "scores"
     if options.json:
-        data = {"model": saved.path, "data": rows.facts(), "output": options.output, what: int(written.size)}
+        data = {"model": saved.path, "data": writer.facts, "output": options.output, what: writer.n_rows}
         print_json(data)
     elif options.output != "-":
-        print_facts({"wrote": f"{options.output}: {written.size:,} {what} of {rows.source}"}, to_error=True)
+        print_facts(
+            {"wrote": f"{options.output}: {writer.n_rows:,} {what} of {writer.facts['file']}"}, to_error=True
+        )
     return 0
+
+
+def _blocks(options: argparse.Namespace, reading: argparse.Namespace, saved: SavedModel) -> Iterator[Rows]:
+    """Yield the rows as the model takes them: all at once, or blocks of whole queries."""
+    first = saved.notes.get("first_column")
+    kinds = {kind_of(path, options.format) for path in options.data}
+    if kinds != {"text"} or options.items is not None:
+        if options.stream:
+            raise UsageError("--stream is for text.", "leave it out; a store is read where it lies.")
+        yield fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
+        return
+    sizes = [Path(path).stat().st_size for path in options.data if Path(path).is_file()]
+    if not options.stream and _PARSED * sum(sizes) < available_memory():
+        yield fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
+        return
+    yield from _streamed(options, reading, saved, first)
+
+
+def _streamed(
+    options: argparse.Namespace, reading: argparse.Namespace, saved: SavedModel, first: Any
+) -> Iterator[Rows]:
+    reading.columns = (
+        reading.columns or saved.n_columns
+    )  # later blocks may have columns that the first has not
+    reader = open_reader(options.data, reading, first)
+    source = ", ".join(one.name for one in reader.sources)
+    seen: set[str] = set()
+    for block in text_blocks(reader, _BLOCK):
+        n_rows, qid = block.labels.size, None
+        if block.runs is not None:
+            texts = block.runs.texts()
+            again = next((one for one in texts if one in seen), None)
+            if again is not None and (saved.scales_inside_queries or options.ranks or reading.wants_items):
+                raise InvalidInputError(
+                    f"{source}: query {again} comes again after others, and its rows are needed together.",
+                    "bring the rows of a query together, or leave --stream out.",
+                )
+            seen.update(texts)
+            qid = block.runs.repeat(decode_ids(texts), n_rows)
+        items = ids_of(reader.take_comments(n_rows)) if reader.keeps_comments else None
+        rows = Rows(
+            source, block.matrix(reader.n_columns), block.labels, qid, None, reader.base, item_ids=items
+        )
+        yield fit_columns(rows, saved)
+
+
+class _Writer:
+    """Writes scores block by block, and counts them."""
+
+    def __init__(self, target: str, options: argparse.Namespace) -> None:
+        self._target, self._options = target, options
+        self.n_rows = 0
+        self.facts: dict[str, Any] = {}
+        self._queries = 0
+        self._parquet: Any = None
+
+    def write(self, stream: BinaryIO, rows: Rows, scores: npt.NDArray[np.float64]) -> None:
+        queries = rows.queries
+        if self._target == "scores":
+            written = _ranks(scores, queries.codes) if self._options.ranks else scores
+            for start in range(0, written.size, _LINES_AT_ONCE):
+                lines = written[start : start + _LINES_AT_ONCE].tolist()
+                stream.write("".join(f"{value!r}\n" for value in lines).encode())
+        else:
+            self._write_named(stream, rows, scores)
+        self.n_rows += scores.size
+        self._queries += len(queries)
+        self.facts = rows.facts() | {"rows": self.n_rows}
+        if rows.qid is not None:
+            self.facts["queries"] = self._queries
+
+    def _write_named(self, stream: BinaryIO, rows: Rows, scores: npt.NDArray[np.float64]) -> None:
+        own = rows.item_ids
+        numbers = np.arange(self.n_rows, self.n_rows + scores.size)
+        items = [str(one) or f"row{number}" for one, number in zip(own, numbers, strict=True)] if own is not None else [
+            f"row{number}" for number in numbers
+        ]  # fmt: skip
+        qid = ["1"] * scores.size if rows.qid is None else [str(one) for one in rows.qid.tolist()]
+        codes = rows.queries.codes
+        ranks = _ranks(scores, codes)
+        if self._target == "trec":
+            # Lines of a run stand in their order, and no two have the same rank.
+            order = np.lexsort((np.arange(scores.size), -scores, codes))
+            place = np.arange(scores.size) - rows.queries.offsets[codes[order]] + 1
+            chosen = order.tolist()
+            write_run(
+                stream, [qid[at] for at in chosen], [items[at] for at in chosen], place.tolist(), scores[order],
+                self._options.tag,
+            )  # fmt: skip
+        elif self._target == "tsv":
+            if self.n_rows == 0:
+                stream.write(b"qid\titem\trank\tscore\n")
+            lines = zip(qid, items, ranks.tolist(), scores.tolist(), strict=True)
+            stream.write("".join(f"{_cell(q)}\t{_cell(i)}\t{r}\t{s!r}\n" for q, i, r, s in lines).encode())
+        else:
+            pa = import_pyarrow()
+            table = pa.table({"qid": qid, "item": items, "rank": ranks, "score": scores})
+            if self._parquet is None:
+                import pyarrow.parquet  # noqa: PLC0415 - only where Parquet is written
+
+                self._parquet = pyarrow.parquet.ParquetWriter(stream, table.schema)
+            self._parquet.write_table(table)
+
+    def close(self, stream: BinaryIO) -> None:
+        if self._parquet is not None:
+            self._parquet.close()
+
+
+def _cell(text: str) -> str:
+    return text.replace("\t", " ").replace("\n", " ")
 
 
 def _ranks(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:

@@ -20,7 +20,7 @@ _NAMED = 3  # files that a title names
 
 
 def run(options: argparse.Namespace) -> int:
-    """Judge the model and write the page."""
+    """Evaluate the model and write the page."""
     show_warnings()
     check_applicable(options)
     if options.items is not None and options.metrics not in {None, "pairwise_error"}:

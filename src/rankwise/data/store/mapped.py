@@ -9,6 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
+from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import MemoryBudget
 
@@ -45,12 +46,12 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
     identity = ""
     is_finite = False
     files: _core.DirectFiles | None = None
-    _mapped: tuple[npt.NDArray[Any], ...] = ()
+    _mapped: tuple[AnyArray, ...] = ()
 
     @classmethod
     def over(
         cls,
-        arrays: tuple[npt.NDArray[Any], npt.NDArray[np.int32], npt.NDArray[Any]],
+        arrays: tuple[AnyArray, npt.NDArray[np.int32], AnyArray],
         shape: tuple[int, int],
         path: str,
         *,
@@ -118,8 +119,8 @@ def part_of(disk: _core.Disk, first: int, n_bytes: int) -> _core.Disk:
 
 
 def gather_rows(
-    arrays: tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]], rows: npt.NDArray[np.int64]
-) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[np.int64]]:
+    arrays: tuple[AnyArray, AnyArray, AnyArray], rows: npt.NDArray[np.int64]
+) -> tuple[AnyArray, AnyArray, npt.NDArray[np.int64]]:
     """Return values, column numbers and row pointers of some rows, whatever the types of the arrays."""
     values, columns, start = arrays
     first = start[rows].astype(np.int64)

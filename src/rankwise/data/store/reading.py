@@ -21,7 +21,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.cached import cached_property
 from rankwise.data.store.format import FILES, HEADER, Header, damaged, read_header
 from rankwise.data.store.mapped import MappedMatrix
@@ -59,7 +59,7 @@ class Store:
         self.path = path
         self.header = header
         self._arrays = arrays
-        start: npt.NDArray[Any] = arrays["row_start.bin"].view(np.int64)
+        start: AnyArray = arrays["row_start.bin"].view(np.int64)
         if header.entries < 2**31:  # SciPy takes row pointers and column numbers of one type
             start = start.astype(np.int32)
         matrix = (arrays["values.bin"].view(header.value_type), arrays["columns.bin"].view(np.int32), start)
@@ -74,7 +74,7 @@ class Store:
         self.query_start: Ints = np.array(arrays["query_start.bin"].view(np.int64))
 
     @cached_property
-    def query_ids(self) -> npt.NDArray[Any] | None:
+    def query_ids(self) -> AnyArray | None:
         """The id of each query, in the order of the rows; None without ids."""
         kind = self.header.qid_kind
         if kind is None:
@@ -90,7 +90,7 @@ class Store:
             raise damaged(self.path, f"a query id is not a number ({error})") from error
 
     @property
-    def qid(self) -> npt.NDArray[Any] | None:
+    def qid(self) -> AnyArray | None:
         """The query id of each row; None without ids."""
         ids = self.query_ids
         return None if ids is None else np.repeat(ids, np.diff(self.query_start))
@@ -100,16 +100,14 @@ class Store:
         """How much the store takes on disk, but for its header."""
         return sum(self.header.size_of(name) for name in FILES)
 
-    def blocks(
-        self, block_bytes: int = 1 << 26
-    ) -> Iterator[tuple[sp.csr_matrix, Floats, npt.NDArray[Any] | None]]:
+    def blocks(self, block_bytes: int = 1 << 26) -> Iterator[tuple[sp.csr_matrix, Floats, AnyArray | None]]:
         """Yield (X, y, qid) in memory, block by block, queries whole; what `iter_svmlight` yields for text.
 
         A block takes at most `block_bytes`, or is one query (one row, without ids) where that takes more.
         """
         ids = self.query_ids
         cuts = self.query_start if ids is not None else np.arange(self.header.rows + 1)
-        start: npt.NDArray[Any] = self._arrays["row_start.bin"].view(np.int64)
+        start: AnyArray = self._arrays["row_start.bin"].view(np.int64)
         ends = start[cuts] * (self.X.dtype.itemsize + 4) + 16 * cuts  # a pointer and a label per row
         low = 0
         while low + 1 < cuts.size:

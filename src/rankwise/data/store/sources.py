@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from rankwise.arrays import Ints
+from rankwise.arrays import AnyArray, Ints, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.store.reading import Store
 from rankwise.data.tables.arrow_files import is_table, open_sources
@@ -50,7 +50,7 @@ class Rows:
         Whether nobody will fill the arrays again, so that they may be written while the next rows are made.
     """
 
-    values: npt.NDArray[Any]
+    values: AnyArray
     columns: npt.NDArray[np.int32]
     start: Ints
     labels: npt.NDArray[np.float64]
@@ -143,7 +143,7 @@ class _Tables:
     """Tables as blocks of arrays."""
 
     def __init__(
-        self, source: Any, columns: Columns, missing: str, dtype: npt.DTypeLike, block_bytes: int
+        self, source: object, columns: Columns, missing: str, dtype: npt.DTypeLike, block_bytes: int
     ) -> None:
         self._source, self._columns = source, columns
         self._missing, self._dtype, self._block_bytes = missing, dtype, block_bytes
@@ -195,7 +195,7 @@ class _Blocks:
                 )
             yield self._rows(number, *block)
 
-    def _rows(self, number: int, X: Any, y: Any, qid: Any = None) -> Rows:
+    def _rows(self, number: int, X: MatrixLike, y: npt.ArrayLike, qid: npt.ArrayLike | None = None) -> Rows:
         matrix = self._matrix(number, X)
         labels = check_numbers("y", y, matrix.shape[0])
         run_start, texts, kind = np.empty(0, dtype=np.int64), None, None
@@ -214,7 +214,7 @@ class _Blocks:
             kind,
         )
 
-    def _matrix(self, number: int, X: Any) -> Any:
+    def _matrix(self, number: int, X: MatrixLike) -> Any:
         X = unmasked(f"X of block {number}", X)
         try:
             matrix = sp.csr_matrix(X if sp.issparse(X) else np.asarray(X))

@@ -6,11 +6,12 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.data.store.files import StoreFile, WritesBehind
 from rankwise.data.store.format import FILES, HEADER, Header
 from rankwise.data.store.reading import open_store
@@ -28,7 +29,7 @@ __all__ = ["write_store"]
 
 def write_store(
     path: str | os.PathLike[str],
-    source: Any,
+    source: object,
     *,
     n_features: int | None = None,
     dtype: npt.DTypeLike = np.float64,
@@ -47,7 +48,7 @@ def write_store(
     """Write a data set to disk as a store that estimators can train on without loading it.
 
     Never more than one block is held in memory, besides one id a query: of text, half of it is written while the other
-    half is parsed. Of a Parquet file also the pages that are open, a few MB a column as most programs write them; CSV
+    half is parsed. Of a Parquet file also the pages that are open, a few MB per column as most programs write them; CSV
     files are read whole. A store that is there already is replaced
     once the new one is complete; who has it open keeps the old one. On an error nothing changes.
 
@@ -256,5 +257,5 @@ class StoreWriter:
         )
         (self.folder / HEADER).write_text(header.to_json(), encoding="utf-8")
 
-    def _write(self, name: str, array: npt.NDArray[Any]) -> None:
+    def _write(self, name: str, array: AnyArray) -> None:
         self._files[name].append(np.ascontiguousarray(array).view(np.uint8))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats
 from rankwise.data.tables.arrow_files import NULLS, TableSource, import_pyarrow, is_number_text
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.exceptions import Change, InvalidInputError
@@ -114,7 +114,7 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
 
 
 def numbers_of(
-    source: TableSource, name: str, column: Any, first_row: int, *, missing: str, hint: str
+    source: TableSource, name: str, column: object, first_row: int, *, missing: str, hint: str
 ) -> Floats:
     """Return one column of a batch as float64; `first_row` is where the batch starts in its table."""
     check_numeric(source, name, column, first_row, hint)
@@ -141,6 +141,16 @@ def amounts_of(sources: Sequence[TableSource], name: str, what: str, if_negative
             parts.append(values)
             row += batch.num_rows
     return np.concatenate(parts)
+
+
+def texts_of(sources: Sequence[TableSource], name: str) -> npt.NDArray[np.str_]:
+    """Return a column of all tables as texts; what is missing is empty."""
+    parts = []
+    for source in sources:
+        check_columns(source, [name], "a column of the first table")
+        for batch in source.batches([name], _ROWS):
+            parts += ["" if value is None else str(value) for value in batch.column(0).to_pylist()]
+    return np.array(parts, dtype=np.str_)
 
 
 def check_numeric(
@@ -205,7 +215,7 @@ def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, widt
 
 def ids_of(
     source: TableSource, name: str, column: Any, first_row: int, role: str, kind: str = "U"
-) -> npt.NDArray[Any]:
+) -> AnyArray:
     """Return a column of ids: integers, floats, text, dates, whatever it holds, without missing ones.
 
     In text files all ids come as text; `kind` says what they become: see `decode_ids`.
@@ -246,7 +256,7 @@ def kind_of_ids(sources: Sequence[TableSource], name: str) -> str:
     return decode_ids([text for text in texts if text is not None and text not in NULLS]).dtype.kind
 
 
-def _is_text_ids(source: TableSource, kind: Any) -> bool:
+def _is_text_ids(source: TableSource, kind: object) -> bool:
     return source.first_line is not None and bool(import_pyarrow().types.is_string(kind))
 
 

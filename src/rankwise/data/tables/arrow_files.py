@@ -73,7 +73,7 @@ class TableSource:
         return f"row {row}{line}"
 
 
-def is_table(source: Any) -> bool:
+def is_table(source: object) -> bool:
     """Tell whether this is a table: by its name if it is a path, else a data frame or Arrow table."""
     if isinstance(source, (str, os.PathLike)):
         return _plain_suffix(Path(os.fsdecode(source))) in TABLE_ENDINGS
@@ -97,7 +97,7 @@ def import_pyarrow() -> Any:
     return pa
 
 
-def open_sources(source: Any, text_columns: Sequence[str] = ()) -> list[TableSource]:
+def open_sources(source: object, text_columns: Sequence[str] = ()) -> list[TableSource]:
     """Open everything a caller may mean by a table.
 
     Parameters
@@ -147,15 +147,25 @@ def _open_file(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
     if not magic:
         raise InvalidInputError(f"{path} is empty.", "check that the file is the one you mean.")
     with _reading(path):
-        if magic[:4] == b"PAR1":
-            return _of_parquet(path)
-        if magic in {b"ARROW1", b"FEA1\0\0"} or magic[:4] == b"FEA1":
-            return _of_ipc(pa, path, magic)
-        if _plain_suffix(path) == ".arrows" or magic[:4] == b"\xff\xff\xff\xff":
-            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
-                return _of_table(path.name, reader.read_all())
-        if _plain_suffix(path) in {".csv", ".tsv", ".txt"} or _looks_like_csv(path):
-            return _of_csv(pa, path, text_columns)
+        return _named_in_utf8(_open_known(pa, path, magic, text_columns))
+
+
+def _named_in_utf8(source: TableSource) -> TableSource:
+    """Decode the names of the columns, which nobody has done before."""
+    source.schema.names  # noqa: B018 - raises where they cannot be
+    return source
+
+
+def _open_known(pa: Any, path: Path, magic: bytes, text_columns: Sequence[str]) -> TableSource:
+    if magic[:4] == b"PAR1":
+        return _of_parquet(path)
+    if magic in {b"ARROW1", b"FEA1\0\0"} or magic[:4] == b"FEA1":
+        return _of_ipc(pa, path, magic)
+    if _plain_suffix(path) == ".arrows" or magic[:4] == b"\xff\xff\xff\xff":
+        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+            return _of_table(path.name, _valid(reader.read_all()))
+    if _plain_suffix(path) in {".csv", ".tsv", ".txt"} or _looks_like_csv(path):
+        return _of_csv(pa, path, text_columns)
     if _plain_suffix(path) in TABLE_ENDINGS:
         raise InvalidInputError(
             f"{path} is not what its name says: it begins with {magic!r}, and such files do not.",
@@ -172,13 +182,19 @@ def _reading(path: Path) -> Iterator[None]:
     """Tell what is wrong with a file; what the system refuses stays an OSError, which pyarrow uses for damage too."""
     try:
         yield
-    except (import_pyarrow().ArrowException, OSError) as error:
+    except (import_pyarrow().ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise InvalidInputError(
             f"{path} cannot be read: {_one_line(error)}.",
             "check that the file is whole and of the kind it says.",
         ) from error
+
+
+def _valid(table: Any) -> Any:
+    """Look at what points into what: files of Arrow are taken as they are, and a damaged one would be read outside."""
+    table.validate(full=True)
+    return table
 
 
 def _of_parquet(path: Path) -> TableSource:
@@ -190,7 +206,7 @@ def _of_parquet(path: Path) -> TableSource:
 
     def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
         with _reading(path), pq.ParquetFile(path, memory_map=True) as file:
-            yield from file.iter_batches(batch_size=n_rows, columns=list(columns))
+            yield from map(_valid, file.iter_batches(batch_size=n_rows, columns=list(columns)))
 
     def column_groups(columns: Sequence[str], n_bytes: int) -> Iterator[tuple[int, Any]]:
         # Whole chunks of columns are decoded in three quarters of the time that batches of rows take.
@@ -199,7 +215,7 @@ def _of_parquet(path: Path) -> TableSource:
             for at, group in enumerate(groups):
                 step = max(1, n_bytes // max(1, 8 * group.num_rows))
                 for first in range(0, len(columns), step):
-                    yield row, file.read_row_group(at, columns=list(columns[first : first + step]))
+                    yield row, _valid(file.read_row_group(at, columns=list(columns[first : first + step])))
                 row += group.num_rows
 
     row_bytes = sum(group.total_byte_size for group in groups) // max(1, about.num_rows)
@@ -210,7 +226,7 @@ def _of_ipc(pa: Any, path: Path, magic: bytes) -> TableSource:
     if magic != b"ARROW1":  # the first version of Feather
         import pyarrow.feather  # noqa: PLC0415 - only when such a file is read
 
-        return _of_table(path.name, pyarrow.feather.read_table(path))
+        return _of_table(path.name, _valid(pyarrow.feather.read_table(path)))
     with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
         schema = reader.schema
         n_rows = sum(reader.get_batch(at).num_rows for at in range(reader.num_record_batches))
@@ -218,7 +234,7 @@ def _of_ipc(pa: Any, path: Path, magic: bytes) -> TableSource:
     def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
         with _reading(path), pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
             for at in range(reader.num_record_batches):
-                batch = reader.get_batch(at).select(list(columns))
+                batch = _valid(reader.get_batch(at).select(list(columns)))
                 for first in range(0, batch.num_rows, n_rows):
                     yield batch.slice(first, n_rows)
 

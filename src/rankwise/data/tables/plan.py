@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.cached import cached_property
 from rankwise.data.tables.arrow_columns import (
     amounts_of,
@@ -54,7 +53,7 @@ class TableBlock(NamedTuple):
 
     X: Any
     y: Floats | None
-    qid: npt.NDArray[Any] | None
+    qid: AnyArray | None
 
 
 @dataclass
@@ -83,7 +82,7 @@ class TablePlan:
     embeddings: list[str]
     sparse: SparseColumns | None
     missing: str
-    dtype: np.dtype[Any]
+    dtype: DType
     widths: dict[str, int] = field(default_factory=dict)
     weight: str | None = None
 
@@ -264,10 +263,10 @@ class TablePlan:
         self._fill(batch, X)
         return X
 
-    def _empty(self, n_rows: int) -> npt.NDArray[Any]:
+    def _empty(self, n_rows: int) -> AnyArray:
         return np.empty((n_rows, len(self.features) + sum(self.widths.values())), dtype=self.dtype)
 
-    def _fill(self, batch: _Batch, X: npt.NDArray[Any]) -> None:
+    def _fill(self, batch: _Batch, X: AnyArray) -> None:
         """Write the features of a batch, perhaps some of them only, into rows of X, and check them."""
         source, row = batch.source, batch.row
         features = [name for name in self.features if name in batch.columns]
@@ -311,11 +310,11 @@ class _Batch(NamedTuple):
         return cls(source, row, found.num_rows, columns)
 
 
-def _fill_holes(values: npt.NDArray[Any]) -> None:
+def _fill_holes(values: AnyArray) -> None:
     values[np.isnan(values)] = 0
 
 
-def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any] | None:
+def _joined(parts: list[AnyArray]) -> AnyArray | None:
     if not parts:
         return None
     mixed = len({part.dtype.kind for part in parts}) > 1 and any(part.dtype == object for part in parts)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.data.preferences import check_pairs
 from rankwise.data.tables.arrow_columns import amounts_of, check_columns, ids_of
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow, open_sources
@@ -38,13 +39,13 @@ class PreferenceTable(NamedTuple):
     pairs: npt.NDArray[np.int64]
     magnitude: npt.NDArray[np.float64] | None
     weight: npt.NDArray[np.float64] | None
-    item_ids: npt.NDArray[Any]
+    item_ids: AnyArray
     feature_names: list[str]
 
 
 def load_preferences(
-    pairs: Any,
-    items: Any,
+    pairs: npt.ArrayLike,
+    items: object,
     *,
     item_id: str = "id",
     winner: str = "winner",
@@ -54,7 +55,7 @@ def load_preferences(
     features: Sequence[str] | None = None,
     embedding: str | Sequence[str] | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: npt.DTypeLike = np.float64,
 ) -> PreferenceTable:
     """Read a table of comparisons and the table of the items that they compare.
 
@@ -137,7 +138,7 @@ def read_preferences(
 class _Ids:
     """The ids of the items, and where each stands."""
 
-    def __init__(self, values: npt.NDArray[Any], names: str) -> None:
+    def __init__(self, values: AnyArray, names: str) -> None:
         self.values, self._names = values, names
         self._set = import_pyarrow().array(values)
 

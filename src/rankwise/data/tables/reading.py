@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.data.tables.arrow_files import open_sources
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.validation import check_count
@@ -30,19 +31,19 @@ class Table(NamedTuple):
 
     X: Any
     y: npt.NDArray[np.float64] | None
-    qid: npt.NDArray[Any] | None
+    qid: AnyArray | None
     feature_names: list[str]
 
 
 def load_table(
-    source: Any,
+    source: object,
     *,
     label: str | None = "label",
     qid: str | None = "qid",
     features: Sequence[str] | None = None,
     embedding: str | Sequence[str] | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: npt.DTypeLike = np.float64,
 ) -> Table:
     """Read a table with named columns.
 
@@ -98,14 +99,14 @@ def load_table(
 
 
 def iterate_table(
-    source: Any,
+    source: object,
     *,
     label: str | None = "label",
     qid: str | None = "qid",
     features: Sequence[str] | None = None,
     embedding: str | Sequence[str] | None = None,
     missing: str = "error",
-    dtype: Any = np.float64,
+    dtype: npt.DTypeLike = np.float64,
     block_rows: int = _BLOCK_ROWS,
 ) -> Iterator[Table]:
     """Read a table a block of rows at a time, in the order of the rows; it need not fit in memory.

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from rankwise.arrays import AnyArray, DType
 from rankwise.data.tables.arrow_columns import check_finite, doubles_of, is_embedding
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
 from rankwise.data.text.reader import LAST_COLUMN
@@ -71,7 +72,7 @@ class SparseColumns:
         first_row: int,
         *,
         missing: str,
-        dtype: np.dtype[Any],
+        dtype: DType,
     ) -> sp.csr_matrix:
         """Return rows of a batch; `column` returns one of its columns, and `first_row` is where it starts."""
         pa = import_pyarrow()
@@ -110,13 +111,13 @@ class SparseColumns:
             row = first_row + int(np.searchsorted(start, at, side="right")) - 1
             raise InvalidInputError(
                 f"{source.name}, column {self.indices!r}, {source.place(row)}: column {X.indices[at]} comes twice.",
-                "write each column once a row.",
+                "write each column once per row.",
             )
         return X
 
     def _columns(
         self, source: TableSource, flat: Any, start: npt.NDArray[np.int64], first_row: int
-    ) -> npt.NDArray[Any]:
+    ) -> AnyArray:
         numbers = flat.cast(import_pyarrow().int64(), safe=False)
         columns = np.asarray(numbers.fill_null(-1))
         wrong = (columns < 0) | (columns >= self.width)

@@ -11,8 +11,10 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
+from rankwise.arrays import MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.tables.arrow_files import import_pyarrow
 from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
@@ -39,9 +41,9 @@ def is_flat(file: str | os.PathLike[str]) -> bool:
 
 def save_table(
     file: str | os.PathLike[str],
-    X: Any,
-    y: Any = None,
-    qid: Any = None,
+    X: MatrixLike,
+    y: npt.ArrayLike | None = None,
+    qid: npt.ArrayLike | None = None,
     *,
     feature_names: Sequence[str] | None = None,
     label: str = "label",
@@ -130,7 +132,7 @@ class TableWriter:
             raise error
         self._stack.__exit__(kind, error, trace)
 
-    def write(self, X: Any, y: Any = None, qid: Any = None) -> None:
+    def write(self, X: Any, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None) -> None:
         """Write some rows; every block has the same columns."""
         pa = import_pyarrow()
         if self._stream is None:
@@ -207,7 +209,7 @@ class TableWriter:
         if len(self._names) != n_features:
             raise InvalidInputError(
                 f"There are {len(self._names)} feature names, but X has {n_features} columns.",
-                "pass one name a column.",
+                "pass one name per column.",
             )
         return self._names
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["QueryRuns", "decode_ids", "encode_any_ids", "encode_ids"]
@@ -45,12 +45,12 @@ class QueryRuns:
         pieces = (self.text[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True))
         return [piece.decode("utf-8", "surrogateescape") for piece in pieces]
 
-    def repeat(self, ids: npt.NDArray[Any], n_rows: int) -> npt.NDArray[Any]:
-        """Return one id a row."""
+    def repeat(self, ids: AnyArray, n_rows: int) -> AnyArray:
+        """Return one id per row."""
         return np.repeat(ids, np.diff(self.start, append=n_rows))
 
 
-def decode_ids(texts: Sequence[str], kind: str | None = None) -> npt.NDArray[Any]:
+def decode_ids(texts: Sequence[str], kind: str | None = None) -> AnyArray:
     """Return ids as int64 or float64 if writing those again gives every text as it is, else as text.
 
     So different texts are different ids, and `encode_ids` gives them back: of ``01`` and ``1``, neither is a number.
@@ -84,7 +84,7 @@ def _is_real(text: str) -> bool:
     return bool(_REAL.fullmatch(text)) and text != "-0.0" and str(float(text)) == text
 
 
-def _names(ids: npt.NDArray[Any]) -> list[str]:
+def _names(ids: AnyArray) -> list[str]:
     """Return the text of each id, one for ids that are equal."""
     if ids.dtype.kind in "mM":
         ids = ids.astype(np.str_)  # as numbers they would count nanoseconds
@@ -93,7 +93,7 @@ def _names(ids: npt.NDArray[Any]) -> list[str]:
     return [str(value) for value in ids.tolist()]
 
 
-def encode_ids(ids: npt.NDArray[Any]) -> list[bytes]:
+def encode_ids(ids: AnyArray) -> list[bytes]:
     """Return ids as they are written behind ``qid:``."""
     texts = _names(ids)
     for text in texts:
@@ -105,7 +105,7 @@ def encode_ids(ids: npt.NDArray[Any]) -> list[bytes]:
     return [text.encode("utf-8", "surrogateescape") for text in texts]
 
 
-def encode_any_ids(ids: npt.NDArray[Any], runs: npt.NDArray[np.int64]) -> tuple[list[bytes], str]:
+def encode_any_ids(ids: AnyArray, runs: npt.NDArray[np.int64]) -> tuple[list[bytes], str]:
     """Return the text of the id of each run, given as a position in `ids`, and what they are: "i", "f" or "U"."""
     kind = {"b": "i", "u": "i"}.get(ids.dtype.kind, ids.dtype.kind)
     if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:

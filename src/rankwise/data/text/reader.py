@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
+from rankwise.data.text.comments import comments_in
 from rankwise.data.text.query_ids import QueryRuns
 from rankwise.data.text.sources import (
     LONGEST_LINE,
@@ -107,7 +108,7 @@ class TextReader:
 
     def __init__(
         self,
-        paths: Any,
+        paths: object,
         *,
         n_features: int | None = None,
         zero_based: ZeroBased = "auto",
@@ -139,6 +140,8 @@ class TextReader:
         self.counting = "columns were said to count"  # from 1, by whoever says so
         self.looks_for_comments = False
         self.has_comments = False  # as far as was looked
+        self.keeps_comments = False
+        self.comments: list[str] = []  # of the rows that were not taken yet
 
     def parse_halves(self) -> None:
         """Parse half as much at a time."""
@@ -169,6 +172,11 @@ class TextReader:
                 Change("memory"),
             )
 
+    def take_comments(self, n_rows: int) -> list[str]:
+        """Return the comments of the first so many rows, and forget them."""
+        taken, self.comments = self.comments[:n_rows], self.comments[n_rows:]
+        return taken
+
     def take(self, n_rows: int | None = None) -> TextBlock:
         """Return the first so many rows, and forget them."""
         self._settle_base()
@@ -186,6 +194,8 @@ class TextReader:
         if self.looks_for_comments and not self.has_comments:
             # The sign begins a comment wherever it stands.
             self.has_comments = buffer.find(b"#", 0, size) >= 0
+        if self.keeps_comments:
+            self.comments += comments_in(buffer, size)
         lines = self.rows.lines - lines_before
         last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
         error = self.rows.append(

@@ -9,18 +9,19 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from rankwise.arrays import AnyArray
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import Missing, TextReader, ZeroBased, no_rows, text_blocks
 from rankwise.data.text.sources import LONGEST_LINE
-from rankwise.data.validation import check_count
+from rankwise.data.validation import check_count, check_flag
 
 __all__ = ["iter_svmlight", "load_svmlight"]
 
-Block = tuple[sp.csr_matrix, npt.NDArray[np.float64], npt.NDArray[Any] | None]
+Block = tuple[sp.csr_matrix, npt.NDArray[np.float64], AnyArray | None]
 
 
 def load_svmlight(
-    paths: Any,
+    paths: object,
     *,
     n_features: int | None = None,
     zero_based: ZeroBased = "auto",
@@ -28,7 +29,8 @@ def load_svmlight(
     dtype: npt.DTypeLike = np.float64,
     n_threads: int | None = None,
     longest_line: int = LONGEST_LINE,
-) -> Block:
+    comments: bool = False,
+) -> Any:
     r"""Read svmlight or LETOR text: ``label qid:id column:value ... # comment``, a row per line.
 
     Parameters
@@ -49,6 +51,8 @@ def load_svmlight(
         By default, as many as the process has processors.
     longest_line : int, default=268435456
         Bytes; a longer line is an error instead of all memory that there is.
+    comments : bool, default=False
+        Whether the comments are returned too; `rankwise.data.item_ids` finds the ids of documents in them.
 
     Returns
     -------
@@ -58,6 +62,8 @@ def load_svmlight(
     qid : ndarray of shape (rows,), or None
         None if no row has one. Integers if all ids are written as such, else real numbers if all are, else strings:
         ``01`` and ``1`` are different ids, and text.
+    comments : ndarray of shape (rows,), strings
+        Only with ``comments=True``: what stands behind ``#``, empty where nothing does.
 
     Examples
     --------
@@ -78,17 +84,20 @@ def load_svmlight(
         n_threads=n_threads,
         longest_line=longest_line,
     )
+    check_flag("comments", comments)
+    reader.keeps_comments = comments
     for _ in reader.parse():
         pass
     if reader.rows.rows == 0:
         raise no_rows(reader)
     block = reader.take()
     qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
-    return block.matrix(reader.n_columns), block.labels, qid
+    found = block.matrix(reader.n_columns), block.labels, qid
+    return (*found, np.array(reader.comments, dtype=np.str_)) if comments else found
 
 
 def iter_svmlight(
-    paths: Any,
+    paths: object,
     *,
     block_bytes: int = 1 << 26,
     n_features: int | None = None,

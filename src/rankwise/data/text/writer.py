@@ -18,6 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
+from rankwise.arrays import AnyArray
 from rankwise.data.containers import unmasked
 from rankwise.data.text.query_ids import encode_ids
 from rankwise.data.text.sources import import_zstandard
@@ -47,7 +48,7 @@ class TextWriter:
         for line in text.splitlines():
             self._stream.write(f"# {line}\n".encode())
 
-    def write(self, X: Any, y: npt.NDArray[np.float64], qid: npt.NDArray[Any] | None) -> None:
+    def write(self, X: Any, y: npt.NDArray[np.float64], qid: AnyArray | None) -> None:
         """Write rows: an array or CSR matrix, finite labels, and ids or None."""
         run_start, text, text_end = _runs(qid)
         step = max(1, WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if sp.issparse(X) else X.size))
@@ -91,10 +92,10 @@ class TextWriter:
 
 def dump_svmlight(
     X: Any,
-    y: Any,
-    path: Any,
+    y: npt.ArrayLike,
+    path: object,
     *,
-    qid: Any = None,
+    qid: npt.ArrayLike | None = None,
     zero_based: bool = False,
     comment: str | None = None,
     missing: Literal["error", "nan"] = "error",
@@ -191,7 +192,7 @@ def _slice(X: Any, first: int, last: int) -> sp.csr_matrix:
     return sp.csr_matrix((X.data[entries], X.indices[entries], pointers), shape=(last - first, X.shape[1]))
 
 
-def _runs(qid: npt.NDArray[Any] | None) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64]]:
+def _runs(qid: AnyArray | None) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64]]:
     """Return the first row, the text and the end of the text of each run of rows with one id."""
     if qid is None or qid.size == 0:
         return np.empty(0, dtype=np.int64), b"", np.empty(0, dtype=np.int64)

@@ -1,0 +1,99 @@
+"""``rankwise explain``: what each column contributes to the scores of rows, or to the difference of two."""
+
+from __future__ import annotations
+
+import argparse
+
+import numpy as np
+
+from rankwise.cli.applicable import check_applicable
+from rankwise.cli.columns import recall
+from rankwise.cli.inputs import Rows, read_rows
+from rankwise.cli.models import fit_columns, read_model
+from rankwise.cli.outputs import output_stream
+from rankwise.cli.printing import print_facts, print_json, show_warnings, write
+from rankwise.cli.scoring import score
+from rankwise.exceptions import InvalidInputError
+from rankwise.explanations import Explanation, explain, explain_pair
+
+__all__ = ["run"]
+
+
+def run(options: argparse.Namespace) -> int:
+    """Explain the best rows of a query, or why one stands above another."""
+    show_warnings()
+    check_applicable(options)
+    saved = read_model(options.model)
+    reading = recall(options, saved.notes)
+    reading.wants_items = True
+    first = saved.notes.get("first_column")
+    rows = fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
+    names, called = saved.names(rows), _called(rows)
+    if options.pair is not None:
+        i, j = (_row(one, called, rows) for one in options.pair)
+        found = [explain_pair(saved.model, rows.X, i, j, rows.qid, feature_names=names)]
+        titles = [f"{called[i]} against {called[j]}"]
+    else:
+        own = _query(rows, options.query)
+        scores = score(saved, rows)
+        best = own[np.argsort(-scores[own], kind="stable")][: options.top].tolist()
+        found = explain(saved.model, rows.X, rows.qid, rows=best, feature_names=names)
+        titles = [f"{called[number]}, rank {rank}" for rank, number in enumerate(best, start=1)]
+    found = [Explanation(t, one.total, one.constant, one.parts) for t, one in zip(titles, found, strict=True)]
+    if options.output is not None:
+        page = "<!doctype html><meta charset=utf-8><title>Explanation</title>" + "".join(
+            one.to_html(options.parts) for one in found
+        )
+        with output_stream(options.output) as stream:
+            stream.write(page.encode())
+        print_facts({"wrote": f"{options.output}: {len(found)} of {rows.source}"}, to_error=True)
+    elif options.json:
+        print_json(
+            {
+                "model": saved.path,
+                "explanations": [
+                    {
+                        "title": one.title,
+                        "total": one.total,
+                        "constant": one.constant,
+                        "parts": [
+                            {"name": part.name, "contribution": part.contribution} for part in one.parts
+                        ],
+                    }
+                    for one in found
+                ],
+            }
+        )
+    else:
+        write("\n\n".join(one.text(options.parts) for one in found))
+    return 0
+
+
+def _called(rows: Rows) -> list[str]:
+    ids = rows.item_ids
+    return [
+        f"row {number}" if ids is None or not str(ids[number]) else str(ids[number])
+        for number in range(rows.X.shape[0])
+    ]
+
+
+def _row(given: str, called: list[str], rows: Rows) -> int:
+    found = [number for number, name in enumerate(called) if name == given]
+    if len(found) == 1:
+        return found[0]
+    if not found and given.isdecimal() and int(given) < len(called):
+        return int(given)
+    problem = "names several rows" if found else "is neither the id nor the number of a row"
+    raise InvalidInputError(
+        f"{given} {problem} of {rows.source}.", f"use the number of a row, from 0 to {len(called) - 1}."
+    )
+
+
+def _query(rows: Rows, given: str | None) -> np.ndarray:
+    queries = rows.queries
+    if given is None:
+        return np.flatnonzero(queries.codes == 0)
+    for code, known in enumerate(queries.ids.tolist()):
+        if str(known) == given:
+            return np.flatnonzero(queries.codes == code)
+    raise InvalidInputError(f"{rows.source} has no query {given}.", "`rankwise inspect` shows what it has.")

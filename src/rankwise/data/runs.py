@@ -1,0 +1,166 @@
+"""Runs and judgements as TREC writes them: what a system returned for each query, and what was right.
+
+A run has lines ``qid Q0 item rank score tag``, judgements ("qrels") have lines ``qid 0 item label``. A table with a
+header line ``qid item rank score``, as `rankwise predict` writes it, is read as a run too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.arrays import Floats
+from rankwise.data.text.sources import list_sources, open_source
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["JudgedRuns", "judge_runs", "read_judgements", "read_run", "write_run"]
+
+Run = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class JudgedRuns:
+    """The rows of some runs with their labels.
+
+    Attributes
+    ----------
+    labels : (rows,) float64
+        Items without a judgement have the label 0.
+    scores : (runs, rows) float64
+        Items that a run does not have stand below all it has.
+    qid, items : (rows,) str
+    n_left_out : int
+        Queries of the judgements that one of the runs does not have; they do not count.
+    """
+
+    labels: Floats
+    scores: Floats
+    qid: npt.NDArray[np.str_]
+    items: npt.NDArray[np.str_]
+    n_left_out: int
+
+
+def read_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
+    """Return the score of each item of each query.
+
+    Parameters
+    ----------
+    path : path or binary stream
+        Lines of TREC, or a table with tabs and a header; compressed or not.
+    """
+    found: Run = {}
+    header: list[str] | None = None
+    for number, line, name in _lines(path):
+        if number == 1 and {"qid", "item", "score"} <= set(line.split("\t")):
+            header = line.split("\t")
+            continue
+        if header is None:
+            entries = line.split()
+            if len(entries) != 6:
+                raise _not_a_line(name, number, line, "qid Q0 item rank score tag")
+            qid, item, score = entries[0], entries[2], entries[4]
+        else:
+            row = dict(zip(header, line.split("\t"), strict=False))
+            if len(row) != len(header):
+                raise _not_a_line(name, number, line, "\t".join(header))
+            qid, item, score = row["qid"], row["item"], row["score"]
+        _keep(found, qid, item, _number(score, name, number), name, number)
+    return found
+
+
+def read_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
+    """Return the label of each judged item of each query; lines are ``qid 0 item label``."""
+    found: Run = {}
+    for number, line, name in _lines(path):
+        entries = line.split()
+        if len(entries) != 4:
+            raise _not_a_line(name, number, line, "qid 0 item label")
+        _keep(found, entries[0], entries[2], max(0.0, _number(entries[3], name, number)), name, number)
+    return found
+
+
+def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
+    """Return the rows of several runs with their labels, query by query; a row is an item that one of them has."""
+    labels: list[float] = []
+    scores: list[list[float]] = [[] for _ in runs]
+    queries: list[str] = []
+    items: list[str] = []
+    known = [query for query in judgements if all(query in run for run in runs)]
+    if not known:
+        raise InvalidInputError(
+            "The runs and the judgements have no query in common.", "check that they use the same query ids."
+        )
+    for query in known:
+        right = judgements[query]
+        every = list(dict.fromkeys(item for own in (*(run[query] for run in runs), right) for item in own))
+        labels += [right.get(item, 0.0) for item in every]
+        queries += [query] * len(every)
+        items += every
+        for run, own_scores in zip(runs, scores, strict=True):
+            own = run[query]
+            below = min(own.values()) - 1.0
+            own_scores += [own.get(item, below) for item in every]
+    return JudgedRuns(
+        np.array(labels), np.array(scores), np.array(queries), np.array(items), len(judgements) - len(known)
+    )
+
+
+def write_run(
+    stream: BinaryIO, qid: Sequence[Any], items: Sequence[Any], ranks: Sequence[int], scores: Floats, tag: str
+) -> None:
+    """Write lines of TREC: ``qid Q0 item rank score tag``."""
+    stream.writelines(
+        f"{_word(query)} Q0 {_word(item)} {rank} {score!r} {_word(tag)}\n".encode()
+        for query, item, rank, score in zip(qid, items, ranks, scores.tolist(), strict=True)
+    )
+
+
+def _lines(path: Any) -> Any:
+    for source in list_sources(path):
+        with open_source(source) as stream:
+            for number, raw in enumerate(stream, start=1):
+                line = raw.decode("utf-8", "backslashreplace").strip("\r\n")
+                if line.strip():
+                    yield number, line, source.name
+
+
+def _keep(found: Run, qid: str, item: str, value: float, name: str, number: int) -> None:
+    own = found.setdefault(qid, {})
+    if item in own:
+        raise InvalidInputError(
+            f"{name}, line {number}: item {item!r} of query {qid!r} comes twice.", "keep one line for each."
+        )
+    own[item] = value
+
+
+def _number(text: str, name: str, number: int) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        raise InvalidInputError(
+            f"{name}, line {number}: {text!r} is no number.", "write a finite number there."
+        )
+    return value
+
+
+def _not_a_line(name: str, number: int, line: str, wanted: str) -> InvalidInputError:
+    return InvalidInputError(
+        f"{name}, line {number}: {line[:60]!r} is not `{wanted}`.", "check that the file is the one you mean."
+    )
+
+
+def _word(value: Any) -> str:
+    text = str(value)
+    if not text or text.split() != [text]:
+        raise InvalidInputError(
+            f"{text!r} is no id that a TREC run can hold.",
+            "use ids without spaces, or write a .tsv or .parquet file.",
+        )
+    return text

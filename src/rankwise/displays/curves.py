@@ -1,0 +1,152 @@
+"""The curves and surfaces of an additive model, on one page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.additive.shapes import FittedCurve, FittedSurface
+from rankwise.arrays import Floats
+from rankwise.displays.reading import import_pyplot
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["CurvesDisplay"]
+
+_WIDTH, _HEIGHT = 3.0, 2.4  # inches of one picture
+_COLUMNS = 4
+
+
+@dataclass
+class CurvesDisplay:
+    """What columns and pairs of columns add to the score, the most important first.
+
+    All curves share the vertical axis, so that their heights compare; below each stands how the training rows are
+    spread. Surfaces show what a pair adds beyond both curves, in one scale of colours. Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    curves : sequence of FittedCurve
+    surfaces : sequence of FittedSurface
+
+    Attributes
+    ----------
+    figure_ : matplotlib Figure
+    axes_ : list of matplotlib Axes
+        Curves, then surfaces.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import AdditiveRanker
+    >>> from rankwise.displays import CurvesDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(400, 3))
+    >>> model = AdditiveRanker().fit(X, X[:, 0] ** 2 + X[:, 1] * X[:, 2])
+    >>> display = CurvesDisplay.from_estimator(model)  # doctest: +SKIP
+    >>> len(display.axes_) >= 3  # doctest: +SKIP
+    True
+    """
+
+    curves: Sequence[FittedCurve]
+    surfaces: Sequence[FittedSurface]
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, n_curves: int = 12, n_surfaces: int = 4, figure: Any = None
+    ) -> CurvesDisplay:
+        """Draw a fitted model.
+
+        Parameters
+        ----------
+        estimator : AdditiveRanker or AdditiveRankerCV
+        n_curves, n_surfaces : int
+            At most so many, the most important ones.
+        figure : matplotlib Figure, optional
+            Where to draw; by default a new figure.
+        """
+        check_is_fitted(estimator)
+        if not hasattr(estimator, "curves_"):
+            raise InvalidInputError(
+                f"{type(estimator).__name__} has no curves.",
+                "pass a fitted AdditiveRanker or AdditiveRankerCV.",
+            )
+        curves = sorted(estimator.curves_, key=lambda curve: -curve.importance)[:n_curves]
+        return cls(curves, estimator.surfaces_[:n_surfaces]).plot(figure=figure)
+
+    def plot(self, *, figure: Any = None) -> CurvesDisplay:
+        """Draw; see `from_estimator`."""
+        pyplot = import_pyplot()
+        n_pictures = len(self.curves) + len(self.surfaces)
+        n_columns = min(_COLUMNS, max(n_pictures, 1))
+        n_lines = -(-n_pictures // n_columns)
+        if figure is None:
+            figure = pyplot.figure(figsize=(_WIDTH * n_columns, _HEIGHT * n_lines), layout="constrained")
+        places = figure.add_gridspec(max(n_lines, 1), n_columns)
+        self.figure_, self.axes_ = figure, []
+        height = max((float(np.abs(curve.values).max()) for curve in self.curves), default=1.0) * 1.05 or 1.0
+        colours = max((float(np.abs(s.values).max()) for s in self.surfaces), default=1.0) or 1.0
+        for number, curve in enumerate(self.curves):
+            ax = figure.add_subplot(places[divmod(number, n_columns)])
+            _draw_curve(ax, curve, height)
+            self.axes_.append(ax)
+        mesh = None
+        for number, surface in enumerate(self.surfaces, start=len(self.curves)):
+            ax = figure.add_subplot(places[divmod(number, n_columns)])
+            mesh = _draw_surface(ax, surface, colours)
+            self.axes_.append(ax)
+        if mesh is not None:
+            figure.colorbar(mesh, ax=self.axes_[len(self.curves) :], label="added to the score", shrink=0.8)
+        return self
+
+
+def _draw_curve(ax: Any, curve: FittedCurve, height: float) -> None:
+    is_wide = curve.knots.size > 1
+    if curve.is_levels or not is_wide:
+        places = np.arange(curve.knots.size)
+        ax.bar(places, curve.values, width=0.6)
+        ax.set_xticks(places, [f"{level:g}" for level in curve.knots])
+    else:
+        ax.plot(curve.knots, curve.values, marker=".", markersize=4)
+    if curve.missing != 0.0:
+        ax.axhline(curve.missing, linestyle=":", linewidth=1, label="missing")
+        ax.legend(loc="best", fontsize="x-small", frameon=False)
+    ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
+    ax.set(ylim=(-1.25 * height, height), xlabel=curve.name, title=f"{curve.importance:.3g}")
+    ax.title.set_fontsize("small")
+    below = ax.inset_axes([0.0, 0.0, 1.0, 0.1], sharex=ax)
+    below.set_axis_off()
+    if curve.is_levels or not is_wide:
+        below.bar(np.arange(curve.knots.size), curve.shares, width=0.6, color="0.7")
+    else:
+        edges, density = _density(curve.knots, curve.shares)
+        below.stairs(density, edges, fill=True, color="0.7")
+
+
+def _density(knots: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Return a histogram of the rows: the share of a knot lies half-way to its neighbours."""
+    edges = np.concatenate([knots[:1], (knots[1:] + knots[:-1]) / 2, knots[-1:]])
+    # Spikes, such as many zeros, would make the rest invisible: the root shows both.
+    return edges, np.sqrt(shares / np.diff(edges))
+
+
+def _draw_surface(ax: Any, surface: FittedSurface, colours: float) -> Any:
+    (one, other), values = surface.knots, surface.values
+    grid = values[: one.size, : other.size].T
+    ends = [
+        (np.arange(own.size), [f"{level:g}" for level in own]) if is_levels else (own, None)
+        for own, is_levels in zip(surface.knots, surface.is_levels, strict=True)
+    ]
+    shading = "nearest" if any(surface.is_levels) or min(grid.shape) < 2 else "gouraud"
+    mesh = ax.pcolormesh(
+        ends[0][0], ends[1][0], grid, cmap="RdBu_r", vmin=-colours, vmax=colours, shading=shading
+    )
+    for set_ticks, (places, labels) in zip((ax.set_xticks, ax.set_yticks), ends, strict=True):
+        if labels is not None:
+            set_ticks(places, labels)
+    ax.set(xlabel=surface.names[0], ylabel=surface.names[1], title=f"{surface.importance:.3g}")
+    ax.title.set_fontsize("small")
+    return mesh

@@ -1,0 +1,168 @@
+"""Ids survive the pipe: from comments and columns to tables, runs and explanations."""
+
+import math
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import rankwise
+from command_line import call, call_json
+from rankwise.data import load_svmlight, read_run
+from rankwise.metrics import get_metric
+
+
+@pytest.fixture(scope="module")
+def named(searches, tmp_path_factory):
+    """The searches with a comment per row, as text and as a table."""
+    folder = tmp_path_factory.mktemp("named")
+    lines = (searches / "test.txt").read_text().splitlines()
+    text = "\n".join(f"{line} # docid = D{number} extra" for number, line in enumerate(lines)) + "\n"
+    (folder / "named.txt").write_text(text)
+    return folder
+
+
+def by_hand(searches):
+    X, y, qid = load_svmlight(searches / "test.txt", n_features=12)
+    return rankwise.load(searches / "model.rw").predict(X.toarray()), y, qid
+
+
+@pytest.mark.parametrize("ending", ["tsv", "parquet"])
+def test_tables_of_scores_have_query_item_rank_and_score(capsys, searches, named, ending):
+    out = named / f"scores.{ending}"
+    assert call(capsys, "predict", searches / "model.rw", named / "named.txt", "-o", out, "-f")[0] == 0
+    scores, _, qid = by_hand(searches)
+    if ending == "parquet":
+        rows = [tuple(row.values()) for row in pq.read_table(out).to_pylist()]
+    else:
+        lines = out.read_text().splitlines()
+        assert lines[0] == "qid\titem\trank\tscore"
+        rows = [(q, i, int(r), float(s)) for q, i, r, s in (line.split("\t") for line in lines[1:])]
+    assert [row[0] for row in rows] == [str(one) for one in qid]
+    assert [row[1] for row in rows] == [f"D{number}" for number in range(scores.size)]
+    assert [row[3] for row in rows] == pytest.approx(scores, rel=1e-12)
+    for number, row in enumerate(rows):
+        assert row[2] == 1 + sum((qid == qid[number]) & (scores > scores[number]))
+
+
+def test_a_run_goes_round_to_the_same_figures(capsys, searches, named):
+    out = named / "ours.run"
+    assert (
+        call(capsys, "predict", searches / "model.rw", named / "named.txt", "-o", out, "-f", "--tag", "x")[0]
+        == 0
+    )
+    scores, y, qid = by_hand(searches)
+    run = read_run(out)
+    assert run[str(qid[3])]["D3"] == pytest.approx(scores[3], rel=1e-12)
+    judged = "".join(
+        f"{q} 0 D{number} {label:.0f}\n" for number, (q, label) in enumerate(zip(qid, y, strict=True))
+    )
+    (named / "qrels.txt").write_text(judged)
+    found = call_json(
+        capsys, "evaluate", "--qrels", named / "qrels.txt", "--run", out, "--metrics", "ndcg@10,map"
+    )
+    (figures,) = found["models"].values()
+    for name in ("ndcg@10", "map"):
+        assert figures[name]["value"] == pytest.approx(get_metric(name)(y, scores, qid), rel=1e-12)
+
+
+def test_two_runs_are_compared(capsys, searches, named):
+    scores, y, qid = by_hand(searches)
+    worse = scores + np.random.default_rng(0).normal(size=scores.size) * 3
+    for name, values in (("good", scores), ("bad", worse)):
+        rows = enumerate(zip(qid, values.tolist(), strict=True))
+        lines = [f"{q}	D{number}	0	{value!r}" for number, (q, value) in rows]
+        (named / f"{name}.tsv").write_text("qid\titem\trank\tscore\n" + "\n".join(lines) + "\n")
+    judged = "".join(
+        f"{q} 0 D{number} {label:.0f}\n" for number, (q, label) in enumerate(zip(qid, y, strict=True))
+    )
+    (named / "qrels.txt").write_text(judged)
+    code, out, err = call(
+        capsys,
+        "evaluate",
+        "--qrels",
+        named / "qrels.txt",
+        "--run",
+        named / "good.tsv",
+        "--run",
+        named / "bad.tsv",
+    )
+    assert code == 0, err
+    assert "good" in out
+    assert "bad" in out
+
+
+def test_runs_and_models_do_not_mix(capsys, searches, named):
+    for wrong in (["--run", "x"], [searches / "model.rw"], []):
+        code, _, err = call(capsys, "evaluate", *wrong)
+        assert code in {1, 2}
+        assert "Hint:" in err or "No such file" in err
+
+
+def test_a_column_of_ids_survives(capsys, searches, tmp_path):
+    table = tmp_path / "t.csv"
+    assert call(capsys, "convert", searches / "test.txt", "-o", table)[0] == 0
+    lines = table.read_text().splitlines()
+    with_ids = [f"{'sku' if not number else f'S{number}'},{line}" for number, line in enumerate(lines)]
+    table.write_text("\n".join(with_ids) + "\n")
+    out = tmp_path / "o.tsv"
+    code, _, err = call(capsys, "predict", searches / "model.rw", table, "--item-id", "sku", "-o", out)
+    assert code == 0, err
+    assert out.read_text().splitlines()[1].split("\t")[1] == "S1"
+
+
+def test_streaming_scores_the_same(capsys, searches, named, monkeypatch):
+    monkeypatch.setattr("rankwise.cli.commands.predict._BLOCK", 3000)
+    monkeypatch.setattr("rankwise.data.text.reader.PARSED_AT_ONCE", 1500)
+    for ending in ("txt", "tsv", "run", "parquet"):
+        outs = [named / f"{way}.{ending}" for way in ("whole", "stream")]
+        for out, more in zip(outs, ([], ["--stream"]), strict=True):
+            code, _, err = call(
+                capsys, "predict", searches / "model.rw", named / "named.txt", *more, "-o", out, "-f"
+            )
+            assert code == 0, err
+        if ending == "parquet":
+            assert pq.read_table(outs[0]).equals(pq.read_table(outs[1]))
+        else:
+            assert outs[0].read_bytes() == outs[1].read_bytes()
+    said = call_json(
+        capsys, "predict", searches / "model.rw", named / "named.txt", "--stream", "-o", named / "s.txt", "-f"
+    )
+    assert said["data"]["rows"] == said["scores"] == 400
+    assert said["data"]["queries"] == 20
+
+
+def test_a_stream_refuses_a_query_that_comes_again(capsys, searches, tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwise.cli.commands.predict._BLOCK", 3000)
+    monkeypatch.setattr("rankwise.data.text.reader.PARSED_AT_ONCE", 1500)
+    lines = (searches / "test.txt").read_text().splitlines()
+    (tmp_path / "mixed.txt").write_text("\n".join([*lines[1:], lines[0]]) + "\n")
+    code, _, err = call(
+        capsys, "predict", searches / "model.rw", tmp_path / "mixed.txt", "--stream", "--ranks"
+    )
+    assert code == 1
+    assert "comes again" in err
+
+
+def test_explaining_names_items_and_adds_up(capsys, searches, named):
+    scores, _, qid = by_hand(searches)
+    query = str(qid[25])
+    said = call_json(
+        capsys, "explain", searches / "model.rw", named / "named.txt", "--query", query, "--top", 2
+    )
+    own = np.flatnonzero(qid == qid[25])
+    best = own[np.argsort(-scores[own])][:2]
+    assert [one["title"] for one in said["explanations"]] == [f"D{best[0]}, rank 1", f"D{best[1]}, rank 2"]
+    for one, row in zip(said["explanations"], best, strict=True):
+        total = math.fsum([one["constant"], *(part["contribution"] for part in one["parts"])])
+        assert total == pytest.approx(scores[row], rel=1e-10)
+    code, out, err = call(
+        capsys, "explain", searches / "model.rw", named / "named.txt", "--pair", f"D{best[0]}", f"D{best[1]}"
+    )
+    assert code == 0, err
+    assert f"D{best[0]} against D{best[1]}" in out
+    page = named / "why.html"
+    assert call(capsys, "explain", searches / "model.rw", named / "named.txt", "-o", page, "-f")[0] == 0
+    assert "<table" in page.read_text()
+    assert call(capsys, "explain", searches / "model.rw", named / "named.txt", "--pair", "D0", "none")[0] == 1
+    assert call(capsys, "explain", searches / "model.rw", named / "named.txt", "--query", "none")[0] == 1

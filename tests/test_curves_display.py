@@ -1,0 +1,55 @@
+"""Pictures of additive models: what they draw is what the model has."""
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+from rankwise import AdditiveRanker, RankRLS
+from rankwise.displays import CurvesDisplay
+from rankwise.exceptions import InvalidInputError
+
+mpl.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(300, 4))
+    X[:, 3] = rng.integers(3, size=300)
+    X[rng.random(300) < 0.1, 0] = np.nan
+    y = np.nan_to_num(X[:, 0]) ** 2 + X[:, 1] * X[:, 2] + X[:, 3]
+    return AdditiveRanker(interactions=[(1, 2), (0, 3)], categorical=[3]).fit(X, y)
+
+
+def test_curves_and_surfaces_are_drawn_as_they_are(model, tmp_path):
+    display = CurvesDisplay.from_estimator(model)
+    assert len(display.axes_) == 6
+    strengths = [curve.importance for curve in display.curves]
+    assert strengths == sorted(strengths, reverse=True)
+    for ax, curve in zip(display.axes_, display.curves, strict=False):
+        assert ax.get_xlabel() == curve.name
+        if curve.is_levels:
+            np.testing.assert_allclose([bar.get_height() for bar in ax.patches], curve.values)
+        else:
+            np.testing.assert_array_equal(ax.lines[0].get_xdata(), curve.knots)
+            np.testing.assert_array_equal(ax.lines[0].get_ydata(), curve.values)
+    for ax, surface in zip(display.axes_[4:], display.surfaces, strict=True):
+        assert (ax.get_xlabel(), ax.get_ylabel()) == surface.names
+        drawn = np.asarray(ax.collections[0].get_array()).reshape(surface.knots[1].size, -1)
+        np.testing.assert_array_equal(
+            drawn.T, surface.values[: surface.knots[0].size, : surface.knots[1].size]
+        )
+    display.figure_.savefig(tmp_path / "curves.png")
+    assert (tmp_path / "curves.png").stat().st_size > 10_000
+    mpl.pyplot.close(display.figure_)
+
+
+def test_a_page_may_be_short(model):
+    display = CurvesDisplay.from_estimator(model, n_curves=2, n_surfaces=0, figure=mpl.figure.Figure())
+    assert len(display.axes_) == 2
+
+
+def test_other_models_are_refused():
+    fitted = RankRLS().fit(np.eye(3), [1, 2, 3])
+    with pytest.raises(InvalidInputError, match=r"no curves.*Hint: pass a fitted AdditiveRanker"):
+        CurvesDisplay.from_estimator(fitted)
