@@ -37,6 +37,8 @@ from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 
 __all__ = ["Ranker"]
 
+# What holds the model of a fit, whichever class it is of.
+_MODELS = ("coef_", "dual_coef_", "curves_", "best_estimator_")
 # Larger weights leave less room for the squares of columns.
 _MUCH_WEIGHT = 1e8
 # Differences below this share of the largest one dominate the relative cost.
@@ -371,7 +373,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
-        return hasattr(self, "coef_") or hasattr(self, "dual_coef_")
+        return any(hasattr(self, name) for name in _MODELS)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
