@@ -38,7 +38,7 @@ from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 __all__ = ["Ranker"]
 
 # What holds the model of a fit, whichever class it is of.
-_MODELS = ("coef_", "dual_coef_", "curves_", "best_estimator_")
+_MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_")
 # Larger weights leave less room for the squares of columns.
 _MUCH_WEIGHT = 1e8
 # Differences below this share of the largest one dominate the relative cost.
