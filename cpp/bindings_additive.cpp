@@ -82,6 +82,10 @@ public:
         require_length(ids, length(values), "values and ids disagree");
         require(start.data()[length(start) - 1] <= length(values), "start ends after the values");
         for (int64_t c = 0; c < length(place); ++c) require(place.data()[c] < used(), "a place that is not in use");
+        bool fits = true;
+        for (int64_t e = 0; e < length(ids); ++e)
+            fits &= static_cast<uint64_t>(ids.data()[e]) < static_cast<uint64_t>(length(place));
+        require(fits, "a column that has no place");
         return {values.data(), ids.data(), start.data(), used(), place.data()};
     }
 

@@ -119,6 +119,7 @@ class Cumulative:
     def __init__(self, terms):
         blocks = [np.tril(np.ones((t.n_values, t.n_values))) for t in terms.all_terms]
         self.T = sp.block_diag(blocks).toarray() if blocks else np.zeros((0, 0))
+        self.n_coordinates = self.T.shape[1]
 
     def to_values(self, u):
         return self.T @ u

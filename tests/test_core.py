@@ -566,12 +566,11 @@ def additive_calls() -> dict[str, dict[str, Any]]:
     return calls
 
 
-# Rows of X and of the codes may be fewer than there is room for; how many columns a sparse matrix has, `place` says.
+# Rows of X and of the codes may be fewer than there is room for.
 ADDITIVE_FREE: dict[str, tuple[tuple[str, int], ...]] = {
     "Additive": (("codes", 2),),
     "additive_encode": (("X", 0), ("out", 0), ("out", 2)),
-    "additive_encode_csr": (("start", 0), ("place", 0), ("out", 0), ("out", 2)),
-    "additive_predict_csr": (("place", 0),),
+    "additive_encode_csr": (("start", 0), ("out", 0), ("out", 2)),
 }
 for _name, _arguments in additive_calls().items():
     CASES[_name] = lambda name=_name, given=_arguments: Case(
@@ -580,6 +579,25 @@ for _name, _arguments in additive_calls().items():
         tuple({"out"} & set(given)),
         ADDITIVE_FREE.get(name, ()),
     )
+_BINS = np.random.default_rng(0).integers(16, size=(N, M)).astype(np.uint8)
+CASES["pair_gains"] = lambda: Case(
+    _core.pair_gains,
+    {"bins": _BINS, "g": reals(M), "h": np.ones(M), "penalty": 1.0, "out": np.zeros((N, N)), "n_threads": 1},
+    ("out",),
+)
+CASES["pair_histograms"] = lambda: Case(
+    _core.pair_histograms,
+    {
+        "bins": _BINS,
+        "g": reals(M),
+        "h": np.ones(M),
+        "first": ids(0, 1),
+        "second": ids(1, 2),
+        "out": np.zeros((2, 512)),
+        "n_threads": 1,
+    },
+    ("out",),
+)
 CASES["widest_instructions"] = lambda: Case(_core.widest_instructions, {})
 
 

@@ -3,9 +3,10 @@
 The values of a curve are ``v = C u`` with a small matrix C, and every solver penalises ``‖u‖²``. With *first
 differences*, C cumulates: ``u`` are the steps from knot to knot, in units that make ``‖u‖²`` the integral of the
 squared slope over knots evenly spaced from 0 to 1, so that the same alpha means the same smoothness for any number of
-knots; and one more coordinate is the column itself, standardised, so that curves are drawn towards straight lines of any
-steepness that a linear model would take: quantile knots alone make a long tail expensive. With *second differences* the first coordinate is a straight line and the others bend it. Levels of a category,
-and the value of what is missing, are coordinates themselves: a plain ridge.
+knots; and one more coordinate is the column itself, standardised, because knots at quantiles make the straight line
+of a long tail expensive (on 209 computers of PMLB the error fell from .149 to .132, that of a linear model). With
+*second differences* the first coordinate is a straight line and the others bend it. Levels of a category, and the
+value of what is missing, are coordinates themselves: a plain ridge.
 
 Curves are centred under the training rows (C's columns have mean 0), so that what is missing is drawn towards the
 average of the column. A surface has ``V = C₁ U C₂'``, the mixed differences of both sides: as a product of centred
