@@ -23,6 +23,15 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
     assert namespace["best"] == "tea"
 
 
+def test_the_examples_of_the_automatic_choice_run(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    page = (DOCS / "automatic.md").read_text(encoding="utf-8")
+    namespace = {}
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(compile(block, "automatic.md", "exec"), namespace)
+    assert ((namespace["probabilities"] > 0) & (namespace["probabilities"] < 1)).all()
+
+
 def test_the_examples_of_the_export_page_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page = (DOCS / "export.md").read_text(encoding="utf-8")

@@ -11,6 +11,7 @@ from importlib import import_module
 __all__ = [
     "AdditiveRanker",
     "AdditiveRankerCV",
+    "AutoRanker",
     "KernelRankRLS",
     "KernelRankRLSCV",
     "KernelRankSVM",
@@ -33,6 +34,7 @@ __version__ = "0.1.0.dev0"
 _HOMES = {
     "AdditiveRanker": "rankwise.estimators.additive",
     "AdditiveRankerCV": "rankwise.estimators.additive_cv",
+    "AutoRanker": "rankwise.automatic.ranker",
     "KernelRankRLS": "rankwise.estimators.kernel_rls",
     "KernelRankRLSCV": "rankwise.estimators.kernel_rls_cv",
     "KernelRankSVM": "rankwise.estimators.kernel_svm",

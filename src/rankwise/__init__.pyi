@@ -1,3 +1,4 @@
+from rankwise.automatic.ranker import AutoRanker as AutoRanker
 from rankwise.estimators.additive import AdditiveRanker as AdditiveRanker
 from rankwise.estimators.additive_cv import AdditiveRankerCV as AdditiveRankerCV
 from rankwise.estimators.kernel_rls import KernelRankRLS as KernelRankRLS

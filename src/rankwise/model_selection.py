@@ -15,7 +15,7 @@ import numpy.typing as npt
 import sklearn
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 
 from rankwise.arrays import AnyArray, ArrayLike, Estimator, Labels, MatrixLike
@@ -30,9 +30,13 @@ __all__ = [
     "QueryKFold",
     "RankingScorer",
     "cross_validate_ranker",
+    "fit_ranker",
     "make_ranking_scorer",
     "predict_scores",
 ]
+
+# Packages whose rankers take groups of rows that stand together.
+_GROUPED = frozenset({"lightgbm", "xgboost", "catboost"})
 
 Positions = npt.NDArray[np.int64]
 
@@ -301,6 +305,67 @@ def predict_scores(estimator: Estimator, X: MatrixLike, qid: npt.ArrayLike | Non
         return estimator.predict(X)
 
 
+def fit_ranker(estimator: Any, X: Any, y: Any, qid: Any = None, sample_weight: Any = None) -> Any:
+    """Fit a ranker of any package; those of LightGBM, XGBoost and CatBoost get their rows grouped by query.
+
+    LightGBM takes sizes of groups, XGBoost sorted ids, CatBoost ids of rows that stand together; LightGBM and XGBoost
+    take weights of queries, which are then the means of their rows' weights.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X, y, qid, sample_weight : array-like
+        Without `qid` all rows form one ranking.
+
+    Returns
+    -------
+    estimator
+        The same, fitted.
+    """
+    package = type(estimator).__module__.split(".")[0]
+    if package not in _GROUPED:
+        wanted = {"qid": qid, "sample_weight": sample_weight}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        with sklearn.config_context(enable_metadata_routing=True):
+            return estimator.fit(X, y, **given)
+    labels = np.asarray(unmasked("y", y))
+    queries = check_qid(qid, labels.shape[0])
+    order, codes = queries.order, queries.codes[queries.order]
+    rows = X.iloc[order] if hasattr(X, "iloc") else X[order]
+    weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[order]
+    if package == "catboost":
+        of_query = None if weight is None else _means(codes, weight)[codes]
+        own = {} if of_query is None else {"group_weight": of_query}
+        return estimator.fit(rows, labels[order], group_id=codes, verbose=False, **own)
+    if package == "lightgbm":
+        own = {} if weight is None else {"sample_weight": weight}
+        return estimator.fit(rows, labels[order], group=queries.sizes, **own)
+    own = {} if weight is None else {"sample_weight": _means(codes, weight)}
+    return estimator.fit(rows, labels[order], qid=codes, **own)
+
+
+def _means(codes: Positions, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    return np.bincount(codes, values) / np.bincount(codes)
+
+
+class _Grouped(BaseEstimator):  # type: ignore[misc]
+    """A ranker of another package with the `fit(X, y, qid)` of those here, for scikit-learn's cross-validation."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: Any, qid: Any = None) -> _Grouped:
+        """Fit a copy."""
+        self.estimator_ = fit_ranker(clone(self.estimator), X, y, qid)
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """Return scores."""
+        return self.estimator_.predict(X)
+
+
 def cross_validate_ranker(
     estimator: object,
     X: MatrixLike,
@@ -318,6 +383,8 @@ def cross_validate_ranker(
     Parameters
     ----------
     estimator : estimator
+        Also an LGBMRanker, XGBRanker or CatBoostRanker: its rows are grouped and its groups counted for it, and under
+        ``return_estimator=True`` it stands in the attribute ``estimator_``.
     X, y, qid : array-like
         Without `qid` all rows form one ranking, and folds are made of rows.
     scoring : str, Metric or list of them, default="concordance"
@@ -334,6 +401,8 @@ def cross_validate_ranker(
         with errors as negative numbers.
     """
     X = unmasked("X", X)  # before scikit-learn takes rows of it
+    if type(estimator).__module__.split(".")[0] in _GROUPED:
+        estimator = _Grouped(estimator)
     chosen = [scoring] if isinstance(scoring, (str, Metric)) else list(scoring)
     metrics = [get_metric(metric) for metric in chosen]
     scorers = {metric.name: make_ranking_scorer(metric, global_ranking=qid is None) for metric in metrics}

@@ -1,12 +1,13 @@
-"""All candidates of one choice are judged on the same folds, by the same rows."""
+"""``rankwise fit`` and ``select`` as a front end of the automatic choice."""
 
 import numpy as np
 import pytest
 
-from command_line import call_json
-from rankwise.cli import choosing
+from command_line import call, call_json
+from rankwise import AutoRanker, load
+from rankwise.automatic.candidates import METHODS, SCALINGS
+from rankwise.cli import arguments
 from rankwise.data import dump_svmlight
-from rankwise.problems.folds import FoldAssigner
 
 
 def write(path, n_queries=60, seed=0):
@@ -19,32 +20,56 @@ def write(path, n_queries=60, seed=0):
     return path
 
 
-@pytest.mark.parametrize("judging", [20_000, 100])
-def test_scalings_that_are_the_same_model_get_the_same_figure(capsys, tmp_path, monkeypatch, judging):
-    monkeypatch.setattr(choosing, "_JUDGING", judging)
+def test_scalings_that_are_the_same_model_get_the_same_figure(capsys, tmp_path):
     found = call_json(capsys, "select", write(tmp_path / "train.txt"), "--metric", "pairwise_error")
-    values = {(one["method"], one["scaling"]): one["value"] for one in found["tried"]}
+    values = {(one["method"], one["scaling"]): one["value"] for one in found["tried"] if not one["options"]}
     assert values["rls", "none"] == pytest.approx(values["rls", "standard"], abs=1e-12)
-    assert ("judged by" in found["judged_by"]) == (judging < 600)
+    assert found["judged_by"] == "5 folds of queries, 59 of 60 queries"  # one has a single label
 
 
-def test_every_candidate_has_the_same_folds_and_is_judged_by_the_same_rows(capsys, tmp_path, monkeypatch):
-    monkeypatch.setattr(choosing, "_JUDGING", 100)
-    seen = []
+def test_what_can_be_asked_for_is_what_there_is():
+    assert set(arguments.METHODS) == {"auto", *METHODS}
+    assert set(arguments.SCALINGS) == {"auto", *SCALINGS}
 
-    def watch(deal):
-        def watched(assigner, *arguments):
-            found = deal(assigner, *arguments)
-            seen.append((deal.__name__, found.tobytes()))
-            return found
 
-        return watched
+def test_the_model_file_holds_the_ranker_that_chose(capsys, tmp_path):
+    train, model = write(tmp_path / "train.txt"), tmp_path / "model.rw"
+    said = call_json(capsys, "fit", train, "-o", model, "--rule", "one-standard-error", "--time", "5m")
+    ranker = load(model)
+    assert isinstance(ranker, AutoRanker)
+    assert ranker.rule == said["rule"] == "one-standard-error"
+    assert ranker.time_limit == 300
+    chosen = next(one for one in said["tried"] if one["chosen"])
+    assert chosen["description"] == ranker.leaderboard_.chosen.description
+    assert all(one["standard_error"] > 0 for one in said["tried"])
+    code, out, _ = call(capsys, "inspect", model)
+    assert code == 0
+    assert "AutoRanker" not in out  # what was chosen, not what chose
 
-    monkeypatch.setattr(FoldAssigner, "folds", watch(FoldAssigner.folds))
-    monkeypatch.setattr(FoldAssigner, "sample", watch(FoldAssigner.sample))
-    found = call_json(capsys, "select", write(tmp_path / "train.txt"), "--metric", "pairwise_error")
-    scalings = {one["scaling"] for one in found["tried"]}
-    assert {"none", "standard", "query-minmax", "query-standard"} == scalings
-    assert {"rls", "svm-squared"} <= {one["method"] for one in found["tried"]}
-    assert len(seen) == 2 * len(found["tried"])
-    assert len(set(seen)) == 2
+
+def test_a_time_that_is_up_keeps_what_there_is_and_says_so(capsys, tmp_path):
+    train, model = write(tmp_path / "train.txt"), tmp_path / "model.rw"
+    code, out, _ = call(capsys, "fit", train, "-o", model, "--time", "0.001")
+    assert code == 0
+    assert "stopped" in out
+    assert "the time limit of 0.001 s" in out
+    assert len(load(model).leaderboard_) == 1
+
+
+def test_nested_says_what_to_expect(capsys, tmp_path):
+    train = write(tmp_path / "train.txt")
+    options = ["--method", "rls", "--scaling", "none"]
+    code, out, _ = call(capsys, "select", train, *options, "--nested")
+    assert code == 0
+    assert "outer folds that took no part in the choice" in out
+    found = call_json(capsys, "select", train, *options, "--nested")
+    assert 0 < found["nested"]["value"] < 1
+    code, out, _ = call(capsys, "select", train, *options)
+    assert "selected on the same rows" in out
+
+
+@pytest.mark.parametrize("text", ["soon", "0", "m"])
+def test_times_that_are_none(capsys, tmp_path, text):
+    code, _, err = call(capsys, "fit", write(tmp_path / "train.txt"), "--time", text)
+    assert code == 2
+    assert "such as 60s, 5m or 1h" in err

@@ -319,7 +319,7 @@ def test_hints_for_tables_and_labels_name_options_and_files(capsys, searches, tm
         assert "pipeline" not in err
         return err
 
-    assert "--missing zero" in error("label,qid,a\n1,1,2\n0,1,\n")
+    assert "--missing zero" in error("label,qid,a\n1,1,2\n0,1,\n", "--missing", "error")
     rows = "label,qid,a\n1,1,2\n0,1,3\n-1,2,2\n0,2,3\n"
     assert "has two roles among --label" in error(rows, "--features", "a,a")
     assert "--features" in error(rows, "--embedding", "a")

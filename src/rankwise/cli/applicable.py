@@ -11,7 +11,9 @@ from rankwise.cli.outputs import score_target
 
 __all__ = ["check_applicable", "check_data_only"]
 
-_OF_TABLES = frozenset({"label", "qid", "features", "embedding", "weight"})
+_OF_TABLES = frozenset(
+    {"label", "qid", "features", "embedding", "weight", "id", "category", "words", "cross"}
+)
 _OF_PREFERENCES = frozenset({"item_id", "winner", "loser", "magnitude"})
 _OF_TEXT = frozenset({"zero_based", "columns", "longest_line"})
 # What writes rows again, or scores them, has no use for their weights.

@@ -7,8 +7,11 @@ import math
 
 __all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
 
-SCALINGS = ("auto", "none", "standard", "max-abs", "query-minmax", "query-standard", "query-rank")
-METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "kernel", "curves")
+SCALINGS = (
+    "auto", "none", "standard", "max-abs", "rank", "query-minmax", "query-standard", "query-rank",
+    "standard+query-standard", "standard+query-rank",
+)  # fmt: skip
+METHODS = ("auto", "rls", "svm", "svm-squared", "logistic", "curves", "surfaces", "kernel")
 PICTURES = (".png", ".svg", ".pdf")
 SHELLS = ("bash", "zsh", "fish")
 TARGETS = (
@@ -37,6 +40,10 @@ USUAL_COLUMNS = {
     "loser": "loser",
     "magnitude": None,
     "weight": None,
+    "id": None,
+    "category": None,
+    "words": None,
+    "cross": None,
 }
 
 
@@ -79,8 +86,8 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         help="text: how long a line may be, so that something that is no text is noticed (268)",
     )
     group.add_argument(
-        "--missing", choices=("error", "nan", "zero"), default="error",
-        help="what NULL and NaN mean: an error, missing (to inspect and convert), or 0",
+        "--missing", choices=("auto", "error", "nan", "zero"), default="auto",
+        help="what NULL and NaN mean: an error, missing (to inspect and convert), or 0; by default, in tables to learn from, they are filled in and marked in a column, and elsewhere an error",
     )  # fmt: skip
     group.add_argument(
         "--items",
@@ -103,6 +110,24 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threads", type=_positive, metavar="N", help="threads to use; by default all")
 
 
+def _encoding(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("columns of tables that are not numbers")
+    group.add_argument(
+        "--id", metavar="A,B,...", help="columns that only name rows, and are not learned from"
+    )
+    group.add_argument(
+        "--category",
+        metavar="A,B,...",
+        help="columns of numbers that are names, such as postcodes; text is by itself",
+    )
+    group.add_argument("--words", metavar="A,B,...", help="columns of text to read word by word (hashed)")
+    group.add_argument(
+        "--cross",
+        metavar="A:B,...",
+        help="also the product of two columns: price:country is the price in each country",
+    )
+
+
 def _choosing(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("choosing (everything is chosen by itself, unless you say)")
     group.add_argument(
@@ -121,7 +146,7 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=METHODS,
         default="auto",
-        help="least squares, hinge, squared hinge, logistic (for preferences), or an RBF kernel",
+        help="least squares, hinge, squared hinge, logistic (for preferences), a curve for each column, also surfaces of two, or an RBF kernel",
     )
     group.add_argument(
         "--scaling",
@@ -132,6 +157,21 @@ def _choosing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--alpha", type=_alpha, action="append", metavar="A", help="regularisation; repeat it for a grid"
     )
+    group.add_argument(
+        "--rule",
+        choices=("best", "one-standard-error"),
+        default="best",
+        help="the best figure, or the simplest model that is not worse by more than its standard error",
+    )
+    group.add_argument(
+        "--time",
+        type=_seconds,
+        metavar="60s",
+        help="how long to try: begin nothing after so many seconds (60s, 5m, 1h), and keep the best so far",
+    )
+    group.add_argument(
+        "--nested", action="store_true", help="also say what to expect of new data: outer folds that take no part in the choice; takes five times as long"
+    )  # fmt: skip
     group.add_argument(
         "--query-weight",
         choices=("size", "pairs", "equal"),
@@ -187,6 +227,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _choosing(parser)
     _reading(parser)
+    _encoding(parser)
 
 
 def _select(parser: argparse.ArgumentParser) -> None:
@@ -201,6 +242,7 @@ def _select(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _choosing(parser)
     _reading(parser)
+    _encoding(parser)
 
 
 def _predict(parser: argparse.ArgumentParser) -> None:
@@ -361,6 +403,7 @@ def _inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="FILE", nargs="+", help="a model file, or files of rows")
     _json(parser)
     _reading(parser)
+    _encoding(parser)
 
 
 def _demo(parser: argparse.ArgumentParser) -> None:
@@ -414,6 +457,18 @@ def _alpha(text: str) -> float:
     value = _number(text)
     if not 0 <= value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
+    return value
+
+
+def _seconds(text: str) -> float:
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    factor = units.get(text[-1:].lower())
+    try:
+        value = float(text[:-1]) * factor if factor else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no time, such as 60s, 5m or 1h")
     return value
 
 

@@ -88,6 +88,7 @@ def recall(options: argparse.Namespace, *notes: Mapping[str, Any]) -> argparse.N
     known = [_readable(one.get("reading")) for one in notes]
     found = argparse.Namespace(**vars(options))
     found.recalled = frozenset()
+    found.keeps_table = any(one.get("encoded") == "yes" for one in known)
     for role in USUAL_COLUMNS:
         if role == "weight" and options.items is None:
             continue  # weights of training rows are no reason to weigh others

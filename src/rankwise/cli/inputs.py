@@ -7,12 +7,11 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
 
 from rankwise.arrays import AnyArray
@@ -24,21 +23,20 @@ from rankwise.cli.columns import (
     remember,
     roles_of,
 )
+from rankwise.cli.encoding import is_to_be_encoded, learned, read_to_encode, was_missing
 from rankwise.cli.printing import remark
-from rankwise.data.queries import Queries
+from rankwise.cli.rows import Rows
 from rankwise.data.store.format import HEADER
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.store.reading import open_store
 from rankwise.data.tables.arrow_columns import texts_of
 from rankwise.data.tables.arrow_files import TableSource, is_table, open_sources
-from rankwise.data.tables.numbered_columns import column_name, first_column_of
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.preferences import read_preferences
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
 from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
-from rankwise.data.validation import check_qid
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.hidden_folders import scratch_folder
 from rankwise.memory import available_memory
@@ -65,94 +63,6 @@ _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": ZSTD_MAGIC}
 # Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
 _DENSE = 0.5
 _BYTES_A_VALUE = 12  # of a sparse matrix
-
-
-@dataclass(frozen=True)
-class Rows:
-    """What was read.
-
-    Attributes
-    ----------
-    source : str
-        The files, for messages.
-    X : ndarray or CSR matrix
-    y : (rows,) float64 or None
-        None where there are preferences, or a table has no labels.
-    qid : (rows,) ids or None
-    names : list of str or None
-        A name a column, where the data have names: text and stores only number their columns, perhaps billions.
-    first_column : int or None
-        For text: what its first column is called, 0 or 1.
-    pairs : (pairs, 2) int64 or None
-    magnitude : (pairs,) float64 or None
-    weight : (pairs,) or (rows,) float64 or None
-        Of preferences, or of the rows of a table.
-    item_ids : (rows,) ids or None
-        What the data call each row: in preferences, in a column of a table, in comments of text. None where nobody
-        asked, or nothing calls them anything.
-    reading : dict or None
-        For tables: which columns were what, for a model to keep.
-    remarks : list of str
-        For tables: what was done with columns that nobody named.
-    has_comments : bool
-        Whether there were comments in the text, which are not kept; `convert` alone looks for them.
-    """
-
-    source: str
-    X: Any
-    y: npt.NDArray[np.float64] | None
-    qid: AnyArray | None
-    names: list[str] | None
-    first_column: int | None = None
-    pairs: npt.NDArray[np.int64] | None = None
-    magnitude: npt.NDArray[np.float64] | None = None
-    weight: npt.NDArray[np.float64] | None = None
-    item_ids: AnyArray | None = None
-    reading: dict[str, Any] | None = None
-    remarks: list[str] = field(default_factory=list)
-    has_comments: bool = False
-
-    @property
-    def labels(self) -> npt.NDArray[np.float64]:
-        """The labels of rows that have some."""
-        assert self.y is not None
-        return self.y
-
-    @property
-    def queries(self) -> Queries:
-        """The rows grouped by query."""
-        return check_qid(self.qid, int(self.X.shape[0]))
-
-    @property
-    def counts_from(self) -> int | None:
-        """What the first column is called, 0 or 1; a table that was converted from text says so by its names."""
-        if self.first_column is None and self.names:
-            return first_column_of(self.names[0])
-        return self.first_column
-
-    def column_names(self) -> list[str]:
-        """Return a name for every column, made from its number where the data have none."""
-        if self.names is not None:
-            return self.names
-        return [column_name(number, self.first_column) for number in range(self.X.shape[1])]
-
-    def describe(self) -> str:
-        """Say how much was read, in a line."""
-        counts = [f"{count:,} {what}" for what, count in self.counts().items()]
-        weighted = ", with weights" if self.weight is not None and self.pairs is None else ""
-        return f"{self.source}: {', '.join(counts)}{weighted}"
-
-    def counts(self) -> dict[str, int]:
-        """Count what was read."""
-        rows, columns = (int(n) for n in self.X.shape)
-        if self.pairs is not None:
-            return {"preferences": len(self.pairs), "items": rows, "columns": columns}
-        queries = {} if self.qid is None else {"queries": len(self.queries)}
-        return {"rows": rows, **queries, "columns": columns}
-
-    def facts(self) -> dict[str, Any]:
-        """Say how much was read, for a machine."""
-        return {"file": self.source, **self.counts()}
 
 
 def kind_of(path: str, given: str = "auto") -> str:
@@ -280,7 +190,7 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     )
 
 
-def ids_of(comments: list[str]) -> npt.NDArray[Any] | None:
+def ids_of(comments: list[str]) -> AnyArray | None:
     """Return the ids that comments of rows name; None where they name none."""
     found = item_ids(comments)
     return found if (found != "").any() else None
@@ -309,11 +219,22 @@ def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    sources = open_tables(paths, [options.qid, options.item_id])
+    sources = open_tables(
+        paths, [options.qid, options.item_id, *(listed(getattr(options, "category", None)) or [])]
+    )
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
+    if options.keeps_table:
+        return read_to_encode(sources, source, roles, options)
+    if is_to_be_encoded(sources, roles, options):
+        return learned(read_to_encode(sources, source, roles, options), options)
     plan = TablePlan.of(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
-    X, y, qid = plan.load()
+    try:
+        X, y, qid = plan.load()
+    except InvalidInputError as error:
+        if not was_missing(error, options) or plan.sparse is not None:
+            raise
+        return learned(read_to_encode(sources, source, roles, options), options)
     has_items = getattr(options, "wants_items", False) and options.item_id in schema.names
     return Rows(
         source,

@@ -10,6 +10,7 @@ from typing import Any
 from rankwise.arrays import MatrixLike
 from rankwise.cli.checks import check_complete, missing_ids
 from rankwise.cli.columns import lacks_columns
+from rankwise.cli.encoding import encoded, numbers_of_table
 from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
 from rankwise.cli.printing import remark
 from rankwise.exceptions import InvalidInputError
@@ -25,6 +26,7 @@ class SavedModel:
     model: Any
     notes: dict[str, Any]
     header: dict[str, Any] = field(default_factory=dict)
+    encoder: Any = None
 
     @property
     def n_columns(self) -> int:
@@ -67,19 +69,34 @@ def read_model(path: str) -> SavedModel:
         stream = gathered(sys.stdin.buffer)
         header = read_header(stream)
         stream.seek(0)
-        return SavedModel("standard input", load(stream), header["notes"], header)
+        return _saved("standard input", load(stream), header)
     if Path(path).is_dir():
         raise InvalidInputError(
             f"{path} is a folder, not a model file.", "name the file that `rankwise fit -o` wrote."
         )
     header = read_header(path)
-    return SavedModel(path, load(path), header["notes"], header)
+    return _saved(path, load(path), header)
+
+
+def _saved(path: str, model: Any, header: dict[str, Any]) -> SavedModel:
+    """Take apart a ranker that chose its model, and maybe encodes what the model takes."""
+    chosen, encoder = getattr(model, "best_estimator_", model), getattr(model, "encoder_", None)
+    return SavedModel(path, chosen, header["notes"], header, encoder)
 
 
 def fit_columns(rows: Rows, saved: SavedModel) -> Rows:
     """Bring the columns of the data into the order, number and storage that the model knows."""
     if rows.qid is None and saved.scales_inside_queries:
         raise missing_ids(rows, f"the model {saved.path} scales inside queries")
+    if saved.encoder is not None:
+        if rows.table is None:
+            raise InvalidInputError(
+                f"{rows.source} is no table, and the model {saved.path} was trained on one.",
+                "use a table with the columns of the training table.",
+            )
+        rows = encoded(rows, saved.encoder)
+    elif rows.table is not None and saved.notes.get("feature_names"):
+        rows = numbers_of_table(rows, saved.notes["feature_names"])
     return stored(check_complete(_in_order(rows, saved)), is_dense=saved.is_dense(rows.X))
 
 

@@ -203,6 +203,11 @@ def _fill_in_columns(options: argparse.Namespace) -> None:
     for role in roles:
         if role not in options.given:
             setattr(options, role, USUAL_COLUMNS[role])
+    # Missing values may be filled in where something is learned from a table; whatever reads rows itself refuses them.
+    options.fills_missing = getattr(options, "missing", None) == "auto"
+    options.keeps_table = False
+    if options.fills_missing:
+        options.missing = "error"
 
 
 def _overview() -> str:

@@ -37,6 +37,8 @@ from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 
 __all__ = ["Ranker"]
 
+# What holds the model of a fit, whichever class it is of.
+_MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_")
 # Larger weights leave less room for the squares of columns.
 _MUCH_WEIGHT = 1e8
 # Differences below this share of the largest one dominate the relative cost.
@@ -79,7 +81,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "rank was called without them; scores of different queries cannot be compared.",
             "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
         )
-        scores = self.predict(X)
+        scores = self._scores_of(X, qid)
         queries = check_qid(qid, scores.shape[0])
         if scores.ndim == 1:
             return _ranks(scores, queries)
@@ -113,7 +115,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "pass qid= to score; inside Pipeline or GridSearchCV first call sklearn.set_config("
             "enable_metadata_routing=True), or use rankwise.model_selection.cross_validate_ranker.",
         )
-        scores = self.predict(X)
+        scores = self._scores_of(X, qid)
         labels, columns = np.asarray(unmasked("y", y)), scores.reshape(scores.shape[0], -1)
         if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
             raise InvalidInputError(
@@ -125,6 +127,11 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             for label, score in zip(labels.reshape(columns.shape).T, columns.T, strict=True)
         ]
         return float(np.mean(per_output))
+
+    def _scores_of(self, X: Any, qid: Any) -> Floats:
+        """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
+        scores: Floats = self.predict(X)
+        return scores
 
     def save(
         self, file: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
@@ -366,7 +373,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
-        return any(hasattr(self, name) for name in ("coef_", "dual_coef_", "values_"))
+        return any(hasattr(self, name) for name in _MODELS)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

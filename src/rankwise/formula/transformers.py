@@ -39,7 +39,7 @@ from rankwise.formula.steps import (
     Stairs,
     is_missing,
 )
-from rankwise.preprocessing import QueryScaler
+from rankwise.preprocessing import QueryScaler, RankScaler
 
 __all__ = ["columns_after"]
 
@@ -102,6 +102,18 @@ def _quantile(step: Any, at: int) -> tuple[Curve | NormalQuantile, ...]:
         )
     curve = Curve(tuple(knots.tolist()), tuple(shares.tolist()))
     return (curve, NormalQuantile()) if step.output_distribution == "normal" else (curve,)
+
+
+def _rank(step: Any, at: int) -> tuple[Curve]:
+    knots, places = step.knots_[at].tolist(), step.places_[at].tolist()
+    if len(knots) == 1:  # a constant column: flat, from there to anywhere
+        knots, places = [knots[0], knots[0] + 1.0], places * 2
+    return (Curve(tuple(knots), tuple(places)),)
+
+
+def _query_scaler(step: Any, columns: Columns) -> Columns:
+    scaled = _each(lambda step, _: (QueryScale(step.method),))(step, columns)
+    return [*columns, *scaled] if step.passthrough else scaled
 
 
 def _imputer(step: Any, columns: Columns) -> Columns:
@@ -294,7 +306,8 @@ _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     Pipeline: _pipeline,
     PowerTransformer: _each(_power),
     QuantileTransformer: _each(_quantile),
-    QueryScaler: _each(lambda step, _: (QueryScale(step.method),)),
+    QueryScaler: _query_scaler,
+    RankScaler: _each(_rank),
     RobustScaler: _each(_robust),
     SimpleImputer: _imputer,
     SplineTransformer: _spline,

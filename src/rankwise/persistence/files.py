@@ -16,7 +16,7 @@ import rankwise
 from rankwise.arrays import Estimator
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
-from rankwise.persistence.models import RANKERS, read_step, training_summary, write_step
+from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
 from rankwise.persistence.values import Reader, Writer, wrong
 from rankwise.replacing import replacing
 
@@ -35,9 +35,9 @@ def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None
     Parameters
     ----------
     model : estimator or sklearn.pipeline.Pipeline
-        A ranker of rankwise, alone or after steps that prepare its columns: scikit-learn's scalers, imputers, encoders,
-        splines, bins, quantiles and powers, `ColumnTransformer`, `FeatureUnion` and pipelines of these, and
-        `rankwise.preprocessing.QueryScaler`.
+        An `AutoRanker`, or a ranker of rankwise, alone or after steps that prepare its columns: scikit-learn's scalers,
+        imputers, encoders, splines, bins, quantiles and powers, `ColumnTransformer`, `FeatureUnion` and pipelines of
+        these, and the transformers of `rankwise.preprocessing`.
     file : path or binary stream
     notes : mapping, optional
         Anything JSON can say, kept in the header beside the model, such as where the data came from.
@@ -53,6 +53,10 @@ def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
+    chooser = model if hasattr(model, "best_estimator_") and isinstance(model, choosing_class()) else None
+    if chooser is not None:
+        check_is_fitted(chooser)
+        model = chooser.best_estimator_
     steps = model.steps if type(model) is Pipeline else [("", model)]
     if not hasattr(steps[-1][1], "predict"):
         raise ModelFileError(
@@ -79,6 +83,8 @@ def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None
             if key not in {"steps", "memory"}
         }
         header["pipeline"] = writer.write(options, "pipeline")
+    if chooser is not None:
+        header["automatic"] = chooser.written(writer)
     container = Container(header, writer.arrays)
     destination: Any = nullcontext(file) if hasattr(file, "write") else replacing(file)
     with destination as stream:
@@ -98,6 +104,7 @@ def load(file: File) -> Any:
     Returns
     -------
     estimator or sklearn.pipeline.Pipeline
+        What was saved.
 
     Raises
     ------
@@ -121,11 +128,11 @@ def _load(file: File) -> Any:
     if type(steps[-1][1]).__name__ not in RANKERS:
         raise wrong("its last step is no ranker")
     options = container.header.get("pipeline")
-    if options is None:
-        if len(steps) > 1:
-            raise wrong("it holds several steps and no pipeline")
-        return steps[0][1]
-    return _read_pipeline(steps, reader.read(options))
+    if options is None and len(steps) > 1:
+        raise wrong("it holds several steps and no pipeline")
+    model = steps[0][1] if options is None else _read_pipeline(steps, reader.read(options))
+    chooser = container.header.get("automatic")
+    return model if chooser is None else choosing_class().read(chooser, model, reader)
 
 
 def read_header(file: File) -> dict[str, Any]:

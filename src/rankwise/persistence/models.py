@@ -21,7 +21,7 @@ from rankwise.persistence.transformers import PRIVATE, TRANSFORMERS, check_trans
 from rankwise.persistence.values import Reader, Writer, wrong
 from rankwise.terms import Terms
 
-__all__ = ["RANKERS", "SCALERS", "read_step", "training_summary", "write_step"]
+__all__ = ["RANKERS", "SCALERS", "choosing_class", "read_step", "training_summary", "write_step"]
 
 # By their public names: a class is looked up, and imported, once a file names it. Estimators know how to save
 # themselves, so this room must not import theirs.
@@ -36,6 +36,7 @@ RANKERS = (
     "RankSVM",
     "RankSVMCV",
 )
+_CHOOSER = "AutoRanker"
 SCALERS = TRANSFORMERS
 
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
@@ -61,6 +62,11 @@ _SUMMARY = (
 def _class_of(name: str) -> Any:
     """Return the class that a file means by a name; None where it means none."""
     return getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
+
+
+def choosing_class() -> Any:
+    """Return the class of rankers that choose their model, which files keep beside it."""
+    return getattr(rankwise, _CHOOSER)
 
 
 @cache

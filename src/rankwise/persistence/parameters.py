@@ -82,6 +82,12 @@ def _signs(value: Any) -> bool:
     )
 
 
+def _fixed(value: Any) -> bool:
+    return isinstance(value, dict) and all(
+        _text(key) and (_plain(own) or _list_of(_number, _text)(own)) for key, own in value.items()
+    )
+
+
 def _plain(value: Any) -> bool:
     return _nothing(value) or _flag(value) or _number(value) or _text(value)
 
@@ -133,16 +139,21 @@ def _weights(value: Any) -> bool:
 
 PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "add_indicator": (_flag,),
-    "categories": (_text, _arrays),
+    "calibration": (_text,),
+    "categories": (_text, _arrays, _list_of(_text)),
+    "columns": (_nothing, _list_of(_text)),
+    "crosses": (_list_of(_text),),
     "drop": (_nothing, _text, _list_of(_plain), lambda value: isinstance(value, np.ndarray)),
     "dtype": (_nothing, _number_type),
     "encode": (_text,),
+    "encoder": (_nothing, _text),
     "encoded_missing_value": (_number,),
     "error_on_new": (_flag,),
     "extrapolation": (_text,),
     "feature_name_combiner": (_text,),
     "features": (_text,),
     "fill_value": (_plain,),
+    "fixed": (_nothing, _fixed),
     "force_int_remainder_cols": (_flag, _text),
     "handle_missing": (_text,),
     "handle_unknown": (_text,),
@@ -151,15 +162,23 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "keep_empty_features": (_flag,),
     "knots": (_text, _array),
     "max_categories": (_nothing, _count),
+    "max_levels": (_count,),
+    "methods": (_text, _list_of(_text)),
     "min_frequency": (_nothing, _number),
+    "min_rows": (_count,),
     "missing_values": (_plain,),
     "n_bins": (_count, _array),
     "n_jobs": (_nothing, _count),
     "n_quantiles": (_count,),
+    "n_words": (_count,),
     "order": (_text,),
     "output_distribution": (_text,),
+    "passthrough": (_flag,),
     "quantile_method": (_text,),
     "remainder": (_transformer,),
+    "rivals": (lambda value: value == (),),
+    "rule": (_text,),
+    "scalings": (_text, _list_of(_text)),
     "sparse": (_flag, _text),
     "sparse_output": (_flag,),
     "sparse_threshold": (_number,),
@@ -168,15 +187,18 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "strategy": (_text,),
     "surface_knots": (_count,),
     "subsample": (_nothing, _count),
+    "target": (_nothing, _text),
+    "time_limit": (_nothing, _number),
     "transform_input": (_nothing, _list_of(_text)),
     "transformer_list": (_named_steps(),),
     "transformer_weights": (_nothing, _weights),
     "transformers": (_named_steps(_columns),),
     "unknown_value": (_nothing, _number),
     "verbose": (_flag,),
+    "words": (_list_of(_text),),
     "verbose_feature_names_out": (_flag, _text),
     "alpha": (_number,),
-    "alphas": (_text, _list_of(_number)),
+    "alphas": (_nothing, _text, _list_of(_number)),
     "averaging": (_text,),
     "basis": (_nothing, _count, _list_of(_count, _text)),  # ("kmeans", 100) names how and how many
     "categorical": (_nothing, _list_of(_count, _text)),

@@ -27,10 +27,12 @@ _HOMES = {
     "PowerTransformer": "sklearn.preprocessing",
     "QuantileTransformer": "sklearn.preprocessing",
     "QueryScaler": "rankwise.preprocessing",
+    "RankScaler": "rankwise.preprocessing",
     "RobustScaler": "sklearn.preprocessing",
     "SimpleImputer": "sklearn.impute",
     "SplineTransformer": "sklearn.preprocessing",
     "StandardScaler": "sklearn.preprocessing",
+    "TableEncoder": "rankwise.preprocessing",
 }
 
 
@@ -95,6 +97,8 @@ def parameters_of(step: Any) -> dict[str, Any]:
 
 def check_transformer(step: Any) -> None:
     """Raise unless the parts of an encoder fit together: it makes sparse matrices that nobody looks at again."""
+    if type(step).__name__ == "TableEncoder" and hasattr(step, "columns_"):
+        _check_table_encoder(step)
     if type(step).__name__ != "OneHotEncoder" or not hasattr(step, "categories_"):
         return
     categories = step.categories_
@@ -119,6 +123,15 @@ def check_transformer(step: Any) -> None:
         sizes[place] -= 1
     if list(getattr(step, "_n_features_outs", sizes)) != sizes:
         raise wrong("an encoder makes other columns than its categories")
+
+
+def _check_table_encoder(step: Any) -> None:
+    try:
+        names, lines = step.get_feature_names_out(), step.describe()
+    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+        raise wrong(f"an encoder of tables is none ({error})") from error
+    if not len(names) or len(lines) < int(step.n_features_in_) or len(step.columns_) != step.n_features_in_:
+        raise wrong("an encoder of tables does not say what to do with every column")
 
 
 def _n_levels(n_categories: int, mapping: Any) -> int:

@@ -1,6 +1,8 @@
-"""Feature preparation that ranking needs: columns scaled inside queries, or spread over knots."""
+"""Feature preparation that ranking needs: columns scaled inside queries or by rank, spread over knots; and tables."""
 
 from rankwise.preprocessing.hat_basis import HatBasis
 from rankwise.preprocessing.query_scaler import QueryScaler
+from rankwise.preprocessing.rank_scaler import RankScaler
+from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["HatBasis", "QueryScaler"]
+__all__ = ["HatBasis", "QueryScaler", "RankScaler", "TableEncoder"]

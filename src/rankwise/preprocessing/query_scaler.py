@@ -1,4 +1,4 @@
-"""Feature preparation that ranking needs: columns brought to one scale inside each query."""
+"""Columns brought to one scale inside each query."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_qid
+from rankwise.data.validation import check_choice, check_flag, check_qid
 from rankwise.exceptions import MissingQueriesError
 
 __all__ = ["QueryScaler"]
@@ -39,6 +39,8 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         - "rank": the rank, from 0 (smallest) to 1; tied rows share the mean of their ranks.
 
         A column that is constant in a query, which it is where the query has one row, becomes 0.
+    passthrough : bool, default=False
+        Whether the columns as they are stand before the scaled ones, so that a model has both.
 
     Attributes
     ----------
@@ -72,8 +74,9 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     fitted_with_qid_: bool
 
-    def __init__(self, method: str = "minmax") -> None:
+    def __init__(self, method: str = "minmax", *, passthrough: bool = False) -> None:
         self.method = method
+        self.passthrough = passthrough
 
     def fit(self, X: MatrixLike, y: Labels | None = None, qid: ArrayLike | None = None) -> Self:
         """Remember the columns, and whether there are queries; nothing is learned from the values.
@@ -86,6 +89,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             The query of each row, in any order. Without it all rows are one query, here and in `transform`.
         """
         check_choice("method", self.method, _METHODS)
+        check_flag("passthrough", self.passthrough)
         check_qid(qid, self._check(X, reset=True).shape[0])
         self.fitted_with_qid_ = qid is not None
         return self
@@ -101,7 +105,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
         Returns
         -------
-        ndarray or CSR matrix of shape (rows, features)
+        ndarray or CSR matrix of shape (rows, features), with `passthrough` of twice as many columns
             Of float32 where X is, else float64.
         """
         check_is_fitted(self)
@@ -115,12 +119,27 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             )
         queries = check_qid(qid, X.shape[0])
         if sp.issparse(X):
-            return _scale_sparse(X, queries, self.method)
-        out = np.empty(X.shape, dtype=X.dtype)
-        scale = _SCALES[self.method]
-        for rows, columns in _blocks(queries, X.shape[1]):
-            out[rows, columns] = scale(X[rows, columns].astype(np.float64, copy=False))
+            scaled = _scale_sparse(X, queries, self.method)
+            return sp.hstack([X, scaled], format="csr") if self.passthrough else scaled
+        n_columns = X.shape[1]
+        out = np.empty((X.shape[0], 2 * n_columns if self.passthrough else n_columns), dtype=X.dtype)
+        out[:, : out.shape[1] - n_columns] = X[:, : out.shape[1] - n_columns]
+        into, scale = out[:, out.shape[1] - n_columns :], _SCALES[self.method]
+        for rows, columns in _blocks(queries, n_columns):
+            into[rows, columns] = scale(X[rows, columns].astype(np.float64, copy=False))
         return out
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the names of the columns; with `passthrough` those of the scaled ones end in the method.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+        """
+        names = np.asarray(super().get_feature_names_out(input_features))
+        if not self.passthrough:
+            return names
+        return np.concatenate([names, np.array([f"{name} ({self.method})" for name in names], dtype=object)])
 
     def fit_transform(self, X: MatrixLike, y: Labels | None = None, qid: ArrayLike | None = None) -> Any:
         """Fit and scale the same rows.

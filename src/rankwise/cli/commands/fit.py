@@ -11,11 +11,11 @@ from typing import Any
 import scipy.sparse
 
 import rankwise
-from rankwise.arrays import Estimator
 from rankwise.cli.applicable import check_applicable
 from rankwise.cli.checks import check_trainable, check_valid
 from rankwise.cli.choosing import Choice, choose
 from rankwise.cli.columns import recall
+from rankwise.cli.encoding import encoded, encoding_words
 from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import (
@@ -35,7 +35,7 @@ from rankwise.exporters.targets import exportable_to
 from rankwise.formula.reading import formula_of
 from rankwise.persistence import save
 
-__all__ = ["choice_json", "chosen_facts", "read_train_and_valid", "run"]
+__all__ = ["choice_json", "chosen_facts", "print_encoding", "print_tried", "read_train_and_valid", "run"]
 
 
 def run(options: argparse.Namespace) -> int:
@@ -44,6 +44,8 @@ def run(options: argparse.Namespace) -> int:
     start = time.perf_counter()
     train, valid = read_train_and_valid(options)
     choice = choose(train, valid, options)
+    if train.encoder is not None:
+        choice.ranker.keep_encoder(train.encoder)
     notes = {
         "command": options.line,
         "train": train.describe(),
@@ -51,11 +53,12 @@ def run(options: argparse.Namespace) -> int:
         "feature_names": train.names,
         "first_column": train.counts_from,
         "reading": train.reading,
+        "columns": encoding_words(train) or None,
         "is_dense": not scipy.sparse.issparse(train.X),
         **choice_json(choice),
     }
     with output_stream(options.output) as stream:
-        save(choice.best.model, stream, notes=notes)
+        save(choice.ranker, stream, notes=notes)
     seconds = time.perf_counter() - start
     if options.output == "-":
         return 0
@@ -72,7 +75,9 @@ def run(options: argparse.Namespace) -> int:
             }
         )
         return 0
-    print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
+    print_facts({"train": train.describe()})
+    print_encoding(train)
+    print_facts({"judged by": f"{choice.judged_by}, {choice.metric.name}"})
     write(f"           {choice.convention}")
     write()
     print_tried(choice)
@@ -92,7 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _targets(choice: Choice) -> list[str]:
     """Return what the model can be exported to; `--for` keeps to what one of these can run."""
-    return exportable_to(formula_of(choice.best.model))
+    return exportable_to(formula_of(choice.ranker.best_estimator_))
 
 
 def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:
@@ -110,7 +115,8 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
     if train.pairs is None:
         # Rows to validate on count alike, and need no column of weights.
         own.weight, own.given = None, own.given - {"weight"}
-    valid = check_valid(read_rows(options.valid, own, first_column=train.counts_from), train)
+    read = read_rows(options.valid, own, first_column=train.counts_from)
+    valid = check_valid(read if train.encoder is None else encoded(read, train.encoder), train)
     train, valid = _same_columns(train, valid)
     return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)
 
@@ -145,44 +151,55 @@ def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
     return widen(train, width), widen(valid, width)
 
 
+def print_encoding(rows: Rows) -> None:
+    """Print what was done with each column of a table, where anything had to be."""
+    for number, line in enumerate(encoding_words(rows)):
+        print_facts({"columns" if number == 0 else "       ": line})
+
+
 def print_tried(choice: Choice) -> None:
     """Print what was tried, and mark the choice."""
-    lines = [
-        ["*" if one is choice.best else "", one.describe(), figure(one.value), _regularisation(one.ranker)]
-        for one in choice.tried
-    ]
-    better = "higher" if choice.metric.greater_is_better else "lower"
-    print_table(["", "tried", f"{choice.metric.name} ({better} is better)", "with"], lines, left=(0, 1, 3))
-
-
-def _regularisation(ranker: Estimator) -> str:
-    steps = getattr(ranker, "best_iteration_", None)
-    if steps is None:
-        return f"alpha {ranker.alpha_:.4g}"
-    return f"alpha {ranker.alpha_:.4g}, {steps} iteration{'' if steps == 1 else 's'}"
+    board = choice.ranker.leaderboard_
+    print_table(board.header(), board.lines(), left=(0, 1, 4, 6))
 
 
 def chosen_facts(choice: Choice) -> dict[str, str]:
-    """Name the choice for a reader."""
-    best = choice.best
-    return {"chose": f"{best.describe()}, {_regularisation(best.ranker)}"}
+    """Name the choice for a reader, and say what its figure is worth."""
+    best, ranker = choice.best, choice.ranker
+    facts = {"chose": f"{best.description}, {best.regularisation}"}
+    if hasattr(ranker, "nested_score_"):
+        facts["expect"] = (
+            f"{choice.metric.name} {figure(ranker.nested_score_)} ± {figure(ranker.nested_error_)} on new data: outer "
+            "folds that took no part in the choice"
+        )
+    elif len(ranker.leaderboard_) > 1:
+        facts["expect"] = (
+            "a little less than its figure, which was selected on the same rows (--nested says what)"
+        )
+    if ranker.stopped_:
+        facts["stopped"] = f"by {ranker.stopped_}, before everything was tried; the best so far is kept"
+    for number, words in enumerate(ranker.skipped_):
+        facts[f"left out{' ' * number}"] = words
+    return facts
 
 
 def choice_json(choice: Choice) -> dict[str, Any]:
     """Name the choice for a machine."""
+    ranker = choice.ranker
+    nested = (
+        {"nested": {"value": ranker.nested_score_, "standard_error": ranker.nested_error_}}
+        if hasattr(ranker, "nested_score_")
+        else {}
+    )
     return {
         "metric": choice.metric.name,
         "convention": choice.convention,
         "judged_by": choice.judged_by,
+        "rule": ranker.rule,
+        "stopped": ranker.stopped_,
+        **nested,
         "tried": [
-            {
-                "method": one.method,
-                "scaling": one.scaling,
-                "alpha": float(one.ranker.alpha_),
-                "iterations": getattr(one.ranker, "best_iteration_", None),
-                "value": one.value,
-                "chosen": one is choice.best,
-            }
-            for one in choice.tried
+            {**{key: value for key, value in row.items() if key != "is_chosen"}, "chosen": row["is_chosen"]}
+            for row in ranker.leaderboard_.as_dicts()
         ],
     }

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from rankwise.cli.applicable import check_applicable, check_data_only
-from rankwise.cli.inputs import read_rows
+from rankwise.cli.encoding import encoding_words
+from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.data.summary import DataSummary, summarise
 from rankwise.data.tables.numbered_columns import column_name
@@ -38,6 +39,7 @@ def run(options: argparse.Namespace) -> int:
                 **_as_json(summary),
                 "first_column": rows.first_column,
                 "preferences": None if rows.pairs is None else len(rows.pairs),
+                "encoding": encoding_words(rows) or None,
             }
         )
         return 0
@@ -58,6 +60,7 @@ def run(options: argparse.Namespace) -> int:
         facts["rows a query"] = f"{low:,} to {high:,}, median {middle:g}"
         facts["ordered pairs"] = f"{summary.pairs:,}"
     print_facts(facts)
+    _print_encoding(rows)
     if summary.labels:
         write("\nlabels")
         print_table(
@@ -69,6 +72,13 @@ def run(options: argparse.Namespace) -> int:
     for problem in summary.problems:
         write(f"  {problem}")
     return 0
+
+
+def _print_encoding(rows: Rows) -> None:
+    if rows.encoder is not None:
+        write("\nhow fit would read the columns")
+        for line in encoding_words(rows):
+            write(f"  {line}")
 
 
 def _percent(share: float) -> str:

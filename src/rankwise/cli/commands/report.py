@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from rankwise.cli.applicable import check_applicable
-from rankwise.cli.choosing import Candidate
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.mistakes import UsageError
@@ -38,6 +36,8 @@ def run(options: argparse.Namespace) -> int:
         for key, name in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric"))
         if saved.notes.get(name)
     }
+    if saved.encoder is not None:
+        settings["columns"] = "; ".join(saved.encoder.describe())
     metrics = None if options.metrics is None else options.metrics.split(",")
     # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
     decided = slice(None) if rows.magnitude is None else rows.magnitude > 0
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         command=[str(command) for command in commands if command],
         settings=settings,
         source=_source(options),
-        choice=_choice(saved.notes),
+        choice=saved.notes,
     )
     page = report.html().encode()
     with output_stream(options.output) as stream:
@@ -79,21 +79,3 @@ def _short_source(paths: list[str]) -> str:
 def _source(options: argparse.Namespace) -> str:
     files = ", ".join("standard input" if path == "-" else path for path in options.data)
     return files if options.items is None else f"{files}, between the items of {options.items}"
-
-
-def _choice(notes: dict[str, Any]) -> dict[str, Any]:
-    """Return what was noted of the choice, with candidates in the words of `rankwise fit`."""
-    tried = notes.get("tried")
-    if not isinstance(tried, list):
-        return {}
-    return {
-        **notes,
-        "tried": [{**one, "description": _describe(one)} for one in tried if isinstance(one, dict)],
-    }
-
-
-def _describe(one: dict[str, Any]) -> str | None:
-    try:
-        return Candidate(one["scaling"], one["method"], None, 0.0).describe()
-    except KeyError:  # a file of another version may know methods that this one does not
-        return None

@@ -10,8 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.choosing import Candidate, Choice, choose
-from rankwise.cli.commands.fit import choice_json, chosen_facts, print_tried, read_train_and_valid
+from rankwise.automatic.search import Trial
+from rankwise.cli.choosing import Choice, choose
+from rankwise.cli.commands.fit import (
+    choice_json,
+    chosen_facts,
+    print_encoding,
+    print_tried,
+    read_train_and_valid,
+)
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.charts import alpha_name
@@ -30,11 +37,13 @@ def run(options: argparse.Namespace) -> int:
     train, valid = read_train_and_valid(options)
     choice = choose(train, valid, options)
     # Only least squares has a surface; where another method was chosen, the same scaling shows one.
-    related = [one for one in choice.tried if one.scaling == choice.best.scaling]
-    shown = next((one for one in [choice.best, *related] if read_surface(one.ranker) is not None), None)
+    search = choice.ranker.search_
+    best = search.choose(search.rule)
+    related = [one for one in search.trials if one.candidate.scaling == best.candidate.scaling]
+    shown = next((one for one in [best, *related] if read_surface(one.ranker) is not None), None)
     surface = None if shown is None else read_surface(shown.ranker)
     if options.plot is not None:
-        _draw(shown, choice, options.plot)
+        _draw(shown, best, choice, options.plot)
     if options.json:
         data: dict[str, Any] = {"train": train.facts(), **choice_json(choice)}
         if surface is not None:
@@ -46,17 +55,19 @@ def run(options: argparse.Namespace) -> int:
             }
         print_json(data)
         return 0
-    print_facts({"train": train.describe(), "judged by": f"{choice.judged_by}, {choice.metric.name}"})
+    print_facts({"train": train.describe()})
+    print_encoding(train)
+    print_facts({"judged by": f"{choice.judged_by}, {choice.metric.name}"})
     write(f"           {choice.convention}\n")
     print_tried(choice)
     write()
     print_facts(chosen_facts(choice))
     if surface is not None and shown is not None:
-        write(f"\n{surface.metric} of {shown.describe()}: every alpha, every iteration")
-        _print_surface(surface, "the choice" if shown is choice.best else "the best here, not the choice")
-    curve = read_curve(choice.best.ranker)
-    if curve is not None and shown is not choice.best:
-        write(f"\n{curve.metric} of {choice.best.describe()}")
+        write(f"\n{surface.metric} of {shown.candidate.describe()}: every alpha, every iteration")
+        _print_surface(surface, "the choice" if shown is best else "the best here, not the choice")
+    curve = read_curve(best.ranker)
+    if curve is not None and shown is not best:
+        write(f"\n{curve.metric} of {best.candidate.describe()}")
         lines = [
             [alpha_name(alpha), figure(value), "*" if alpha == curve.chosen else ""]
             for alpha, value in zip(curve.alphas, curve.values, strict=True)
@@ -94,7 +105,7 @@ def _print_surface(surface: SurfaceTable, marked: str) -> None:
     write(f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is {marked}")
 
 
-def _draw(shown: Candidate | None, choice: Choice, target: str) -> None:
+def _draw(shown: Trial | None, best: Trial, choice: Choice, target: str) -> None:
     if shown is None:
         raise InvalidInputError(
             "The methods that were tried have no surface to draw.", "add --method rls, or leave --plot out."
@@ -105,12 +116,11 @@ def _draw(shown: Candidate | None, choice: Choice, target: str) -> None:
     from rankwise.displays import SurfaceDisplay  # noqa: PLC0415
     from rankwise.replacing import replacing  # noqa: PLC0415
 
-    best = choice.best
-    lines = [f"Validation {choice.metric.name} of {shown.describe()}"]
+    lines = [f"Validation {choice.metric.name} of {shown.candidate.describe()}"]
     if shown is not best:
         # Without a word the star would pass for the choice.
         lines.append(
-            f"Not what was chosen: {best.describe()}, reaches {figure(best.value)} and has no surface"
+            f"Not what was chosen: {best.candidate.describe()}, reaches {figure(best.figure.value)} and has no surface"
         )
     title = "\n".join(fill(line, _TITLE) for line in lines)
     display = SurfaceDisplay.from_estimator(shown.ranker, title=title)

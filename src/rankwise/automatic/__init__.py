@@ -1,0 +1,1 @@
+"""Choosing everything: how columns are scaled, which method learns, and how it is regularised."""

@@ -1,0 +1,87 @@
+"""Probabilities from differences of scores, learned on pairs that the models did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import expit
+
+from rankwise.arrays import Floats, Ints
+
+__all__ = ["Calibration", "calibrate"]
+
+# Factors of differences in units of their spread; beyond, probabilities are 0 and 1 in all but name.
+_FACTORS = (-7.0, 7.0)
+
+
+class Calibration:
+    """A monotone map from a difference of scores to the probability that the first wins; of 0 it is one half.
+
+    Exchanging the two rows gives one minus the probability, so that Platt's sigmoid has no offset, and isotonic
+    regression is fitted to every pair and its reverse.
+
+    Parameters
+    ----------
+    knots, probabilities : list of float
+        For isotonic regression; a single knot is the factor of the sigmoid.
+    """
+
+    def __init__(self, knots: Sequence[float], probabilities: Sequence[float] = ()) -> None:
+        self.knots = [float(knot) for knot in knots]
+        self.probabilities = [float(value) for value in probabilities]
+
+    def __call__(self, differences: Floats) -> Floats:
+        """Return probabilities."""
+        if not self.probabilities:
+            return np.asarray(expit(self.knots[0] * differences))
+        return np.interp(differences, self.knots, self.probabilities)
+
+    @classmethod
+    def sigmoid(cls, won: Floats, weight: Floats) -> Calibration:
+        """Fit Platt's sigmoid to the differences of winners and losers."""
+        spread = float(np.sqrt(np.average(won**2, weights=weight))) or 1.0
+
+        def loss(exponent: float) -> float:
+            return float(np.average(np.logaddexp(0.0, -np.exp(exponent) * won / spread), weights=weight))
+
+        found = minimize_scalar(loss, bounds=_FACTORS, method="bounded")
+        return cls([float(np.exp(found.x)) / spread])
+
+    @classmethod
+    def isotonic(cls, won: Floats, weight: Floats) -> Calibration:
+        """Fit isotonic regression to every pair and its reverse."""
+        from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415 - for preferences only
+
+        both = np.concatenate([won, -won])
+        labels = np.concatenate([np.ones(won.size), np.zeros(won.size)])
+        # A pair more on either side of every value, so that no probability is 0 or 1.
+        edge = 1.0 / (won.size + 2.0)
+        fitted = IsotonicRegression(y_min=edge, y_max=1 - edge).fit(
+            both, labels, sample_weight=np.concatenate([weight, weight])
+        )
+        return cls(fitted.X_thresholds_, fitted.y_thresholds_)
+
+
+def calibrate(won: Floats, weight: Floats, fold: Ints, method: str) -> tuple[Calibration, float]:
+    """Learn probabilities from held-out differences, and return their log-loss on folds that took no part.
+
+    Parameters
+    ----------
+    won : (pairs,) float64
+        Scores of winners less those of losers, by models that did not see the pair.
+    weight : (pairs,) float64
+    fold : (pairs,) int64
+    method : {"sigmoid", "isotonic"}
+    """
+    fit: Any = Calibration.sigmoid if method == "sigmoid" else Calibration.isotonic
+    losses = np.zeros(won.size)
+    for number in np.unique(fold):
+        test = fold == number
+        others = ~test & (weight > 0)
+        own = fit(won[others], weight[others]) if others.any() else Calibration([0.0])
+        losses[test] = -np.log(own(won[test]))
+    counted = weight > 0
+    return fit(won[counted], weight[counted]), float(np.average(losses[counted], weights=weight[counted]))

@@ -1,0 +1,277 @@
+"""What there is to choose from: methods, each with its own choice of regularisation, and ways to scale columns.
+
+A candidate is a method with options on scaled columns. Its `selector` chooses the regularisation on the splits it is
+given and fits all rows; `fixed` is the estimator of one fit with what the selector chose, to be fitted without each
+fold in turn. A method is one entry of `METHODS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwise.estimators.additive import AdditiveRanker
+from rankwise.estimators.additive_cv import AdditiveRankerCV
+from rankwise.estimators.kernel_rls import KernelRankRLS
+from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
+from rankwise.estimators.rank_rls import RankRLS
+from rankwise.estimators.rank_rls_cv import RankRLSCV
+from rankwise.estimators.rank_svm import RankSVM
+from rankwise.estimators.rank_svm_cv import RankSVMCV
+from rankwise.metrics import Metric
+
+__all__ = ["FIXED", "METHODS", "SCALINGS", "Candidate", "Method", "Setting"]
+
+# Columns up to which converged models are compared; they then cost what stopping early costs, and are solved directly.
+_CONVERGED_COLUMNS = 1000
+# Multiples of 1 / (number of columns) on standardised columns.
+_GAMMAS = (0.1, 0.5)
+_SVM_TOLERANCE = 1e-4
+_SMALLEST_FOLD = 0.4  # of the rows, that some split may train on
+# Two a decade; walked from the largest down, as long as that helps.
+_CURVE_ALPHAS = tuple(float(f"{10.0 ** (-power / 2):.1g}") for power in range(2, 15))
+
+# Parameters of methods that a caller may fix.
+FIXED = ("ties", "cost", "query_weight", "gamma")
+
+SCALINGS: Mapping[str, str] = {
+    "none": "columns as they are",
+    "standard": "standardised columns",
+    "max-abs": "columns divided by their largest value",
+    "rank": "columns by rank among all rows",
+    "query-minmax": "columns from 0 to 1 inside each query",
+    "query-standard": "columns standardised inside each query",
+    "query-rank": "columns ranked inside each query",
+    "standard+query-standard": "standardised columns beside the same inside each query",
+    "standard+query-rank": "standardised columns beside their ranks inside each query",
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every candidate of one choice shares.
+
+    Attributes
+    ----------
+    metric : Metric
+    cv : list of (train, test), or None
+        None where an evaluation set scores.
+    alphas : tuple of float, optional
+        A grid of the caller's, instead of the method's own.
+    n_columns : int
+        Of the scaled columns.
+    n_rows : int
+    basis : int
+        Rows of a reduced set.
+    """
+
+    metric: Metric
+    cv: Any
+    alphas: tuple[float, ...] | None
+    n_columns: int
+    n_rows: int
+    basis: int
+    random_state: int
+    n_threads: int | None
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """Parameters of every selector."""
+        found = {"scoring": self.metric, "random_state": self.random_state, "n_threads": self.n_threads}
+        if self.cv is not None:
+            found["cv"] = self.cv
+        if self.alphas is not None:
+            found["alphas"] = self.alphas
+        return found
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way to learn.
+
+    Attributes
+    ----------
+    words : str
+    complexity : int
+        What is simpler is smaller: linear models are 0.
+    cost : float
+        Roughly how long it takes, in times of least squares.
+    selector : callable
+        Makes the estimator that chooses its regularisation: ``selector(setting, options)``.
+    fixed : callable
+        Makes the estimator of one fit from a fitted selector.
+    takes : frozenset of {"labels", "pairs"}
+    form : str
+        What the fitted model is: "linear", "curves" or "kernel".
+    """
+
+    words: str
+    complexity: int
+    cost: float
+    selector: Callable[[Setting, dict[str, Any]], Any]
+    fixed: Callable[[Any], Any]
+    takes: frozenset[str]
+    form: str
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A method on scaled columns.
+
+    Attributes
+    ----------
+    method : str
+        A key of `METHODS`.
+    scaling : str
+        A key of `SCALINGS`.
+    options : tuple of (str, value)
+        Parameters of the method's estimators, such as ``(("ties", "exclude"),)``; and ``("labels", "ranks")``, where
+        models are fitted to the ranks of labels.
+    """
+
+    method: str
+    scaling: str = "none"
+    options: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def complexity(self) -> tuple[int, int, int, int]:
+        """What is simpler is smaller: the form of the model, the scaling of its columns, its options, the method."""
+        form, scaling = METHODS[self.method].complexity, list(SCALINGS).index(self.scaling)
+        return form, scaling, len(self.options), list(METHODS).index(self.method)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters of the method's estimators."""
+        return {name: value for name, value in self.options if name != "labels"}
+
+    @property
+    def ranks_labels(self) -> bool:
+        """Whether models are fitted to the ranks of labels."""
+        return ("labels", "ranks") in self.options
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether a row can only be scored together with the others of its query."""
+        return "query" in self.scaling
+
+    def describe(self) -> str:
+        """Name it in words."""
+        options = [_OPTION_WORDS[name, value] for name, value in self.options]
+        return ", ".join([METHODS[self.method].words, *options, SCALINGS[self.scaling]])
+
+
+_OPTION_WORDS = {
+    ("labels", "ranks"): "labels by rank",
+    ("basis", 500): "500 basis rows",
+    ("ties", "exclude"): "ties left out",
+    ("cost", "unit"): "every pair 1 apart",
+    ("query_weight", "size"): "queries weigh by their rows",
+    ("query_weight", "equal"): "queries weigh alike",
+}
+
+
+def _least_squares(setting: Setting, options: dict[str, Any]) -> Any:
+    method = "tikhonov" if setting.n_columns <= _CONVERGED_COLUMNS else "hybrid"
+    if setting.alphas is not None and len(setting.alphas) == 1:
+        method = "tikhonov"  # an alpha that was given means the converged model
+    return RankRLSCV(judge_rows=_limit(setting), method=method, **setting.shared, **options)
+
+
+def _limit(setting: Setting) -> int:
+    """Rows that choose alpha and iteration, the same in every candidate; what compares candidates is all of them."""
+    return 50_000
+
+
+def _fixed_least_squares(chosen: RankRLSCV) -> Any:
+    parameters = {name: getattr(chosen, name) for name in ("query_weight", "ties", "cost", "n_threads")}
+    if chosen.method_ == "tikhonov":
+        return RankRLS(chosen.alpha_, **parameters)
+    steps = int(chosen.best_iteration_)
+    # The iterate itself, however far it is from converged.
+    return RankRLS(chosen.alpha_, solver="cg", max_iter=steps, tol=1e-14, **parameters)
+
+
+def _margins(loss: str) -> Callable[[Setting, dict[str, Any]], Any]:
+    return lambda setting, options: RankSVMCV(
+        loss=loss, judge_rows=_limit(setting), tol=_SVM_TOLERANCE, **setting.shared, **options
+    )
+
+
+def _fixed_margins(chosen: RankSVMCV) -> Any:
+    return RankSVM(
+        chosen.alpha_,
+        loss=chosen.loss,
+        query_weight=chosen.query_weight,
+        tol=chosen.tol,
+        n_threads=chosen.n_threads,
+    )
+
+
+def _additive(interactions: Any) -> Callable[[Setting, dict[str, Any]], Any]:
+    def selector(setting: Setting, options: dict[str, Any]) -> Any:
+        given = {"alphas": _CURVE_ALPHAS, **setting.shared}
+        return AdditiveRankerCV(interactions=interactions, judge_rows=_limit(setting), **given, **options)
+
+    return selector
+
+
+def _fixed_additive(chosen: AdditiveRankerCV) -> Any:
+    return AdditiveRanker(
+        chosen.alpha_,
+        n_knots=chosen.n_knots_,
+        interactions=len(chosen.interactions_),  # each fold ranks the pairs of columns by its own rows
+        loss=chosen.loss,
+        query_weight=chosen.query_weight,
+        tol=chosen.tol,
+        random_state=chosen.random_state,
+        n_threads=chosen.n_threads,
+    )
+
+
+def _kernel(setting: Setting, options: dict[str, Any]) -> Any:
+    gammas = [float(factor / setting.n_columns) for factor in _GAMMAS]
+    wanted = options.pop("basis", setting.basis)
+    basis = wanted if _SMALLEST_FOLD * setting.n_rows > wanted else None  # rows that train without a fold
+    return KernelRankRLSCV("rbf", gamma=gammas, basis=basis, **setting.shared, **options)
+
+
+def _fixed_kernel(chosen: KernelRankRLSCV) -> Any:
+    return KernelRankRLS(
+        "rbf",
+        gamma=float(chosen.gamma_),
+        alpha=float(np.squeeze(chosen.alpha_)),
+        basis=chosen.basis,
+        query_weight=chosen.query_weight,
+        ties=chosen.ties,
+        cost=chosen.cost,
+        random_state=chosen.random_state,
+        n_threads=chosen.n_threads,
+    )
+
+
+_BOTH = frozenset({"labels", "pairs"})
+
+METHODS: Mapping[str, Method] = {
+    "rls": Method("RankRLS", 0, 1.0, _least_squares, _fixed_least_squares, _BOTH, "linear"),
+    "svm-squared": Method(
+        "RankSVM, squared hinge", 0, 3.0, _margins("squared_hinge"), _fixed_margins, _BOTH, "linear"
+    ),
+    "svm": Method("RankSVM, hinge", 0, 6.0, _margins("hinge"), _fixed_margins, _BOTH, "linear"),
+    "logistic": Method(
+        "pairwise logistic regression",
+        0,
+        3.0,
+        _margins("logistic"),
+        _fixed_margins,
+        frozenset({"pairs"}),
+        "linear",
+    ),
+    "curves": Method("a curve for each column", 1, 4.0, _additive(0), _fixed_additive, _BOTH, "curves"),
+    "surfaces": Method(
+        "curves and surfaces of two columns", 2, 30.0, _additive("auto"), _fixed_additive, _BOTH, "curves"
+    ),
+    "kernel": Method("kernel RankRLS, RBF", 3, 12.0, _kernel, _fixed_kernel, _BOTH, "kernel"),
+}

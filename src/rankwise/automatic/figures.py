@@ -1,0 +1,49 @@
+"""A figure with its standard error, and the difference of two figures of the same units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from rankwise.arrays import Floats
+from rankwise.metrics.metric import order_free_sum
+
+__all__ = ["Figure", "paired_difference", "standard_error"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The value of a metric on held-out units: queries, blocks of the rows of one ranking, or compared couples.
+
+    Attributes
+    ----------
+    value : float
+    per_unit : (units,) float64
+    share : (units,) float64
+        How much each unit counts; they sum to 1.
+    """
+
+    value: float
+    per_unit: Floats
+    share: Floats
+
+    @property
+    def standard_error(self) -> float:
+        """Of the value; NaN where there is one unit."""
+        return standard_error(self.per_unit, self.share)
+
+
+def standard_error(values: Floats, share: Floats) -> float:
+    """Return the standard error of the mean of units that count by their share."""
+    n_units = int((share > 0).sum())
+    if n_units < 2:
+        return float("nan")
+    centred = values - order_free_sum(share * values)
+    spread = float(order_free_sum((share * centred) ** 2)) * n_units / (n_units - 1)
+    return float(np.sqrt(spread))
+
+
+def paired_difference(first: Figure, second: Figure) -> tuple[float, float]:
+    """Return ``first - second`` and the standard error of that difference, unit by unit."""
+    return first.value - second.value, standard_error(first.per_unit - second.per_unit, first.share)

@@ -1,0 +1,98 @@
+"""A ranker that chose everything by itself, as plain values beside the model that it chose."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rankwise.automatic.leaderboard import Leaderboard
+from rankwise.metrics import Metric
+from rankwise.persistence.models import read_step, write_step
+from rankwise.persistence.parameters import unfit_parameter
+from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.preprocessing import TableEncoder
+
+__all__ = ["read_automatic", "write_automatic"]
+
+_ATTRIBUTES = {
+    "best_score_": float,
+    "calibration_": list,
+    "cv_": str,
+    "fitted_with_qid_": bool,
+    "log_loss_": float,
+    "metric_": Metric,
+    "n_features_in_": int,
+    "n_queries_": int,
+    "nested_error_": float,
+    "nested_score_": float,
+    "skipped_": list,
+    "stopped_": str,
+}
+
+_PARTS = ("parameters", "attributes", "leaderboard")
+
+
+def write_automatic(model: Any, writer: Writer) -> dict[str, Any]:
+    """Return the JSON of everything but the chosen model, which is written as any other; rivals are not kept."""
+    parameters = {**model.get_params(deep=False), "rivals": (), "encoder": "auto"}
+    attributes = {name: getattr(model, name) for name in _ATTRIBUTES if hasattr(model, name)}
+    board = model.leaderboard_
+    return {
+        "encoder": None if model.encoder_ is None else write_step(model.encoder_, "encoder/", writer),
+        "parameters": writer.write(parameters, "automatic/parameters"),
+        "attributes": writer.write(attributes, "automatic"),
+        "leaderboard": writer.write(
+            {
+                "rows": board.as_dicts(),
+                "metric": board.metric,
+                "greater_is_better": board.greater_is_better,
+                "judged_by": board.judged_by,
+            },
+            "leaderboard",
+        ),
+    }
+
+
+def read_automatic(kind: Any, written: Any, chosen: Any, reader: Reader) -> Any:
+    """Make the ranker that some JSON describes, around the model that it chose."""
+    parts: list[Any] = [
+        reader.read(written.get(part)) if isinstance(written, dict) else None for part in _PARTS
+    ]
+    if not all(isinstance(part, dict) for part in parts):
+        raise wrong("what chose the model has no parameters, attributes or leaderboard")
+    parameters, attributes, board = parts
+    if not set(parameters) <= set(kind().get_params(deep=False)) or unfit_parameter(parameters) is not None:
+        raise wrong("AutoRanker cannot have all of its parameters")
+    model = kind(**parameters)
+    for name, value in attributes.items():
+        if name not in _ATTRIBUTES or not isinstance(value, _ATTRIBUTES[name]):
+            raise wrong(f"{name!r:.80} is no attribute of AutoRanker")
+        setattr(model, name, value)
+    model.leaderboard_ = _read_board(board)
+    model.encoder_ = None if written.get("encoder") is None else read_step(written["encoder"], reader)
+    if not isinstance(model.encoder_, TableEncoder | None):
+        raise wrong("its encoder is none")
+    first = chosen.steps[0][1] if hasattr(chosen, "steps") else chosen
+    if model.encoder_ is not None:
+        if len(model.encoder_.get_feature_names_out()) != getattr(first, "n_features_in_", None):
+            raise wrong("the chosen model takes other columns than its encoder gives")
+        first = model.encoder_
+    if getattr(model, "n_features_in_", None) != getattr(first, "n_features_in_", None):
+        raise wrong("the chosen model takes other columns")
+    if hasattr(first, "feature_names_in_"):
+        model.feature_names_in_ = first.feature_names_in_
+    model.best_estimator_ = chosen
+    return model
+
+
+def _read_board(board: dict[str, Any]) -> Leaderboard:
+    rows = board.pop("rows", None)
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise wrong("its leaderboard has no rows")
+    try:
+        found = Leaderboard.from_dicts(rows, **board)
+        found.lines()
+    except (TypeError, ValueError) as error:
+        raise wrong(f"its leaderboard is none ({error})") from error
+    if sum(entry.is_chosen is True for entry in found) != 1:
+        raise wrong("its leaderboard does not say what was chosen")
+    return found

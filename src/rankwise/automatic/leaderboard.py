@@ -1,0 +1,166 @@
+"""What was tried, with its figures: a table for readers, rows for machines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, overload
+
+__all__ = ["Entry", "Leaderboard"]
+
+_NAMED = 3  # targets in a line of the table
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One candidate.
+
+    Attributes
+    ----------
+    description : str
+        What it is, in words.
+    method, scaling : str
+    options : dict
+        Further parameters of the method.
+    value, standard_error : float
+        The metric on what was held out, and the standard error of that mean over queries, blocks or couples.
+    difference, difference_error : float
+        How much worse than the best value, and the standard error of that difference over the same units.
+    alpha : float or None
+    iterations : int or None
+    seconds : float
+        For choosing its regularisation, fitting it, and fitting it without each fold.
+    judged : {"all", "sample"}
+        Whether all held-out rows scored it, or a sample that ruled it out.
+    exportable_to : tuple of str
+    needs_queries : bool
+        Whether a row can only be scored together with the others of its query.
+    is_chosen, is_rival : bool
+        Rivals are estimators of other packages, which are never chosen.
+    """
+
+    description: str
+    method: str
+    scaling: str
+    value: float
+    standard_error: float
+    options: dict[str, Any] = field(default_factory=dict)
+    difference: float = 0.0
+    difference_error: float = 0.0
+    alpha: float | None = None
+    iterations: int | None = None
+    seconds: float = 0.0
+    judged: str = "all"
+    exportable_to: tuple[str, ...] = ()
+    needs_queries: bool = False
+    is_chosen: bool = False
+    is_rival: bool = False
+
+    @property
+    def regularisation(self) -> str:
+        """Name what was chosen inside the candidate."""
+        if self.alpha is None:
+            return ""
+        steps = (
+            "" if self.iterations is None else f", {self.iterations} iteration{'s' * (self.iterations != 1)}"
+        )
+        return f"alpha {self.alpha:.4g}{steps}"
+
+
+@dataclass(frozen=True)
+class Leaderboard(Sequence[Entry]):
+    """The candidates, the best first; those that only a sample judged come last.
+
+    Printed, it is a table. ``list(leaderboard)`` are its entries.
+
+    Attributes
+    ----------
+    entries : tuple of Entry
+    metric : str
+    greater_is_better : bool
+    judged_by : str
+        What scored, in words.
+    """
+
+    entries: tuple[Entry, ...]
+    metric: str
+    greater_is_better: bool
+    judged_by: str
+
+    @overload
+    def __getitem__(self, at: int) -> Entry: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Entry]: ...
+    def __getitem__(self, at: int | slice) -> Entry | Sequence[Entry]:
+        return self.entries[at]
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __iter__(self) -> Iterator[Entry]:
+        return iter(self.entries)
+
+    @property
+    def chosen(self) -> Entry:
+        """The candidate that was chosen."""
+        return next(entry for entry in self.entries if entry.is_chosen)
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """Return the entries as plain values, as JSON takes them, or ``pandas.DataFrame``."""
+        return [{**asdict(entry), "exportable_to": list(entry.exportable_to)} for entry in self.entries]
+
+    @classmethod
+    def from_dicts(cls, rows: Sequence[Mapping[str, Any]], **facts: Any) -> Leaderboard:
+        """Make a leaderboard of what `as_dicts` returned."""
+        known = {one.name for one in fields(Entry)}
+        entries = []
+        for row in rows:
+            kept = {name: value for name, value in row.items() if name in known}
+            entries.append(Entry(**{**kept, "exportable_to": tuple(kept.get("exportable_to", ()))}))
+        return cls(tuple(entries), **facts)
+
+    def lines(self) -> list[list[str]]:
+        """Return the cells of the printed table, line by line."""
+        return [
+            [
+                "*" if entry.is_chosen else "",
+                entry.description + (" (sample)" if entry.judged == "sample" else ""),
+                _with_error(entry.value, entry.standard_error),
+                "" if entry.difference == 0 else _with_error(entry.difference, entry.difference_error, "+"),
+                entry.regularisation,
+                f"{entry.seconds:.2g} s",
+                _targets(entry.exportable_to),
+            ]
+            for entry in self.entries
+        ]
+
+    def header(self) -> list[str]:
+        """Return the names of the printed columns."""
+        better = "higher" if self.greater_is_better else "lower"
+        return [
+            "",
+            "tried",
+            f"{self.metric} ({better} is better)",
+            "worse by",
+            "with",
+            "time",
+            "exportable to",
+        ]
+
+    def __str__(self) -> str:
+        table = [self.header(), *self.lines()]
+        widths = [max(len(line[at]) for line in table) for at in range(len(table[0]))]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in table
+        )
+
+
+def _targets(names: Sequence[str]) -> str:
+    return ", ".join(names) if 0 < len(names) <= _NAMED else f"{len(names)} targets" if names else "-"
+
+
+def _with_error(value: float, error: float, sign: str = "") -> str:
+    text = f"{value:{sign}.4f}"
+    return text if math.isnan(error) else f"{text} ± {error:.4f}"

@@ -1,0 +1,591 @@
+"""A ranker that chooses everything by itself, and says how it chose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Never, Self
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.arrays import Floats
+from rankwise.automatic.calibration import Calibration, calibrate
+from rankwise.automatic.candidates import FIXED, METHODS, SCALINGS
+from rankwise.automatic.figures import Figure, paired_difference
+from rankwise.automatic.files import read_automatic, write_automatic
+from rankwise.automatic.leaderboard import Entry, Leaderboard
+from rankwise.automatic.nested import nested_figure
+from rankwise.automatic.problems import ListedPairs, Problem
+from rankwise.automatic.reading import labelled_rows, listed_pairs, read_rows
+from rankwise.automatic.rivals import rival_entries
+from rankwise.automatic.search import RULES, Search, Trial
+from rankwise.automatic.targets import exportable_to
+from rankwise.data.preferences import check_pairs
+from rankwise.data.summary import is_graded
+from rankwise.data.validation import (
+    check_choice,
+    check_count,
+    check_number,
+    check_qid,
+    check_seed,
+    check_weights,
+)
+from rankwise.estimators.base import Ranker
+from rankwise.estimators.refusals import refuse_unknown
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.metrics import Metric, get_metric, preference_error
+from rankwise.model_selection import predict_scores
+from rankwise.persistence.values import Reader, Writer
+from rankwise.preprocessing.table_columns import is_table_like, needs_encoding
+from rankwise.preprocessing.table_encoder import TableEncoder
+from rankwise.selection.grids import check_alphas
+from rankwise.selection.nested import check_nested
+from rankwise.selection.splits import check_cv
+
+__all__ = ["AutoRanker"]
+
+_BASIS = 200
+
+
+class AutoRanker(Ranker):
+    """Choose how columns are scaled, which method learns and how it is regularised, and fit that.
+
+    Every candidate is judged on the same folds: it chooses its own regularisation on them, is fitted without each fold
+    in turn, and scores the rows of that fold. Their values query by query say how sure a difference between two
+    candidates is. Where there is much, a sample rules out most candidates, and the finalists are judged by all rows.
+
+    Parameters
+    ----------
+    scoring : "auto", str or Metric, default="auto"
+        What is optimised: a name of `rankwise.metrics.METRICS`. "auto" is NDCG@10 for grades inside queries, and the
+        pairwise error otherwise.
+    rule : {"best", "one-standard-error"}, default="best"
+        Choose the candidate with the best value; or, of those that are not worse by more than one standard error of the
+        difference, one that can be exported, and of these the simplest.
+    cv : "auto", int, splitter or list of (train, test), default="auto"
+        Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used where
+        there is an `eval_set`.
+    methods : "auto" or list of str, default="auto"
+        What may be tried: "rls", "svm-squared", "svm", "logistic" (pairs only), "kernel".
+    scalings : "auto" or list of str, default="auto"
+        Which ways to scale columns may be tried: "none", "standard", "max-abs", "query-minmax", "query-standard",
+        "query-rank", "standard+query-standard", "standard+query-rank" (the columns and their ranks side by side).
+    alphas : array-like, optional
+        One grid for every method, instead of their own, which go on where the best value lies at an end.
+    fixed : dict, optional
+        Parameters that are not to be chosen, for every method that has them: ``{"ties": "exclude", "cost": "unit"}``,
+        ``{"query_weight": "equal"}``, ``{"gamma": [0.1, 1.0]}``.
+    target : str, optional
+        Only candidates that can be exported to this format.
+    time_limit : float, optional
+        Seconds after which no further candidate is begun; the best so far is kept, fitted to all rows. By default what
+        is tried depends on the data alone: seconds for thousands of rows, minutes for millions.
+    nested : bool or int, default=False
+        Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
+    rivals : sequence of estimators, default=()
+        Rankers of other packages, such as ``lightgbm.LGBMRanker()``, judged on the same folds and listed beside the
+        candidates; never chosen.
+    calibration : {"sigmoid", "isotonic"}, default="sigmoid"
+        After `fit_pairs`: how differences of scores become the probabilities of `predict_pairs_proba`.
+    encoder : "auto", TableEncoder or None, default="auto"
+        What turns the columns of a data frame or an Arrow table into numbers. "auto" is a
+        `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
+    basis : int, default=200
+        Rows of the reduced set of kernels.
+    random_state : int, default=0
+        Seeds folds, samples and reduced sets.
+    n_threads : int, default=None
+        Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator or Pipeline
+        What was chosen: a ranker of rankwise, maybe after scalers.
+    encoder_ : TableEncoder or None
+        What turned the columns of X into those that `best_estimator_` takes, where it was needed.
+    leaderboard_ : Leaderboard
+        Every candidate with its value ± standard error, how much worse than the best it is, its time, and what it can
+        be exported to; printed, it is a table.
+    best_score_ : float
+        The held-out value of the choice. It is optimistic: the choice was made on the same rows.
+    nested_score_, nested_error_ : float
+        Only with `nested`: the value on outer folds that took no part in any choice, and its standard error.
+    metric_ : Metric
+    cv_ : str
+        What judged, in words.
+    log_loss_ : float
+        After `fit_pairs` on folds: the log-loss of calibrated probabilities on held-out pairs, calibrated on the other
+        folds.
+    stopped_ : str
+        What ended the search before everything was tried: "Ctrl-C", the time limit, or nothing.
+    search_ : Search
+        The search itself, with the fitted model of every candidate; copies and files of the model lack it.
+    skipped_ : list of str
+        Candidates that did not fit in memory.
+    fitted_with_qid_ : bool
+    n_features_in_, feature_names_in_, n_queries_
+        As in `RankRLS`.
+
+    Notes
+    -----
+    Means and spreads of columns are taken of all rows before folds are held out; labels play no part in them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import AutoRanker
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 5))
+    >>> y = X[:, 0] - 2 * X[:, 1] + rng.normal(size=300)
+    >>> model = AutoRanker(methods=["rls"]).fit(X, y, qid=np.arange(300) // 10)
+    >>> model.cv_
+    '5 folds of queries, all 30 queries'
+    >>> model.leaderboard_.chosen.method
+    'rls'
+    """
+
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
+
+    best_estimator_: Any
+    encoder_: TableEncoder | None
+    leaderboard_: Leaderboard
+    metric_: Metric
+    best_score_: float
+    cv_: str
+    calibration_: list[list[float]]
+    log_loss_: float
+    stopped_: str
+    skipped_: list[str]
+    search_: Search
+
+    def __init__(
+        self,
+        scoring: str | Metric = "auto",
+        *,
+        rule: str = "best",
+        cv: Any = "auto",
+        methods: Any = "auto",
+        scalings: Any = "auto",
+        alphas: Any = None,
+        fixed: dict[str, Any] | None = None,
+        target: str | None = None,
+        time_limit: float | None = None,
+        nested: Any = False,
+        rivals: Sequence[Any] = (),
+        calibration: str = "sigmoid",
+        encoder: Any = "auto",
+        basis: int = _BASIS,
+        random_state: int = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self.scoring = scoring
+        self.rule = rule
+        self.cv = cv
+        self.methods = methods
+        self.scalings = scalings
+        self.alphas = alphas
+        self.fixed = fixed
+        self.target = target
+        self.time_limit = time_limit
+        self.nested = nested
+        self.rivals = rivals
+        self.calibration = calibration
+        self.encoder = encoder
+        self.basis = basis
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        qid: Any = None,
+        sample_weight: Any = None,
+        eval_set: Any = None,
+        **unknown: Never,
+    ) -> Self:
+        """Choose and fit.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        y : array-like of shape (rows,)
+            Labels: grades or real-valued scores, higher is better.
+        qid : array-like of shape (rows,), optional
+            The query of each row; anything hashable, in any order. Without it all rows form one ranking.
+        sample_weight : array-like of shape (rows,), optional
+            A pair weighs the product of its rows' weights.
+        eval_set : tuple (X, y) or (X, y, qid), optional
+            Rows to judge by, instead of folds; the model is then fitted on X, y alone.
+        """
+        refuse_unknown("fit", unknown)
+        self._check_parameters()
+        self._require_labels(y)
+        X, y = self._check_labelled(self._encode(X, qid), y, reset=True)
+        queries, weight = check_qid(qid, y.shape[0]), check_weights(sample_weight, y.shape[0])
+        self._name_columns()
+        if y.ndim > 1:
+            if y.shape[1] > 1:
+                raise InvalidInputError(
+                    f"y has {y.shape[1]} columns, and one model is chosen for one.",
+                    "fit an AutoRanker for each column of labels.",
+                )
+            y = y[:, 0]
+        self._refuse_operator(X)
+        metric = self._metric(y, qid)
+        self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
+        problem = labelled_rows(
+            X,
+            y,
+            queries,
+            weight,
+            metric,
+            self.cv,
+            self.random_state,
+            read_rows(eval_set, self._encoded, with_qid=self.fitted_with_qid_),
+        )
+        self._choose(problem)
+        self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
+        if self.nested:
+            if eval_set is not None:
+                raise InvalidInputError(
+                    "nested makes outer folds of the rows of X, so it takes no eval_set.",
+                    "use nested=False and score the model on rows of its own.",
+                )
+            self.nested_score_, self.nested_error_ = nested_figure(self, problem)
+        return self
+
+    def fit_pairs(
+        self,
+        X: Any,
+        pairs: Any,
+        magnitude: Any = None,
+        weight: Any = None,
+        eval_set: Any = None,
+        groups: Any = None,
+        **unknown: Never,
+    ) -> Self:
+        """Choose and fit to preferences: a list of pairs instead of labels.
+
+        Parameters
+        ----------
+        X, pairs, magnitude, weight
+            As in `RankRLS.fit_pairs`.
+        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
+            What to judge by instead of folds; the pairs are row numbers of the X beside them.
+        groups : array-like of shape (pairs,), optional
+            What must not be divided between folds, such as prompts or raters. Without it all comparisons of the same
+            two rows stay together.
+        """
+        refuse_unknown("fit_pairs", unknown)
+        self._check_parameters()
+        if self.nested:
+            raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
+        X = self._check_rows(self._encode(X, None), reset=True)
+        self._name_columns()
+        self._refuse_operator(X)
+        metric = get_metric("pairwise_error" if self.scoring == "auto" else self.scoring)
+        if metric.base_name not in {"pairwise_error", "concordance"}:
+            raise InvalidInputError(
+                f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
+                "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
+            )
+        self.fitted_with_qid_, self.n_queries_ = False, 1
+        problem = listed_pairs(
+            X,
+            pairs,
+            magnitude,
+            weight,
+            metric,
+            self.cv,
+            self.random_state,
+            groups,
+            eval_set,
+            self._encoded,
+        )
+        self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
+        self._choose(problem)
+        if problem.scored is None:
+            self._calibrate(problem)
+        return self
+
+    def _calibrate(self, problem: ListedPairs) -> None:
+        """Learn probabilities from the held-out differences of what was chosen."""
+        chosen = next(
+            trial
+            for trial in self.search_.trials
+            if trial.candidate.describe() == self.leaderboard_.chosen.description
+        )
+        weight, fold = problem.tested_weight, np.full(len(problem.pairs), -1)
+        for number, (_, test) in enumerate(problem.cv):
+            fold[test] = number
+        found, self.log_loss_ = calibrate(chosen.held_out, weight, fold, self.calibration)
+        self.calibration_ = [found.knots, found.probabilities]
+
+    def predict(self, X: Any, qid: Any = None, **unknown: Never) -> Floats:
+        """Return a score for each row of X: higher is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        qid : array-like of shape (rows,), optional
+            Needed where the chosen model scales columns inside queries (`needs_queries_`), and the queries must be
+            there whole.
+        """
+        refuse_unknown("predict", unknown)
+        check_is_fitted(self)
+        X = self._encoded(X)
+        if self.needs_queries_ and qid is None:
+            raise MissingQueriesError(
+                "The chosen model scales columns inside queries, and predict was called without query ids.",
+                "pass qid= to predict; to be independent of them, fit with scalings=['none', 'standard'].",
+            )
+        return np.asarray(predict_scores(self.best_estimator_, X, qid if self.needs_queries_ else None))
+
+    @property
+    def needs_queries_(self) -> bool:
+        """Whether rows can only be scored together with the others of their query."""
+        check_is_fitted(self)
+        return self.leaderboard_.chosen.needs_queries
+
+    def _scores_of(self, X: Any, qid: Any) -> Floats:
+        return self.predict(X, qid)
+
+    def score_pairs(self, X: Any, pairs: Any, weight: Any = None) -> float:
+        """Return the share of the pairs that the scores order right; tied scores count one half.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2)
+            Row numbers of winner and loser.
+        weight : float or array-like of shape (pairs,), optional
+        """
+        return 1.0 - preference_error(self.predict(X), pairs, weight)
+
+    def predict_pairs(self, X: Any, other: Any) -> Floats:
+        """Return how much one row of each pair is preferred to the other: positive where the first is.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        other : array-like of int of shape (pairs, 2), or a matrix of the shape of X
+            What `fit_pairs` takes, row numbers of X; or the second rows, where row k of X is compared with row k of it.
+        """
+        scores = self.predict(X)
+        edges = np.asarray(None if is_table_like(other) or sp.issparse(other) else other)
+        is_listed = edges.ndim == 2 and edges.shape[1] == 2 and edges.dtype.kind in "iu"
+        # Whole numbers in two columns may also be rows of a model of two columns.
+        if is_listed and (self.n_features_in_ != 2 or edges.shape[0] != scores.shape[0]):
+            pairs = check_pairs(edges, scores.shape[0])
+            return np.asarray(scores[pairs.winner] - scores[pairs.loser])
+        others = self.predict(other)
+        if scores.shape != others.shape:
+            raise InvalidInputError(
+                f"There are {scores.shape[0]} first rows and {others.shape[0]} second ones.",
+                "row k of both is pair k; or pass an integer array of shape (pairs, 2) of row numbers of X.",
+            )
+        return np.asarray(scores - others)
+
+    def predict_pairs_proba(self, X: Any, other: Any) -> Floats:
+        """Return the probability that the first row of each pair is preferred, calibrated on held-out pairs.
+
+        Parameters
+        ----------
+        X, other
+            As in `predict_pairs`.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "calibration_"):
+            raise InvalidInputError(
+                "Probabilities are calibrated on held-out pairs, and there were none.",
+                "use fit_pairs, without an eval_set.",
+            )
+        return Calibration(*self.calibration_)(self.predict_pairs(X, other))
+
+    def describe(self) -> str:
+        """Say what was tried, what judged it and what was chosen, for a reader."""
+        check_is_fitted(self)
+        board = self.leaderboard_
+        lines = [
+            f"judged by {self.cv_}, {board.metric}",
+            f"           {self.metric_.describe()}",
+            "",
+            str(board),
+            "",
+            f"chose      {board.chosen.description}, {board.chosen.regularisation}",
+        ]
+        if hasattr(self, "nested_score_"):
+            error = f" ± {self.nested_error_:.4f}" if np.isfinite(self.nested_error_) else ""
+            lines.append(
+                f"expect     {board.metric} {self.nested_score_:.4f}{error} of the whole procedure, on outer folds"
+            )
+        else:
+            lines.append(
+                "           its figure was selected on the same rows; nested=True gives an honest one"
+            )
+        if hasattr(self, "log_loss_"):
+            lines.append(
+                f"           log-loss {self.log_loss_:.4f} of probabilities; knowing nothing is {np.log(2):.4f}"
+            )
+        lines += [f"left out   {words}" for words in self.skipped_]
+        if self.stopped_:
+            lines.append(f"stopped by {self.stopped_}, before everything was tried")
+        return "\n".join(lines)
+
+    def _choose(self, problem: Problem) -> None:
+        search = Search(
+            problem,
+            _listed(self.methods),
+            _listed(self.scalings),
+            None if self.alphas is None else tuple(np.unique(np.asarray(self.alphas, dtype=float)).tolist()),
+            dict(self.fixed or {}),
+            self.rule,
+            self.target,
+            None if self.time_limit is None else float(self.time_limit),
+            self.basis,
+            self.random_state,
+            self.n_threads,
+        )
+        chosen = search.run()
+        self.search_ = search
+        self.metric_, self.cv_ = problem.metric, search.judged_by
+        self.stopped_, self.skipped_ = search.stopped, search.skipped
+        self.best_estimator_ = chosen.model
+        self.best_score_ = chosen.figure.value
+        rivals = [] if not self.rivals else rival_entries(self.rivals, problem)
+        self.leaderboard_ = _leaderboard(search, chosen, rivals)
+
+    def _encode(self, X: Any, qid: Any) -> Any:
+        """Turn a table into numbers, where that is asked for or needed."""
+        encoder = self.encoder
+        if isinstance(encoder, str):
+            check_choice("encoder", encoder, ("auto",))
+            encoder = TableEncoder() if is_table_like(X) and needs_encoding(X) else None
+        self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
+        return X if self.encoder_ is None else self.encoder_.transform(X)
+
+    def keep_encoder(self, encoder: TableEncoder) -> None:
+        """Say that X was encoded before the fit, so that `predict` takes tables from now on.
+
+        Parameters
+        ----------
+        encoder : TableEncoder
+            Fitted; what it gives is what the fit got.
+        """
+        self.encoder_ = encoder
+        self._name_columns()
+
+    def _name_columns(self) -> None:
+        """Say of which columns X was, before it was encoded."""
+        if self.encoder_ is not None:
+            self.n_features_in_ = self.encoder_.n_features_in_
+            self.feature_names_in_ = self.encoder_.feature_names_in_
+
+    def _encoded(self, X: Any) -> Any:
+        """Check rows to be scored, and encode them as those of the fit were."""
+        return self._check_rows(X, reset=False) if self.encoder_ is None else self.encoder_.transform(X)
+
+    def _metric(self, y: Floats, qid: Any) -> Metric:
+        if self.scoring != "auto":
+            return get_metric(self.scoring)
+        return get_metric("ndcg@10" if qid is not None and is_graded(y) else "pairwise_error")
+
+    def _refuse_operator(self, X: Any) -> None:
+        if isinstance(X, LinearOperator):
+            raise InvalidInputError(
+                "A LinearOperator has no columns to scale, nor rows to leave out.",
+                "pass a matrix, or use RankRLSCV, which takes operators.",
+            )
+
+    def _check_parameters(self) -> None:
+        if self.scoring != "auto":
+            get_metric(self.scoring)
+        check_choice("rule", self.rule, RULES)
+        check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))
+        check_cv(self.cv)
+        check_nested(self.nested)
+        for name, known in (("methods", METHODS), ("scalings", SCALINGS)):
+            for one in _listed(getattr(self, name)) or ():
+                check_choice(name, one, known)
+        if self.time_limit is not None:
+            check_number("time_limit", self.time_limit, minimum=0, remedy="use seconds, such as 60")
+        check_count("basis", self.basis, optional=False)
+        check_count("n_threads", self.n_threads)
+        check_seed(self.random_state)
+        for name in self.fixed or {}:
+            check_choice("a name in fixed", name, FIXED)
+        if self.alphas is not None:
+            check_alphas(self.alphas)
+
+    def written(self, writer: Writer) -> dict[str, Any]:
+        """Return what a model file keeps beside the chosen model."""
+        return write_automatic(self, writer)
+
+    @classmethod
+    def read(cls, written: Any, chosen: Any, reader: Reader) -> AutoRanker:
+        """Make the ranker that a model file describes, around the model that it chose."""
+        made: AutoRanker = read_automatic(cls, written, chosen, reader)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        state: dict[str, Any] = super().__getstate__()
+        return {name: value for name, value in state.items() if name != "search_"}
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+
+def _listed(names: Any) -> list[str] | None:
+    if isinstance(names, str):
+        return None if names == "auto" else [names]
+    return list(names)
+
+
+def _leaderboard(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Figure, float]]) -> Leaderboard:
+    metric = search.problem.metric
+    final = [trial for trial in search.trials if trial.judged == "all"]
+    best = search.best(final or search.trials)
+    sign = -1.0 if metric.greater_is_better else 1.0
+    sampled = [trial for trial in search.trials if trial.judged == "sample"]
+    entries = []
+    for trial in search.trials:
+        if trial.judged == "sample" and any(one.candidate == trial.candidate for one in final):
+            continue
+        other = best if trial.judged == best.judged else search.best(sampled)
+        difference, error = paired_difference(trial.figure, other.figure)
+        ranker = trial.ranker
+        entries.append(
+            Entry(
+                trial.candidate.describe(),
+                trial.candidate.method,
+                trial.candidate.scaling,
+                trial.figure.value,
+                trial.figure.standard_error,
+                dict(trial.candidate.options),
+                sign * difference,
+                error,
+                float(np.squeeze(ranker.alpha_)),
+                int(ranker.best_iteration_) if getattr(ranker, "method_", "") == "hybrid" else None,
+                trial.seconds,
+                trial.judged,
+                exportable_to(trial.candidate),
+                trial.candidate.needs_queries,
+                is_chosen=trial.candidate == chosen.candidate,
+            )
+        )
+    for name, figure, seconds in rivals:
+        difference, error = paired_difference(figure, best.figure)
+        entries.append(
+            Entry(
+                name, "rival", "none", figure.value, figure.standard_error,
+                difference=sign * difference, difference_error=error, seconds=seconds, is_rival=True,
+            )
+        )  # fmt: skip
+    entries.sort(key=lambda entry: (entry.judged != "all", sign * entry.value))
+    return Leaderboard(tuple(entries), metric.name, metric.greater_is_better, search.judged_by)

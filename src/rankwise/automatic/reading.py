@@ -1,0 +1,137 @@
+"""Folds, assigned once: what `fit` and `fit_pairs` were given, as problems that candidates are tried on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from rankwise.arrays import Floats, Ints
+from rankwise.automatic.problems import LabelledRows, ListedPairs, blocks_of_rows, splits_of
+from rankwise.automatic.scaling import ScaledColumns
+from rankwise.data.preferences import Preferences, check_pairs
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_numbers, check_qid
+from rankwise.design import as_design
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.metrics import Metric
+from rankwise.problems.folds import FoldAssigner, assign_pairs
+from rankwise.problems.training import TrainingData
+from rankwise.selection.cv import plan_rows
+from rankwise.selection.splits import Sampling, as_splitter, count_folds, read_splits
+
+__all__ = ["labelled_rows", "listed_pairs", "read_rows"]
+
+
+def labelled_rows(
+    X: Any,
+    y: Floats,
+    queries: Queries,
+    weight: Floats | None,
+    metric: Metric,
+    cv: Any,
+    seed: int,
+    eval_set: tuple[Any, Floats, Queries] | None,
+) -> LabelledRows:
+    """Assign rows to folds, and those of one ranking to blocks inside them."""
+    ids = queries.codes if len(queries) > 1 else None
+    if (y == y[0]).all():
+        raise NoPairsError(
+            "All labels are equal, so no row is better than another.", "pass other labels as y."
+        )
+    if eval_set is not None:
+        X_scored, labels, scored = eval_set
+        columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None))
+        assigner = FoldAssigner(as_design(X_scored, 1), labels, scored)
+        held = (labels.reshape(-1), scored, blocks_of_rows(assigner, 1, seed + 2))
+        fold = np.full(queries.n_rows, -1, dtype=np.int32)
+        none = np.zeros(queries.n_rows, dtype=np.int64)
+        return LabelledRows(columns, y, queries, weight, metric, fold, none, None, "", held)
+    data = TrainingData(
+        as_design(X, 1), y, queries, weight, None, ties="include", cost="magnitude", query_weight="size"
+    )
+    plan = plan_rows(cv, data, metric, Sampling(seed, None), None)
+    assigner, fold, n_folds = data.assigner, plan.fold.astype(np.int32), plan.n_folds
+    block = (
+        blocks_of_rows(assigner, n_folds, seed + 2)
+        if len(queries) == 1
+        else np.zeros(queries.n_rows, dtype=np.int64)
+    )
+    columns = ScaledColumns(X, ids, weight)
+    return LabelledRows(columns, y, queries, weight, metric, fold, block, splits_of(fold), plan.description)
+
+
+def listed_pairs(
+    X: Any,
+    pairs: Any,
+    magnitude: Any,
+    weight: Any,
+    metric: Metric,
+    cv: Any,
+    seed: int,
+    groups: Any,
+    eval_set: Any,
+    check_matrix: Callable[[Any], Any],
+) -> ListedPairs:
+    """Assign pairs to folds, all comparisons of the same two rows, or of a group, together."""
+    design = as_design(X, 1)
+    found = check_pairs(pairs, design.shape[0], magnitude, weight)
+    if found.magnitude is not None and not (found.magnitude > 0).any():
+        raise NoPairsError(
+            "Every pair is a tie (magnitude 0), so nothing says which row is better.",
+            "pass at least one pair with a positive magnitude.",
+        )
+    unit, what = _same_two(found.winner, found.loser, design.shape[0]), "pairs"
+    if groups is not None:
+        unit = check_qid(groups, len(found), name="groups", what="group", beside="pairs").codes
+        what = "groups"
+    if eval_set is not None:
+        X_scored, scored = _read_pairs(eval_set, check_matrix)
+        columns = ScaledColumns(X, None, None, (X_scored, None))
+        return ListedPairs(columns, found, unit, metric, None, "", scored)
+    columns = ScaledColumns(X, None, None)
+    splitter = as_splitter(cv)
+    if splitter is not None:
+        edges = np.column_stack([found.winner, found.loser])
+        splits = list(read_splits(splitter, edges, None, groups, "pairs"))
+        return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
+    n_folds = count_folds(cv, int(np.unique(unit).size), what)
+    fold = assign_pairs(design, found.winner, found.loser, unit, n_folds, seed, found.weight, found.magnitude)
+    return ListedPairs(columns, found, unit, metric, splits_of(fold), f"{n_folds} folds of {what}")
+
+
+def _same_two(winner: Ints, loser: Ints, n_rows: int) -> Ints:
+    key = np.minimum(winner, loser) * np.int64(n_rows) + np.maximum(winner, loser)
+    return np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def read_rows(
+    eval_set: Any, check_matrix: Callable[[Any], Any], *, with_qid: bool
+) -> tuple[Any, Floats, Queries] | None:
+    """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``."""
+    if eval_set is None:
+        return None
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
+        )
+    X = check_matrix(eval_set[0])
+    qid = eval_set[2] if len(eval_set) == 3 else None
+    if qid is None and with_qid:
+        raise MissingQueriesError(
+            "fit was called with query ids, but eval_set has none; its score would be a global one.",
+            "pass eval_set=(X_val, y_val, qid_val).",
+        )
+    return X, check_numbers("y of eval_set", eval_set[1], X.shape[0]), check_qid(qid, X.shape[0])
+
+
+def _read_pairs(eval_set: Any, check_matrix: Callable[[Any], Any]) -> tuple[Any, Preferences]:
+    """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
+            "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
+        )
+    X = check_matrix(eval_set[0])
+    return X, check_pairs(eval_set[1], X.shape[0], weight=eval_set[2] if len(eval_set) == 3 else None)

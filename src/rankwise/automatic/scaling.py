@@ -1,0 +1,89 @@
+"""Columns scaled as a candidate wants them, each way once as long as it is used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from rankwise.preprocessing import QueryScaler, RankScaler
+
+__all__ = ["ScaledColumns", "chain", "scalers_of"]
+
+# Copies of X that together take less are kept; of larger ones only the last.
+_KEPT_BYTES = 1 << 27
+# Larger copies are made in single precision, so that X and its copy take less than twice X.
+_SINGLE_BYTES = 1 << 28
+
+
+def scalers_of(scaling: str, X: Any) -> list[Any]:
+    """Return the transformers, not fitted, that a name of `SCALINGS` stands for."""
+    plain, _, inside = scaling.rpartition("+")
+    if plain:
+        return [*scalers_of(plain, X), QueryScaler(inside.removeprefix("query-"), passthrough=True)]
+    if scaling == "none":
+        return []
+    if scaling == "standard":
+        return [StandardScaler(with_mean=not sp.issparse(X))]
+    if scaling == "rank":
+        return [RankScaler()]
+    if scaling == "max-abs":
+        return [MaxAbsScaler()]
+    return [QueryScaler(scaling.removeprefix("query-"))]
+
+
+def chain(scalers: list[Any], ranker: Any) -> Any:
+    """Put fitted scalers before a fitted ranker, as one model."""
+    if not scalers:
+        return ranker
+    names = ["scaler", "query_scaler"] if len(scalers) > 1 else ["scaler"]
+    return Pipeline([*zip(names, scalers, strict=True), ("ranker", ranker)])
+
+
+class ScaledColumns:
+    """The rows of X, and maybe of an evaluation set, scaled in the ways that are asked for.
+
+    A column's mean and spread are those of all rows; labels play no part in them.
+
+    Parameters
+    ----------
+    X : ndarray or sparse matrix
+    qid : (rows,) ids or None
+    weight : (rows,) float64 or None
+    scored : tuple (X, qid), optional
+        The rows of an evaluation set.
+    """
+
+    def __init__(self, X: Any, qid: Any, weight: Any, scored: tuple[Any, Any] | None = None) -> None:
+        self.X, self.qid, self.weight, self.scored = X, qid, weight, scored
+        self._made: dict[str, tuple[list[Any], Any, Any]] = {}
+
+    def get(self, scaling: str) -> tuple[list[Any], Any, Any]:
+        """Return the fitted scalers, the scaled rows, and those of the evaluation set."""
+        if scaling in self._made:
+            return self._made[scaling]
+        scalers, X = scalers_of(scaling, self.X), self.X
+        held, held_qid = (None, None) if self.scored is None else self.scored
+        if scalers and _bytes(X) > _SINGLE_BYTES and X.dtype == np.float64:
+            self._made.clear()
+            X = X.astype(np.float32)
+        for scaler in scalers:
+            if isinstance(scaler, QueryScaler):
+                X = scaler.fit(X, qid=self.qid).transform(X, qid=self.qid)
+                held = None if held is None else scaler.transform(held, qid=held_qid)
+            else:
+                weighs = isinstance(scaler, (RankScaler, StandardScaler)) and self.weight is not None
+                X = scaler.fit(X, **({"sample_weight": self.weight} if weighs else {})).transform(X)
+                held = None if held is None else scaler.transform(held)
+        if sum(_bytes(made[1]) for made in self._made.values()) + _bytes(X) > _KEPT_BYTES:
+            self._made.clear()
+        if scalers:
+            self._made[scaling] = scalers, X, held
+        return scalers, X, held
+
+
+def _bytes(X: Any) -> int:
+    return int(X.data.nbytes + X.indices.nbytes) if sp.issparse(X) else int(getattr(X, "nbytes", 0))

@@ -1,0 +1,232 @@
+"""In which order what is tried: each stage starts from the best of those before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from rankwise.automatic.candidates import METHODS, SCALINGS, Candidate
+from rankwise.automatic.problems import LabelledRows, Problem
+from rankwise.data.store.mapped import MappedMatrix
+
+__all__ = ["Facts", "stages"]
+
+# Up to so many rows the best kernel is also tried with a larger reduced set, which takes some seconds.
+_POLISHED_ROWS = 5000
+_POLISHED_BASIS = 500
+_MANY_ENTRIES = 300_000  # of X, up to which surfaces take some seconds
+
+Options = tuple[tuple[str, Any], ...]
+# The best candidate so far of some methods, or of all; None where none of them was tried.
+Best = Callable[..., Candidate | None]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What of the data decides which candidates make sense.
+
+    Attributes
+    ----------
+    kind : {"labels", "pairs"}
+    has_queries : bool
+        Whether there are several.
+    is_sparse, is_mapped : bool
+    has_ties, has_levels : bool
+        Whether some pairs tie, and whether differences between labels differ.
+    has_sizes : bool
+        Whether queries have different numbers of rows.
+    has_ranks : bool
+        Whether labels may be replaced by their ranks: the metric counts pairs.
+    varies_loss : bool
+    n_rows, n_entries : int
+    has_magnitudes : bool
+        Whether listed pairs say by how much the winner won.
+    """
+
+    kind: str
+    has_queries: bool
+    is_sparse: bool
+    is_mapped: bool
+    has_ties: bool
+    has_levels: bool
+    has_sizes: bool
+    has_ranks: bool
+    varies_loss: bool
+    n_rows: int
+    n_entries: int
+    has_magnitudes: bool = False
+
+    @classmethod
+    def of(cls, problem: Problem, *, varies_loss: bool) -> Facts:
+        """Look at the data; one alpha of the caller's, where the loss does not vary, is of one loss."""
+        X = problem.columns.X
+        stored = {
+            "is_sparse": sp.issparse(X),
+            "is_mapped": isinstance(X, MappedMatrix),
+            "varies_loss": varies_loss,
+            "n_rows": problem.n_rows,
+            "n_entries": int(X.nnz) if sp.issparse(X) else int(X.shape[0] * X.shape[1]),
+        }
+        if isinstance(problem, LabelledRows):
+            queries = problem.queries
+            order = np.lexsort((problem.y, queries.codes))
+            labels, codes = problem.y[order], queries.codes[order]
+            inside = codes[1:] == codes[:-1]
+            steps = np.diff(labels)[inside]
+            positive = steps[steps > 0]
+            sizes = queries.sizes
+            # Two levels a query, always equally far apart: the size of a difference says nothing.
+            spread = np.maximum.reduceat(labels, queries.offsets[:-1]) - np.minimum.reduceat(
+                labels, queries.offsets[:-1]
+            )
+            has_levels = positive.size > 0 and bool((spread[spread > 0] > positive.min() * (1 + 1e-9)).any())
+            return cls(
+                "labels",
+                len(queries) > 1,
+                has_ties=bool((steps == 0).any()),
+                has_levels=has_levels,
+                has_sizes=bool(sizes.min() != sizes.max()),
+                has_ranks=has_levels and problem.metric.takes_weights,  # those that count pairs do
+                **stored,
+            )
+        magnitude = getattr(problem, "pairs").magnitude  # noqa: B009
+        return cls(
+            "pairs",
+            has_queries=False,
+            has_ties=magnitude is not None and bool((magnitude == 0).any()),
+            has_levels=magnitude is not None and np.unique(magnitude[magnitude > 0]).size > 1,
+            has_sizes=False,
+            has_ranks=False,
+            has_magnitudes=magnitude is not None and bool((magnitude != 1).any()),
+            **stored,
+        )
+
+
+def stages(
+    facts: Facts, methods: Sequence[str] | None, scalings: Sequence[str] | None, best: Best
+) -> Iterator[list[Candidate]]:
+    """Yield lists of candidates; `best` tells, when the next list is asked for, the best of those that were tried.
+
+    Parameters
+    ----------
+    facts : Facts
+    methods, scalings : sequence of str, optional
+        What the caller allows.
+    best : callable
+        ``best(*methods)`` is the best candidate so far, of these methods where any are named.
+    """
+    possible = [
+        name
+        for name, method in METHODS.items()
+        if facts.kind in method.takes and (methods is None or name in methods)
+    ]
+    if facts.has_magnitudes and methods is None:
+        possible.remove("logistic")  # a model of who wins, which says nothing of by how much
+    linear = [name for name in possible if METHODS[name].form == "linear"]
+    ways = list(scalings) if scalings is not None else _scalings(facts)
+    if linear:
+        yield from _linear(facts, linear, ways, best, is_asked=methods is not None)
+    start = best(*linear) if linear else None
+    if "curves" in possible and not facts.is_sparse:
+        yield from _curves("curves", ways, start)
+    if "surfaces" in possible and not facts.is_sparse:
+        found = best()
+        # Surfaces take ten times as long as curves, and refine them.
+        is_ahead = found is None or found.method == "curves"
+        if methods is not None or (is_ahead and facts.n_entries <= _MANY_ENTRIES):
+            yield from _curves("surfaces", ways, best("curves") or start)
+    if "kernel" in possible:
+        yield from _kernels(facts, ways, start, best)
+
+
+def _linear(
+    facts: Facts, methods: Sequence[str], ways: Sequence[str], best: Best, *, is_asked: bool
+) -> Iterator[list[Candidate]]:
+    """Yield linear models: scalings first, by the quickest method, then what pairs ask for, then other losses."""
+    first, *others = methods
+    yield [Candidate(first, way) for way in ways if "+" not in way]
+    yield [Candidate(first, way) for way in _beside(ways, best(first))]
+    if first == "rls" and facts.varies_loss:
+        for variants in _losses(facts):
+            start = best("rls")
+            if start is not None:
+                yield [
+                    Candidate("rls", start.scaling, _joined(start.options, options)) for options in variants
+                ]
+    for name in others:
+        found = best(*methods)
+        # The plain hinge costs most; it is worth trying where margins help at all.
+        if found is not None and (name != "svm" or is_asked or found.method != "rls"):
+            yield [Candidate(name, found.scaling)]
+
+
+def _beside(ways: Sequence[str], found: Candidate | None) -> list[str]:
+    """Return which columns to try side by side: with ranks inside queries, or with what is best inside them."""
+    pairs = [way for way in ways if "+" in way]
+    if found is None or not found.needs_queries:
+        return [way for way in pairs if way.endswith("rank")] or pairs
+    own = [way for way in pairs if way.endswith(f"+{found.scaling}")]
+    return own or pairs
+
+
+def _curves(name: str, ways: Sequence[str], start: Candidate | None) -> Iterator[list[Candidate]]:
+    """Yield additive models of columns as they are, and of what is best inside queries."""
+    if name == "surfaces" and start is not None and start.method == "curves":
+        yield [Candidate(name, start.scaling)]
+        return
+    plain = next((way for way in ("none", "standard", "rank") if way in ways), ways[0])
+    inside = [start.scaling] if start is not None and start.needs_queries else []
+    yield [Candidate(name, way) for way in dict.fromkeys([plain, *inside])]
+
+
+def _kernels(
+    facts: Facts, ways: Sequence[str], start: Candidate | None, best: Best
+) -> Iterator[list[Candidate]]:
+    """Yield kernels: on standardised columns and on columns by rank, and where they are ahead, variants of the best."""
+    options = start.options if start is not None and start.method == "rls" else ()
+    if not facts.has_queries:
+        # A reduced set has closed forms for whole queries; for the rows of one ranking with other options it has none.
+        options = tuple(option for option in options if option[0] == "labels")
+    plain = tuple(option for option in options if option[0] != "labels")
+    ranks_labels = facts.has_ranks and facts.varies_loss
+    first = _joined(plain, (("labels", "ranks"),)) if ranks_labels else plain
+    scalings = [way for way in ("standard", "max-abs", "rank") if way in ways] or ways[:1]
+    yield [Candidate("kernel", way, first) for way in scalings]
+    found = best()
+    if found is None or found.method != "kernel":
+        return
+    if ranks_labels:
+        yield [Candidate("kernel", found.scaling, plain)]
+    if start is not None:
+        found = best("kernel") or found
+        yield [Candidate("kernel", start.scaling, found.options)]
+    found = best() or found
+    if found.method == "kernel" and 3 * _POLISHED_BASIS <= facts.n_rows <= _POLISHED_ROWS:
+        yield [Candidate("kernel", found.scaling, _joined(found.options, (("basis", _POLISHED_BASIS),)))]
+
+
+def _joined(options: Options, more: Options) -> Options:
+    return tuple({**dict(options), **dict(more)}.items())
+
+
+def _scalings(facts: Facts) -> list[str]:
+    if facts.is_mapped:
+        return ["none"]  # a store that does not fit in memory is read where it lies
+    plain = ["none", "max-abs"] if facts.is_sparse else ["none", "standard", "rank"]
+    if facts.is_sparse or not facts.has_queries:
+        return plain
+    return [*plain, *(name for name in SCALINGS if "query" in name)]
+
+
+def _losses(facts: Facts) -> list[list[Options]]:
+    """Return what else least squares can be asked for, each list from the best of the one before."""
+    ties: Options = (("ties", "exclude"),) if facts.has_ties else ()
+    ranks: Options = (("labels", "ranks"),) if facts.has_ranks else ()
+    unit: Options = (*ties, ("cost", "unit")) if facts.has_levels else ()
+    first = [options for options in (ties, unit, ranks) if options]
+    second: list[Options] = [(("query_weight", "equal"),)] if facts.has_sizes else []
+    return [variants for variants in (first, second) if variants]

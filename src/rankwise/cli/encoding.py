@@ -1,0 +1,138 @@
+"""Tables with columns that are not numbers, or with missing values: learned by an encoder, or kept for a model's."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from rankwise.cli.columns import Roles, listed, remarks
+from rankwise.cli.rows import Rows
+from rankwise.data.tables.arrow_columns import is_embedding, is_number, text_of_numbers, texts_of
+from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
+from rankwise.data.tables.plan import TablePlan
+from rankwise.data.tables.sparse_columns import SparseColumns
+from rankwise.exceptions import Change, InvalidInputError
+from rankwise.preprocessing.table_columns import read_columns
+from rankwise.preprocessing.table_encoder import TableEncoder
+
+__all__ = [
+    "encoded",
+    "encoding_words",
+    "is_to_be_encoded",
+    "learned",
+    "numbers_of_table",
+    "read_to_encode",
+    "was_missing",
+]
+
+_ROWS = 1 << 16
+_ASKED = ("category", "words", "cross")
+
+
+def is_to_be_encoded(sources: Sequence[TableSource], roles: Roles, options: argparse.Namespace) -> bool:
+    """Tell whether a table to learn from has columns that are not numbers, or options that say what to make of them."""
+    if not options.fills_missing or roles.embedding or not hasattr(options, "category"):
+        return False
+    if any(getattr(options, name) for name in _ASKED):
+        return True
+    if roles.features is None and SparseColumns.of(sources) is not None:
+        return False
+    schema = sources[0].schema
+    kinds = [schema.field(name).type for name in _names(sources[0], roles, options)]
+    return any(not is_number(kind) and not is_embedding(kind) for kind in kinds)
+
+
+def was_missing(error: InvalidInputError, options: argparse.Namespace) -> bool:
+    """Tell whether reading failed on a missing value that an encoder would fill in."""
+    return Change("missing") in error.changes and options.fills_missing and hasattr(options, "category")
+
+
+def read_to_encode(
+    sources: Sequence[TableSource], source: str, roles: Roles, options: argparse.Namespace
+) -> Rows:
+    """Read labels, ids and weights as ever, and the other columns as they are."""
+    names = _names(sources[0], roles, options)
+    for one in sources:
+        for name in names:
+            where = text_of_numbers(one, name) if name in one.schema.names else None
+            if where is not None and name not in (listed(getattr(options, "category", None)) or ()):
+                raise InvalidInputError(
+                    f"{where} is text in a column that else holds numbers.",
+                    "correct the entry (an empty one is missing), or leave the column out of --features.",
+                )
+    plan = TablePlan.of(
+        sources,
+        label=roles.label,
+        qid=roles.qid,
+        features=[],
+        embedding=None,
+        missing="error",
+        dtype=np.float64,
+        weight=roles.weight,
+    )
+    X, y, qid = plan.load()
+    pa = import_pyarrow()
+    table = pa.concat_tables(
+        [pa.Table.from_batches(list(one.batches(names, _ROWS))) for one in sources if one.n_rows],
+        promote_options="permissive",
+    )
+    said = (
+        []
+        if options.keeps_table
+        else remarks(sources[0].schema, source, options, roles, sources[0].schema.names)
+    )
+    reading = {"features": names, "embedding": None, "label": roles.label, "qid": roles.qid, "encoded": "yes"}
+    has_items = getattr(options, "wants_items", False) and options.item_id in sources[0].schema.names
+    return Rows(
+        source,
+        X,
+        y,
+        qid,
+        [],
+        weight=plan.weights(),
+        item_ids=texts_of(sources, options.item_id) if has_items else None,
+        reading=reading,
+        remarks=said,
+        table=table,
+    )
+
+
+def learned(rows: Rows, options: argparse.Namespace) -> Rows:
+    """Learn from the rows what is to be done with each column, and do it."""
+    crosses = listed(options.cross) or []
+    encoder = TableEncoder(
+        categories=listed(options.category) or [], words=listed(options.words) or [], crosses=crosses
+    )
+    return encoded(rows, encoder.fit(rows.table, qid=rows.qid))
+
+
+def encoded(rows: Rows, encoder: TableEncoder) -> Rows:
+    """Do with the columns of a table what was learned for training's."""
+    try:
+        X = encoder.transform(rows.table)
+    except InvalidInputError as error:
+        raise error.restated(f"{rows.source}: {error.problem}") from error
+    names = [str(name) for name in encoder.get_feature_names_out()]
+    return replace(rows, X=X, names=names, encoder=encoder)
+
+
+def numbers_of_table(rows: Rows, names: Sequence[str]) -> Rows:
+    """Take columns of numbers of a table that was kept as it is, for a model without an encoder."""
+    X = np.column_stack([column.values for column in read_columns(rows.table, names)]).astype(np.float64)
+    return replace(rows, X=X, names=list(names))
+
+
+def encoding_words(rows: Rows) -> list[str]:
+    """Say what was done with each column, a line for each."""
+    return [] if rows.encoder is None else list(rows.encoder.describe())
+
+
+def _names(source: TableSource, roles: Roles, options: argparse.Namespace) -> list[str]:
+    if roles.features is not None:
+        return list(roles.features)
+    taken: set[Any] = {roles.label, roles.qid, roles.weight, *(listed(getattr(options, "id", None)) or ())}
+    return [name for name in source.schema.names if name not in taken]

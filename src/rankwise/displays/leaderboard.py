@@ -1,0 +1,89 @@
+"""The candidates of an automatic choice, each with its standard error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.automatic.leaderboard import Leaderboard
+from rankwise.displays.reading import import_pyplot
+
+__all__ = ["LeaderboardDisplay"]
+
+_SHOWN = 20
+_COLOURS = {"chosen": "crimson", "rival": "black", "all": "tab:blue", "sample": "0.6"}
+
+
+@dataclass
+class LeaderboardDisplay:
+    """Held-out values of all candidates with bars of one standard error, the best on top.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    leaderboard : Leaderboard
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import AutoRanker
+    >>> from rankwise.displays import LeaderboardDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 5))
+    >>> model = AutoRanker(methods=["rls"]).fit(X, X[:, 0] + rng.normal(size=300))
+    >>> display = LeaderboardDisplay.from_estimator(model)  # doctest: +SKIP
+    """
+
+    leaderboard: Leaderboard
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> LeaderboardDisplay:
+        """Draw what a fitted `AutoRanker` tried.
+
+        Parameters
+        ----------
+        estimator : AutoRanker
+        ax : matplotlib Axes, optional
+        **kwargs
+            Passed to `plot`.
+        """
+        check_is_fitted(estimator)
+        return cls(estimator.leaderboard_).plot(ax, **kwargs)
+
+    def plot(self, ax: Any = None, **kwargs: Any) -> LeaderboardDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            A new figure by default.
+        **kwargs
+            Passed to `matplotlib.axes.Axes.errorbar` for every candidate.
+        """
+        pyplot = import_pyplot()
+        shown = list(self.leaderboard)[:_SHOWN]
+        if ax is None:
+            ax = pyplot.subplots(figsize=(8.0, 1.2 + 0.3 * len(shown)), layout="constrained")[1]
+        self.ax_, self.figure_ = ax, ax.figure
+        for place, entry in enumerate(shown):
+            kind = "chosen" if entry.is_chosen else "rival" if entry.is_rival else entry.judged
+            error = entry.standard_error if np.isfinite(entry.standard_error) else 0.0
+            options = {"fmt": "*" if entry.is_chosen else "o", "color": _COLOURS[kind], "capsize": 3}
+            ax.errorbar(entry.value, place, xerr=error, **{**options, **kwargs})
+        ax.set_yticks(range(len(shown)), [entry.description for entry in shown])
+        ax.invert_yaxis()
+        better = "higher" if self.leaderboard.greater_is_better else "lower"
+        ax.set_xlabel(
+            f"{self.leaderboard.metric} ({better} is better) ± standard error\n{self.leaderboard.judged_by}"
+        )
+        ax.grid(visible=True, axis="x", alpha=0.25)
+        return self

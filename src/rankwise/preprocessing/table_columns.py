@@ -1,0 +1,175 @@
+"""Columns of data frames, Arrow tables and arrays, as numbers, lists or objects, whatever they are stored as."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.arrays import Floats
+from rankwise.data.containers import unmasked
+from rankwise.exceptions import InvalidInputError
+
+__all__ = ["Column", "is_table_like", "needs_encoding", "read_columns"]
+
+Objects = npt.NDArray[np.object_]
+
+_DAY = np.timedelta64(1, "D")
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?Z?")
+# Text that means that nothing is known, as in the columns of numbers of text files.
+_MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A"})
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "flag", "date", "list", "text"}
+    values : (rows,) float64, or (rows, width) float64 for lists, or (rows,) object for text
+        NaN, or None, where nothing is known. Dates are days since 1970.
+    """
+
+    name: str
+    kind: str
+    values: npt.NDArray[Any]
+
+
+def is_table_like(X: Any) -> bool:
+    """Tell whether something has named columns of different types."""
+    return hasattr(X, "columns") or (hasattr(X, "column_names") and hasattr(X, "column"))
+
+
+def needs_encoding(X: Any) -> bool:
+    """Tell whether a table has a column that is not numbers, or lacks some."""
+    return any(column.kind != "number" or bool(np.isnan(column.values).any()) for column in read_columns(X))
+
+
+def read_columns(X: Any, names: Sequence[str] | None = None) -> list[Column]:
+    """Read the columns of a table, or some of them; of an array all, called ``x0``, ``x1``, and so on."""
+    if not is_table_like(X):
+        array = np.asarray(unmasked("X", X))
+        if array.ndim != 2:
+            raise InvalidInputError(f"X has {array.ndim} dimensions.", "pass a table or a matrix of rows.")
+        found = {f"x{at}": array[:, at] for at in range(array.shape[1])}
+        return [_column(name, found[name]) for name in _wanted(names, list(found))]
+    own = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
+    chosen = _wanted(names, own)
+    if len(set(own)) != len(own):
+        twice = next(name for at, name in enumerate(own) if name in own[:at])
+        raise InvalidInputError(f"X has several columns named {twice!r}.", "give each a name of its own.")
+    return [_column(name, _plain(X, own.index(name))) for name in chosen]
+
+
+def _wanted(names: Sequence[str] | None, own: Sequence[str]) -> list[str]:
+    lacking = [name for name in names or () if name not in own]
+    if lacking:
+        raise InvalidInputError(
+            f"X lacks {len(lacking)} of the columns that were learned from, such as {lacking[0]!r}.",
+            "pass a table with the columns of the training table, under the same names.",
+        )
+    return list(own if names is None else names)
+
+
+def _plain(X: Any, at: int) -> Any:
+    """Return one column as an array, of objects where it is not numbers."""
+    if hasattr(X, "iloc"):  # pandas
+        series = X.iloc[:, at]
+        kind = getattr(series.dtype, "kind", "O")
+        if kind in "iufb" and series.dtype.name != "category":
+            flags = np.bool_ if kind == "b" and not series.isna().any() else np.float64
+            return (
+                series.to_numpy(dtype=flags, na_value=np.nan)
+                if flags is np.float64
+                else series.to_numpy(flags)
+            )
+        if kind == "M":
+            tz = getattr(series.dtype, "tz", None)
+            series = series if tz is None else series.dt.tz_convert("UTC").dt.tz_localize(None)
+            return series.to_numpy(dtype="datetime64[us]")
+        return np.array([None if _is_null(value) else value for value in series], dtype=object)
+    column = X.column(at) if hasattr(X, "column_names") else X.get_columns()[at]
+    values = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    kinds = {type(value) for value in values if value is not None}
+    if kinds <= {int, float}:
+        return np.array([np.nan if value is None else float(value) for value in values])
+    if kinds == {bool} and None not in values:
+        return np.array(values, dtype=np.bool_)
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def _is_null(value: Any) -> bool:
+    return (
+        value is None
+        or (isinstance(value, float) and np.isnan(value))
+        or type(value).__name__ in {"NAType", "NaTType"}
+    )
+
+
+def _column(name: str, values: npt.NDArray[Any]) -> Column:
+    stored = {"b": "flag", "i": "number", "u": "number", "f": "number", "M": "date"}.get(values.dtype.kind)
+    if stored is not None:
+        return Column(name, stored, _days(values) if stored == "date" else values.astype(np.float64))
+    values = values.astype(object)
+    known = [value for value in values if not _is_null(value)]
+    if all(isinstance(value, (bool, np.bool_)) for value in known) and known:
+        return Column(name, "flag", _numbers(values))
+    if all(isinstance(value, (int, float, np.number, Decimal)) for value in known):
+        return Column(name, "number", _numbers(values))
+    if isinstance(known[0], (dt.date, np.datetime64)):
+        dates = [np.datetime64("NaT") if _is_null(value) else _moment(value) for value in values]
+        return Column(name, "date", _days(np.array(dates, dtype="datetime64[us]")))
+    if isinstance(known[0], (list, tuple, np.ndarray)):
+        return Column(name, "list", _lists(name, values))
+    return _text(name, values)
+
+
+def _text(name: str, values: npt.NDArray[Any]) -> Column:
+    texts = np.array(
+        [None if _is_null(value) or str(value).strip() in _MISSING else str(value) for value in values],
+        dtype=object,
+    )
+    known = [text for text in texts if text is not None]
+    if known and all(_DATE.fullmatch(text) for text in known[:100]) and all(map(_DATE.fullmatch, known)):
+        dates = np.array(
+            ["NaT" if text is None else text.rstrip("Z") for text in texts], dtype="datetime64[us]"
+        )
+        return Column(name, "date", _days(dates))
+    return Column(name, "text", texts)
+
+
+def _moment(value: Any) -> Any:
+    if isinstance(value, dt.datetime) and value.tzinfo is not None:
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
+    return np.datetime64(value, "us")
+
+
+def _days(values: npt.NDArray[Any]) -> Floats:
+    days = (values.astype("datetime64[us]") - np.datetime64(0, "us")) / _DAY
+    return np.asarray(days, dtype=np.float64)
+
+
+def _numbers(values: npt.NDArray[Any]) -> Floats:
+    return np.array([np.nan if _is_null(value) else float(value) for value in values])
+
+
+def _lists(name: str, values: npt.NDArray[Any]) -> Floats:
+    rows = [None if _is_null(value) else np.asarray(value, dtype=np.float64) for value in values]
+    widths = {row.shape for row in rows if row is not None}
+    if len(widths) != 1 or len(next(iter(widths))) != 1:
+        raise InvalidInputError(
+            f"The lists of column {name!r} have different lengths.",
+            "make them of one length, or leave the column out.",
+        )
+    width = next(iter(widths))[0]
+    return np.array([np.full(width, np.nan) if row is None else row for row in rows])

@@ -1,0 +1,396 @@
+"""Tables as people have them, as numbers: missing values, categories, dates, lists and words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.arrays import Floats
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_choice, check_count, check_qid
+from rankwise.exceptions import InvalidInputError
+from rankwise.preprocessing.table_columns import Column, read_columns
+
+__all__ = ["TableEncoder"]
+
+# What a level is called that stands for all rare ones, and for those that were not there in training.
+_OTHER, _MISSING = "(other)", "(missing)"
+_WORDS = ("hash", "tf-idf")
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Turn the columns of a table into numbers, each by what it holds.
+
+    Numbers stay; where some are missing, they are filled with the median and a column tells which. Texts with few
+    values become a column for each, the rare ones together; a value that training did not have counts as rare. Truth
+    values become 0 and 1, dates days since 1970, lists a column for each place, and texts that are asked for as words
+    become hashed or tf-idf words. Columns that cannot matter are left out, and named: those with one value everywhere,
+    those with one value inside every query, and texts of which nearly every row has another.
+
+    Parameters
+    ----------
+    columns : list of str, optional
+        Which to take; by default all.
+    categories : list of str, default=()
+        Columns of numbers that are names, such as postcodes.
+    words : list of str, default=()
+        Columns of text to read word by word.
+    method : {"hash", "tf-idf"}, default="hash"
+        How words become columns: by a hash, which needs no vocabulary, or weighted by how rare they are.
+    n_words : int, default=4096
+        Columns of hashed words; of tf-idf words at most.
+    crosses : list of str, default=()
+        Products of two columns, such as ``"price:country"``: the price separately in every country.
+    min_rows : int, default=5
+        Values of a category with fewer rows go together.
+    max_levels : int, default=100
+        At most so many values of a category have columns of their own.
+
+    Attributes
+    ----------
+    columns_ : list of dict
+        What is done with each column, as plain values.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.preprocessing import TableEncoder
+    >>> rows = np.array([[1.0, "red"], [None, "blue"], [3.0, "red"], [2.5, "blue"]], dtype=object)
+    >>> encoder = TableEncoder(min_rows=1).fit(rows)
+    >>> encoder.get_feature_names_out().tolist()
+    ['x0', 'x0 missing', 'x1=blue', 'x1=red']
+    >>> encoder.transform(rows)[1].tolist()
+    [2.5, 1.0, 1.0, 0.0]
+    """
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+
+    columns_: list[dict[str, Any]]
+
+    def __init__(
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        categories: Sequence[str] = (),
+        words: Sequence[str] = (),
+        method: str = "hash",
+        n_words: int = 4096,
+        crosses: Sequence[str] = (),
+        min_rows: int = 5,
+        max_levels: int = 100,
+    ) -> None:
+        self.columns = columns
+        self.categories = categories
+        self.words = words
+        self.method = method
+        self.n_words = n_words
+        self.crosses = crosses
+        self.min_rows = min_rows
+        self.max_levels = max_levels
+
+    def fit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
+        """Look at every column, and decide what is done with it.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array of shape (rows, columns)
+        y : ignored
+        qid : array-like of shape (rows,), optional
+            The query of each row, to find columns that are constant inside every query.
+        """
+        check_choice("method", self.method, _WORDS)
+        for name in ("n_words", "min_rows", "max_levels"):
+            check_count(name, getattr(self, name), optional=False)
+        columns = read_columns(X, self.columns)
+        if not columns or not columns[0].values.shape[0]:
+            raise InvalidInputError("The table has no rows, or no columns.", "check what was read.")
+        names = [column.name for column in columns]
+        crossed = {name for cross in self.crosses for name in _sides(cross, names)}
+        for role in ("categories", "words"):
+            unknown = [name for name in getattr(self, role) if name not in names]
+            if unknown:
+                raise InvalidInputError(
+                    f"{role} names {unknown[0]!r}, which is no column.",
+                    f"the columns are {', '.join(names)}.",
+                )
+        n_rows = columns[0].values.shape[0]
+        queries = None if qid is None else check_qid(qid, n_rows)
+        self.columns_ = [
+            self._decide(column, queries, is_crossed=column.name in crossed) for column in columns
+        ]
+        self.feature_names_in_ = np.array(names, dtype=object)
+        self.n_features_in_ = len(names)
+        if not len(self.get_feature_names_out()):
+            raise InvalidInputError(
+                "No column can tell the rows of a query apart.",
+                "; ".join(self.describe()) + ".",
+            )
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+        """Fit, and encode the same rows.
+
+        Parameters
+        ----------
+        X, y, qid
+            As in `fit`.
+        """
+        return self.fit(X, y, qid=qid).transform(X)
+
+    def transform(self, X: Any) -> Any:
+        """Encode rows as training's were.
+
+        Parameters
+        ----------
+        X : data frame, Arrow table or array
+            With the columns of training, under their names; others are ignored.
+
+        Returns
+        -------
+        ndarray of float64, or CSR matrix where there are words
+        """
+        check_is_fitted(self)
+        taken = [step for step in self.columns_ if step["kind"] != "left out"]
+        columns = read_columns(X, [step["name"] for step in taken])
+        blocks = {step["name"]: _encode(step, column) for step, column in zip(taken, columns, strict=True)}
+        names = [str(name) for name in self.feature_names_in_]
+        parts = [blocks[step["name"]] for step in taken if not step.get("only_crossed")]
+        for cross in self.crosses:
+            first, second = (blocks[name] for name in _sides(cross, names))
+            parts.append(_products(first, second))
+        if any(sp.issparse(part) for part in parts):
+            return sp.hstack([sp.csr_matrix(part) for part in parts], format="csr")
+        return np.ascontiguousarray(np.hstack(parts))
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return a name for each column of what `transform` returns.
+
+        Parameters
+        ----------
+        input_features : ignored
+        """
+        check_is_fitted(self)
+        own = {step["name"]: _names(step) for step in self.columns_ if step["kind"] != "left out"}
+        found = [
+            name
+            for step in self.columns_
+            if step["kind"] != "left out" and not step.get("only_crossed")
+            for name in own[step["name"]]
+        ]
+        names = [str(name) for name in self.feature_names_in_]
+        for cross in self.crosses:
+            first, second = _sides(cross, names)
+            found += [f"{a}:{b}" for a, b in product(own[first], own[second])]
+        return np.array(found, dtype=object)
+
+    def describe(self) -> list[str]:
+        """Say what is done with each column, a line for each."""
+        check_is_fitted(self)
+        lines = [f"{step['name']}: {_words(step)}" for step in self.columns_]
+        return lines + [f"{cross}: the product of the two" for cross in self.crosses]
+
+    def _decide(self, column: Column, queries: Queries | None, *, is_crossed: bool) -> dict[str, Any]:
+        name, kind, values = column.name, column.kind, column.values
+        if kind == "list":
+            fill = np.nan_to_num(np.nanmean(values, axis=0))
+            return {"name": name, "kind": "list", "fill": fill.tolist()}
+        if name in self.categories and kind in {"number", "flag"}:
+            kind, values = "text", _as_texts(values)
+        if kind == "text" and name in self.words:
+            return self._decide_words(name, values)
+        step: dict[str, Any]
+        codes = values
+        if kind == "text":
+            step = self._decide_levels(name, values)
+            place = {level: at for at, level in enumerate(dict.fromkeys(values))}
+            codes = np.array([place[value] for value in values], dtype=np.float64)
+        else:
+            n_missing = int(np.isnan(values).sum())
+            fill = float(np.nanmedian(values)) if n_missing < values.size else 0.0
+            step = {"name": name, "kind": kind, "fill": fill, "missing": n_missing}
+        if _is_constant(codes, None):
+            return {"name": name, "kind": "left out", "why": "it has one value everywhere"}
+        if queries is not None and len(queries) > 1 and _is_constant(codes, queries):
+            if is_crossed:
+                return {**step, "only_crossed": True}
+            why = "it has one value inside every query, and tells no rows apart unless crossed with another column"
+            return {"name": name, "kind": "left out", "why": why}
+        return step
+
+    def _decide_levels(self, name: str, values: npt.NDArray[Any]) -> dict[str, Any]:
+        counts = Counter(value for value in values if value is not None)
+        n_known = sum(counts.values())
+        frequent = [level for level, count in counts.most_common(self.max_levels) if count >= self.min_rows]
+        if len(counts) > max(2, 0.5 * n_known) or (not frequent and len(counts) > 2):
+            why = (
+                f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words to read"
+            )
+            return {"name": name, "kind": "left out", "why": why}
+        levels = sorted(frequent) or sorted(counts)
+        step = {"name": name, "kind": "category", "levels": levels, "rare": len(counts) - len(levels)}
+        if any(value is None for value in values):
+            step["has_missing"] = True
+        return step
+
+    def _decide_words(self, name: str, values: npt.NDArray[Any]) -> dict[str, Any]:
+        if self.method == "hash":
+            return {"name": name, "kind": "words", "method": "hash", "width": self.n_words}
+        from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - only where there are words
+
+        fitted = TfidfVectorizer(sublinear_tf=True, max_features=self.n_words).fit(_texts(values))
+        names = fitted.get_feature_names_out().tolist()
+        return {
+            "name": name,
+            "kind": "words",
+            "method": "tf-idf",
+            "vocabulary": names,
+            "idf": fitted.idf_.tolist(),
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.string = True
+        tags.input_tags.categorical = True
+        return tags
+
+
+def _sides(cross: str, names: Sequence[str]) -> tuple[str, str]:
+    """Return the two columns that a cross names."""
+    for at in [at for at, character in enumerate(cross) if character == ":"]:
+        first, second = cross[:at], cross[at + 1 :]
+        if first in names and second in names:
+            return first, second
+    raise InvalidInputError(
+        f"The cross {cross!r} does not name two columns.", f"write A:B, of {', '.join(names)}."
+    )
+
+
+def _is_constant(codes: Floats, queries: Queries | None) -> bool:
+    """Tell whether a column has one value everywhere, or inside every query; that nothing is known is a value too."""
+    own = np.where(np.isnan(codes), np.inf, codes)
+    if queries is None:
+        return bool((own == own[0]).all())
+    ordered = own[queries.order]
+    start = queries.offsets[:-1]
+    return bool((np.maximum.reduceat(ordered, start) == np.minimum.reduceat(ordered, start)).all())
+
+
+def _as_texts(values: Floats) -> npt.NDArray[Any]:
+    return np.array([None if np.isnan(value) else f"{value:g}" for value in values], dtype=object)
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    return ["" if value is None else str(value) for value in values]
+
+
+def _encode(step: dict[str, Any], column: Column) -> Any:
+    kind, values = step["kind"], column.values
+    if kind == "words":
+        return _vectorizer(step).transform(_texts(values))
+    if kind == "category":
+        if column.kind != "text":
+            values = _as_texts(values)
+        place = {level: at for at, level in enumerate(_levels(step))}
+        other = place.get(_OTHER, -1)
+        missing = place.get(_MISSING, other)
+        at = np.array(
+            [missing if value is None else place.get(value, other) for value in values], dtype=np.int64
+        )
+        block = np.zeros((at.size, len(place)))
+        block[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
+        return block
+    if column.kind == "text" or (kind == "list") != (column.kind == "list"):
+        raise InvalidInputError(
+            f"Column {step['name']!r} held a {kind} in training, and holds a {column.kind} here.",
+            "pass columns of the types that training had.",
+        )
+    if kind == "list":
+        fill = np.asarray(step["fill"])
+        if values.shape[1] != fill.size:
+            raise InvalidInputError(
+                f"The lists of column {step['name']!r} have {values.shape[1]} numbers, and {fill.size} in training.",
+                "pass lists of that length.",
+            )
+        return np.where(np.isnan(values), fill, values)
+    is_missing = np.isnan(values)
+    filled = np.where(is_missing, step["fill"], values)
+    return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
+
+
+def _levels(step: dict[str, Any]) -> list[str]:
+    extra = [_OTHER] if step["rare"] else []
+    return [*step["levels"], *extra, *([_MISSING] if step.get("has_missing") else [])]
+
+
+def _vectorizer(step: dict[str, Any]) -> Any:
+    from sklearn.feature_extraction.text import (  # noqa: PLC0415 - only where there are words
+        HashingVectorizer,
+        TfidfVectorizer,
+    )
+
+    if step["method"] == "hash":
+        return HashingVectorizer(n_features=step["width"], alternate_sign=False)
+    made = TfidfVectorizer(sublinear_tf=True, vocabulary=step["vocabulary"])
+    made.idf_ = np.asarray(step["idf"])
+    return made
+
+
+def _names(step: dict[str, Any]) -> list[str]:
+    name, kind = step["name"], step["kind"]
+    if kind == "category":
+        return [f"{name}={level}" for level in _levels(step)]
+    if kind == "list":
+        return [f"{name}[{at}]" for at in range(len(step["fill"]))]
+    if kind == "words":
+        words = step.get("vocabulary") or range(step["width"])
+        return [f"{name}~{word}" for word in words]
+    return [name, f"{name} missing"] if step["missing"] else [name]
+
+
+def _words(step: dict[str, Any]) -> str:
+    kind = step["kind"]
+    if kind == "left out":
+        return f"left out, because {step['why']}"
+    if kind == "category":
+        n_levels = len(step["levels"])
+        rare = f", {step['rare']:,} rare ones together" if step["rare"] else ""
+        missing = ", missing is one more" if step.get("has_missing") else ""
+        words = f"a category of {n_levels} value{'s' * (n_levels != 1)}{rare}{missing}"
+    elif kind == "list":
+        words = f"lists of {len(step['fill'])} numbers"
+    elif kind == "words":
+        words = (
+            f"words, hashed into {step['width']:,} columns"
+            if step["method"] == "hash"
+            else f"{len(step['vocabulary']):,} words by tf-idf"
+        )
+    else:
+        what = {"number": "a number", "flag": "yes or no, as 1 and 0", "date": "a date, in days since 1970"}[
+            kind
+        ]
+        n_missing = step["missing"]
+        words = what + (
+            f", {n_missing:,} missing: filled with {step['fill']:.6g}, and marked in a column"
+            if n_missing
+            else ""
+        )
+    return words + (", only crossed: it has one value inside every query" if step.get("only_crossed") else "")
+
+
+def _products(first: Any, second: Any) -> Any:
+    if sp.issparse(first) or sp.issparse(second):
+        a, b = sp.csc_matrix(first), sp.csc_matrix(second)
+        columns = [a[:, i].multiply(b[:, j]) for i, j in product(range(a.shape[1]), range(b.shape[1]))]
+        return sp.hstack(columns, format="csr")
+    return (first[:, :, None] * second[:, None, :]).reshape(first.shape[0], -1)

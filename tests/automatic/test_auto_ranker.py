@@ -1,0 +1,372 @@
+"""The automatic choice: one set of folds, figures of held-out rows, paired errors, rules, limits, files."""
+
+import io
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import sklearn
+from scipy.stats import rankdata
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import rankwise
+from rankwise import AutoRanker, RankRLS, RankRLSCV
+from rankwise.automatic import search as searching
+from rankwise.automatic.candidates import METHODS, Candidate
+from rankwise.automatic.figures import Figure, paired_difference, standard_error
+from rankwise.automatic.reading import listed_pairs
+from rankwise.displays import LeaderboardDisplay
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.metrics import get_metric, pairwise_error, per_query
+from rankwise.model_selection import QueryKFold, make_ranking_scorer
+
+
+@parametrize_with_checks([AutoRanker(), AutoRanker(methods=["rls"], rule="one-standard-error")])
+def test_common_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def graded():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 5))
+    qid = np.repeat(np.arange(40), 10)[rng.permutation(400)]
+    y = np.clip(np.round(X @ [1.0, -1.0, 0.5, 0.0, 0.0] + rng.normal(size=400)), -1, 3) + 1
+    return X, y, qid
+
+
+@pytest.fixture(scope="module")
+def curved():
+    rng = np.random.default_rng(1)
+    X = rng.uniform(-2, 2, size=(400, 2))
+    return X, np.abs(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=400)
+
+
+def splits_of(qid):
+    return list(QueryKFold(5).split(np.zeros((len(qid), 1)), groups=qid))
+
+
+def test_the_figure_is_that_of_models_fitted_by_hand_without_each_fold(graded):
+    X, y, qid = graded
+    splits = splits_of(qid)
+    model = AutoRanker("pairwise_error", cv=splits, methods=["rls"], scalings=["none"]).fit(X, y, qid=qid)
+    for entry in model.leaderboard_:
+        scores = np.zeros(len(y))
+        for train, test in splits:
+            options = dict(entry.options)
+            by_rank = options.pop("labels", None) == "ranks"
+            wanted = (rankdata(y[train]) - 0.5) / len(train) if by_rank else y[train]
+            fold = RankRLS(entry.alpha, **options).fit(X[train], wanted, qid[train])
+            scores[test] = fold.predict(X[test])
+        by_query = per_query("pairwise_error", y, scores, qid)
+        assert entry.value == pytest.approx(by_query.mean(), abs=1e-12)
+        values = by_query.values[by_query.counted]
+        assert entry.standard_error == pytest.approx(values.std(ddof=1) / np.sqrt(values.size), rel=1e-9)
+
+
+def test_it_agrees_with_the_estimator_that_chose_the_regularisation(graded):
+    X, y, qid = graded
+    splits = splits_of(qid)
+    alone = RankRLSCV(cv=splits, scoring="ndcg@10", method="tikhonov").fit(X, y, qid=qid)
+    model = AutoRanker("ndcg@10", cv=splits, methods=["rls"], scalings=["none"]).fit(X, y, qid=qid)
+    plain = next(entry for entry in model.leaderboard_ if not entry.options)
+    assert plain.alpha == alone.alpha_
+    assert plain.value == pytest.approx(alone.best_score_, abs=1e-6)  # converged to a tolerance, and solved
+
+
+def test_one_ranking_is_judged_fold_by_fold(curved):
+    X, y = curved
+    splits = list(KFold(4, shuffle=True, random_state=0).split(X))
+    model = AutoRanker(cv=splits, methods=["rls"], scalings=["standard"]).fit(X, y)
+    entry = next(one for one in model.leaderboard_ if not one.options)
+    Z = StandardScaler().fit_transform(X)
+    values = [
+        pairwise_error(y[test], RankRLS(entry.alpha).fit(Z[train], y[train]).predict(Z[test]))
+        for train, test in splits
+    ]
+    assert entry.value == pytest.approx(np.mean(values), abs=1e-12)
+    assert 0 < entry.standard_error < 0.1
+    assert model.cv_ == "the test sets of 4 given splits, all 400 rows"
+
+
+def test_paired_errors_are_those_of_the_differences():
+    rng = np.random.default_rng(0)
+    a, b, share = rng.normal(size=30), rng.normal(size=30), np.full(30, 1 / 30)
+    found = paired_difference(Figure(a.mean(), a, share), Figure(b.mean(), b, share))
+    assert found == pytest.approx(((a - b).mean(), (a - b).std(ddof=1) / np.sqrt(30)), rel=1e-12)
+    assert np.isnan(standard_error(np.ones(1), np.ones(1)))
+
+
+def test_candidates_that_are_the_same_model_get_the_same_figure(graded):
+    X, y, qid = graded
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    model = AutoRanker("pairwise_error", methods=["rls"], scalings=["none", "standard"]).fit(X, y, qid=qid)
+    plain, scaled = (
+        next(one for one in model.leaderboard_ if one.scaling == scaling and not one.options)
+        for scaling in ("none", "standard")
+    )
+    assert plain.value == pytest.approx(scaled.value, abs=1e-12)
+    assert plain.standard_error == pytest.approx(scaled.standard_error, abs=1e-12)
+
+
+def test_every_candidate_gets_the_same_splits(graded, monkeypatch):
+    X, y, qid = graded
+    seen = []
+    original = searching._Run._setting
+
+    def watched(run, problem, columns):
+        setting = original(run, problem, columns)
+        seen.append(tuple(part.tobytes() for part in itertools.chain(*setting.cv)))
+        return setting
+
+    monkeypatch.setattr(searching._Run, "_setting", watched)
+    model = AutoRanker().fit(X, y, qid=qid)
+    assert len(seen) >= len(model.leaderboard_) > 5
+    assert len(set(seen)) == 1
+
+
+def test_what_is_tried_by_default(graded):
+    X, y, qid = graded
+    board = AutoRanker().fit(X, y, qid=qid).leaderboard_
+    assert {"none", "standard", "query-minmax", "query-rank", "standard+query-rank"} <= {
+        entry.scaling for entry in board
+    }
+    assert {"rls", "svm-squared", "kernel"} <= {entry.method for entry in board}
+    assert {"ties": "exclude", "cost": "unit"} in [entry.options for entry in board]
+    assert board.metric == "ndcg@10"
+    assert sum(entry.is_chosen for entry in board) == 1
+    values = [entry.value for entry in board]
+    assert values == sorted(values, reverse=True)
+    assert "± " in str(board)
+    assert str(board).count("*") == 1
+
+
+def test_a_curve_is_found(curved):
+    X, y = curved
+    model = AutoRanker().fit(X, y)
+    assert METHODS[model.leaderboard_.chosen.method].form != "linear"
+    assert model.best_score_ < 0.15 < AutoRanker(methods=["rls"]).fit(X, y).best_score_
+
+
+def test_one_standard_error_prefers_the_simple_and_exportable(graded):
+    X, y, qid = graded
+    board = AutoRanker(rule="one-standard-error").fit(X, y, qid=qid).leaderboard_
+    close = [entry for entry in board if entry.difference <= entry.difference_error or entry is board[0]]
+    assert board.chosen in close
+    if any(entry.exportable_to for entry in close):
+        assert board.chosen.exportable_to
+    assert AutoRanker(rule="best").fit(X, y, qid=qid).leaderboard_[0].is_chosen
+
+
+def test_only_what_can_be_exported_is_tried_for_a_target(graded):
+    X, y, qid = graded
+    board = AutoRanker(target="json").fit(X, y, qid=qid).leaderboard_
+    assert all("json" in entry.exportable_to for entry in board)
+    with pytest.raises(InvalidInputError, match="No candidate can run in 'moon'"):
+        AutoRanker(target="moon").fit(X, y, qid=qid)
+
+
+def test_a_sample_rules_out_and_all_rows_decide(graded, monkeypatch):
+    X, y, qid = graded
+    monkeypatch.setattr(searching, "_ALL", 1000)
+    monkeypatch.setattr(searching, "_SAMPLED", 1000)
+    monkeypatch.setattr(searching, "_FEWEST_ROWS", 100)
+    model = AutoRanker(methods=["rls", "svm-squared"]).fit(X, y, qid=qid)
+    judged = [entry.judged for entry in model.leaderboard_]
+    assert judged == sorted(judged)
+    assert model.leaderboard_.chosen.judged == "all"
+    assert "all 40 queries; the finalists were found by" in model.cv_
+    assert "a sample of" in model.cv_
+    same = AutoRanker("ndcg@10", methods=["rls"], scalings=[model.leaderboard_.chosen.scaling])
+    assert model.predict(X, qid).shape == same.fit(X, y, qid=qid).predict(X, qid).shape
+
+
+def test_order_of_rows_and_names_of_queries_change_nothing(graded):
+    X, y, qid = graded
+    order = np.random.default_rng(3).permutation(len(y))
+    names = np.array([f"query {number}" for number in (qid * 7) % 40])
+    options = {"methods": ["rls"], "scalings": ["none", "query-standard"]}
+    first = AutoRanker(**options).fit(X, y, qid=qid)
+    second = AutoRanker(**options).fit(X[order], y[order], qid=names[order])
+    for a, b in zip(first.leaderboard_, second.leaderboard_, strict=True):
+        assert (a.description, a.alpha) == (b.description, b.alpha)
+        assert a.value == pytest.approx(b.value, abs=1e-9)
+
+
+def test_time_limit_keeps_the_best_so_far(graded):
+    X, y, qid = graded
+    model = AutoRanker(time_limit=0.0).fit(X, y, qid=qid)
+    assert len(model.leaderboard_) == 1
+    assert "time limit" in model.stopped_
+    assert model.score(X, y, qid=qid) > 0.6
+
+
+def test_interrupted_it_keeps_the_best_so_far_refitted(graded, monkeypatch):
+    X, y, qid = graded
+    for name, value in (("_ALL", 1000), ("_SAMPLED", 1000), ("_FEWEST_ROWS", 100)):
+        monkeypatch.setattr(searching, name, value)
+    original, calls = searching._Run._try, []
+
+    def interrupting(run, candidate, problem, judged):
+        calls.append(candidate)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(run, candidate, problem, judged)
+
+    monkeypatch.setattr(searching._Run, "_try", interrupting)
+    model = AutoRanker().fit(X, y, qid=qid)
+    assert model.stopped_ == "Ctrl-C"
+    assert len(model.leaderboard_) == 2
+    ranker = getattr(model.best_estimator_, "steps", [(None, model.best_estimator_)])[-1][1]
+    assert ranker.n_queries_ == 40  # of all rows, not of the sample
+
+
+def test_nested_scores_rows_that_took_no_part(graded):
+    X, y, qid = graded
+    model = AutoRanker(methods=["rls"], scalings=["none", "standard"], nested=3).fit(X, y, qid=qid)
+    assert 0.5 < model.nested_score_ < 1
+    assert 0 < model.nested_error_ < 0.2
+    assert "of the whole procedure" in model.describe()
+    assert "selected on the same rows" in AutoRanker(methods=["rls"]).fit(X, y, qid=qid).describe()
+
+
+def test_an_evaluation_set_judges_instead_of_folds(graded):
+    X, y, qid = graded
+    train, test = qid < 30, qid >= 30
+    model = AutoRanker("pairwise_error", methods=["rls"], scalings=["none", "query-rank"])
+    model.fit(X[train], y[train], qid=qid[train], eval_set=(X[test], y[test], qid[test]))
+    assert model.cv_ == f"an evaluation set of {test.sum()} rows"
+    scores = model.predict(X[test], qid[test])
+    assert model.best_score_ == pytest.approx(pairwise_error(y[test], scores, qid[test]), abs=1e-12)
+
+
+def test_query_ids_are_asked_for_where_the_model_needs_them(graded):
+    X, y, qid = graded
+    model = AutoRanker(scalings=["query-rank"], methods=["rls"]).fit(X, y, qid=qid)
+    with pytest.raises(MissingQueriesError, match="scales columns inside queries"):
+        model.predict(X)
+    assert set(model.rank(X, qid)) == set(range(1, 11))
+    plain = AutoRanker(scalings=["none"], methods=["rls"]).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(plain.predict(X), plain.predict(X, qid))
+
+
+def test_pipelines_and_searches_route_query_ids(graded):
+    X, y, qid = graded
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipeline = make_pipeline(StandardScaler(), AutoRanker(methods=["rls"], scalings=["query-standard"]))
+        search = GridSearchCV(
+            pipeline,
+            {"autoranker__rule": ["best", "one-standard-error"]},
+            cv=QueryKFold(2),
+            scoring=make_ranking_scorer("ndcg@10"),
+        ).fit(X, y, qid=qid)
+        assert search.best_score_ > 0.5
+        assert search.score(X, y, qid=qid) > 0.5
+
+
+def test_sparse_rows(graded):
+    X, y, qid = graded
+    X = np.where(np.abs(X) < 0.5, 0, X)
+    model = AutoRanker(methods=["rls"]).fit(sp.csr_matrix(X), y, qid=qid)
+    assert {entry.scaling for entry in model.leaderboard_} == {"none", "max-abs"}
+    np.testing.assert_allclose(model.predict(sp.csr_matrix(X)), model.predict(X), rtol=1e-9)
+
+
+def test_preferences(curved):
+    X, y = curved
+    rng = np.random.default_rng(0)
+    a, b = rng.integers(len(y), size=(2, 1500))
+    winner = np.where(y[a] + 0.2 * rng.normal(size=1500) > y[b], a, b)
+    pairs = np.column_stack([winner, a + b - winner])[a != b]
+    model = AutoRanker().fit_pairs(X, pairs)
+    assert {"rls", "svm-squared", "logistic", "kernel"} <= {entry.method for entry in model.leaderboard_}
+    assert METHODS[model.leaderboard_.chosen.method].form != "linear"
+    assert model.cv_ == f"5 folds of pairs, all {len(pairs):,} pairs"
+    assert 1 - model.score_pairs(X, pairs) < model.best_score_ + 0.02
+    # By hand: the scores of the models that did not see a pair.
+    entry = next(one for one in model.leaderboard_ if one.method == "rls" and one.scaling == "none")
+    problem = listed_pairs(X, pairs, None, None, get_metric("pairwise_error"), "auto", 0, None, None, None)
+    wrong = np.zeros(len(pairs))
+    for train, test in problem.cv:
+        scores = RankRLS(entry.alpha).fit_pairs(X, pairs[train]).predict(X)
+        wrong[test] = scores[pairs[test, 0]] < scores[pairs[test, 1]]
+    assert entry.value == pytest.approx(wrong.mean(), abs=1e-12)
+
+
+@pytest.mark.parametrize("calibration", ["sigmoid", "isotonic"])
+def test_probabilities_of_pairs_are_calibrated(calibration):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    worth = X @ [1.0, -1.0, 0.5]
+    a, b = rng.integers(300, size=(2, 4000))
+    a, b = a[a != b], b[a != b]
+    probability = 1 / (1 + np.exp(worth[b] - worth[a]))
+    wins = rng.random(a.size) < probability
+    pairs = np.column_stack([np.where(wins, a, b), np.where(wins, b, a)])
+    model = AutoRanker(methods=["rls"], scalings=["none"], calibration=calibration).fit_pairs(X, pairs)
+    found = model.predict_pairs_proba(X[a], X[b])
+    np.testing.assert_allclose(found + model.predict_pairs_proba(X[b], X[a]), 1, atol=1e-9)
+    assert np.abs(found - probability).mean() < 0.04
+    best = -np.mean(np.log(np.where(wins, probability, 1 - probability)))
+    assert best - 0.01 < model.log_loss_ < best + 0.01
+    np.testing.assert_array_equal(
+        model.predict_pairs(X, np.column_stack([a, b])), model.predict_pairs(X[a], X[b])
+    )
+    file = io.BytesIO()
+    model.save(file)
+    again = rankwise.load(io.BytesIO(file.getvalue()))
+    np.testing.assert_array_equal(again.predict_pairs_proba(X[a], X[b]), found)
+    with pytest.raises(InvalidInputError, match="there were none"):
+        AutoRanker(methods=["rls"]).fit(X, worth).predict_pairs_proba(X, X)
+
+
+def test_the_picture(graded):
+    pytest.importorskip("matplotlib").use("Agg")
+    X, y, qid = graded
+    model = AutoRanker(methods=["rls"]).fit(X, y, qid=qid)
+    display = LeaderboardDisplay.from_estimator(model)
+    labels = [label.get_text() for label in display.ax_.get_yticklabels()]
+    assert labels == [entry.description for entry in model.leaderboard_]
+    assert "ndcg@10 (higher is better)" in display.ax_.get_xlabel()
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard", "standard+query-rank"])
+def test_model_files(graded, scaling):
+    X, y, qid = graded
+    model = AutoRanker(methods=["rls"], scalings=[scaling], nested=2).fit(X, y, qid=qid)
+    file = io.BytesIO()
+    model.save(file)
+    again = rankwise.load(io.BytesIO(file.getvalue()))
+    assert isinstance(again, AutoRanker)
+    np.testing.assert_array_equal(again.predict(X, qid), model.predict(X, qid))
+    assert again.describe() == model.describe()
+    assert clone(again).get_params() == model.get_params()
+
+
+def test_mistakes(graded):
+    X, y, qid = graded
+    for options, message in (
+        ({"rule": "worst"}, "rule='worst'"),
+        ({"methods": ["forest"]}, "methods='forest'"),
+        ({"scalings": "log"}, "scalings='log'"),
+        ({"time_limit": -1}, "time_limit"),
+        ({"cv": 100}, "100"),
+    ):
+        with pytest.raises(InvalidInputError, match=message):
+            AutoRanker(**options).fit(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="2 columns"):
+        AutoRanker().fit(X, np.column_stack([y, y]), qid=qid)
+    with pytest.raises(InvalidInputError, match="nested"):
+        AutoRanker(nested=True).fit(X, y, qid=qid, eval_set=(X, y, qid))
+    with pytest.raises(InvalidInputError, match="eval_set has none"):
+        AutoRanker().fit(X, y, qid=qid, eval_set=(X, y))
+
+
+def test_every_candidate_has_words():
+    for method in METHODS:
+        assert Candidate(method, "none").describe()

@@ -1,0 +1,139 @@
+"""Tables as people have them, from every container, and again at prediction."""
+
+import datetime as dt
+import io
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+import rankwise
+from rankwise import AutoRanker
+from rankwise.exceptions import InvalidInputError
+from rankwise.preprocessing import TableEncoder
+
+
+def make(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    day = dt.date(2024, 1, 1)
+    price = rng.normal(size=n).tolist()
+    price[3] = None
+    return {
+        "id": [f"doc {at}" for at in range(n)],
+        "price": price,
+        "stock": [bool(at % 2) for at in range(n)],
+        "country": [None if at == 5 else ["FI", "SE", "NO", "FI"][at % 4] for at in range(n)],
+        "brand": ["rare" if at == 7 else f"brand {at % 3}" for at in range(n)],
+        "since": [day + dt.timedelta(days=at) for at in range(n)],
+        "vector": [[float(at), 1.0 - at] for at in range(n)],
+        "same": ["x"] * n,
+        "season": ["summer" if at // 10 % 2 else "winter" for at in range(n)],
+        "title": [f"red {'car' if at % 2 else 'boat'} number{at}" for at in range(n)],
+    }
+
+
+CONTAINERS = {
+    "pandas": pd.DataFrame,
+    "polars": lambda data: pl.DataFrame(data, strict=False),
+    "arrow": pa.table,
+    "csv": lambda data: pd.read_csv(
+        io.StringIO(pd.DataFrame(data).drop(columns="vector").to_csv(index=False))
+    ).assign(vector=data["vector"])[list(data)],
+}
+QID = np.arange(60) // 10
+
+
+@pytest.mark.parametrize("container", CONTAINERS.values(), ids=CONTAINERS)
+def test_every_container_gives_the_same_numbers(container):
+    data = make()
+    encoder = TableEncoder(words=["title"], method="tf-idf", n_words=5).fit(container(data), qid=QID)
+    names = encoder.get_feature_names_out().tolist()
+    X = encoder.transform(container(data)).toarray()
+    column = dict(zip(names, X.T, strict=True))
+    filled = np.array([np.nan if value is None else value for value in data["price"]])
+    np.testing.assert_allclose(column["price"], np.where(np.isnan(filled), np.nanmedian(filled), filled))
+    np.testing.assert_array_equal(np.flatnonzero(column["price missing"]), [3])
+    np.testing.assert_array_equal(column["stock"], np.arange(60) % 2)
+    assert column["country=(missing)"].sum() == 1
+    assert column["brand=(other)"].sum() == 1
+    np.testing.assert_array_equal(np.diff(column["since"]), 1)
+    assert column["since"][0] == (dt.date(2024, 1, 1) - dt.date(1970, 1, 1)).days
+    np.testing.assert_array_equal(column["vector[1]"], 1.0 - np.arange(60))
+    assert len([name for name in names if name.startswith("title~")]) == 5
+    said = dict(line.split(": ", 1) for line in encoder.describe())
+    assert "an id, or words to read" in said["id"]
+    assert "one value everywhere" in said["same"]
+    assert "one value inside every query" in said["season"]
+    assert "1 missing: filled with" in said["price"]
+    assert "season=summer" not in names
+
+
+def test_what_training_did_not_have():
+    train, new = make(), make(seed=1)
+    encoder = TableEncoder(["price", "country", "brand"]).fit(pd.DataFrame(train))
+    new["brand"] = ["unseen"] * 60
+    new["country"] = ["DK"] * 60
+    new["price"] = [None] * 60
+    X = encoder.transform(pd.DataFrame(new).iloc[:, ::-1])
+    column = dict(zip(encoder.get_feature_names_out(), X.T, strict=True))
+    assert column["brand=(other)"].all()
+    assert not any(column[name].any() for name in column if name.startswith("country="))
+    assert column["price missing"].all()
+
+
+def test_crosses():
+    data = make()
+    encoder = TableEncoder(["price", "country", "season"], crosses=["price:season", "country:season"])
+    X = encoder.fit_transform(pd.DataFrame(data), qid=QID)
+    column = dict(zip(encoder.get_feature_names_out(), X.T, strict=True))
+    np.testing.assert_allclose(column["price:season=summer"], column["price"] * (QID % 2 == 1))
+    assert "season=summer" not in column  # alone it cannot tell the rows of a query apart
+    assert "country=FI:season=winter" in column
+    with pytest.raises(InvalidInputError, match="does not name two columns"):
+        TableEncoder(crosses=["price:nothing"]).fit(pd.DataFrame(data))
+
+
+def test_categories_of_numbers_and_hashed_words():
+    frame = pd.DataFrame({"zip": np.repeat([100, 200, 300], 20), "text": ["a b", "b c c"] * 30})
+    encoder = TableEncoder(categories=["zip"], words=["text"], n_words=64).fit(frame)
+    X = encoder.transform(frame)
+    assert sp.issparse(X)
+    assert encoder.get_feature_names_out()[:3].tolist() == ["zip=100", "zip=200", "zip=300"]
+    assert X.shape == (60, 67)
+
+
+def test_mistakes():
+    data = make()
+    encoder = TableEncoder(["price", "country"]).fit(pd.DataFrame(data))
+    with pytest.raises(InvalidInputError, match="such as 'price'"):
+        encoder.transform(pd.DataFrame(data).drop(columns="price"))
+    with pytest.raises(InvalidInputError, match="held a number in training"):
+        encoder.transform(pd.DataFrame({**data, "price": ["cheap"] * 60}))
+    with pytest.raises(InvalidInputError, match="No column can tell"):
+        TableEncoder(["same"]).fit(pd.DataFrame(data))
+    with pytest.raises(InvalidInputError, match="different lengths"):
+        TableEncoder().fit(pd.DataFrame({"v": [[1.0], [1.0, 2.0]] * 5}))
+    assert clone(encoder).get_params() == encoder.get_params()
+
+
+def test_the_automatic_choice_takes_tables_and_keeps_what_was_done():
+    data = make(200)
+    rng = np.random.default_rng(0)
+    y = np.array([(country == "FI") + 0.1 * rng.normal() for country in data["country"]])
+    qid = np.arange(200) // 10
+    model = AutoRanker(methods=["rls"]).fit(pd.DataFrame(data), y, qid=qid)
+    assert model.score(pl.DataFrame(data, strict=False), y, qid=qid) > 0.9
+    assert model.n_features_in_ == 10
+    file = io.BytesIO()
+    model.save(file)
+    again = rankwise.load(io.BytesIO(file.getvalue()))
+    np.testing.assert_array_equal(
+        again.predict(pd.DataFrame(data), qid), model.predict(pd.DataFrame(data), qid)
+    )
+    assert again.encoder_.describe() == model.encoder_.describe()
+    plain = AutoRanker(methods=["rls"]).fit(pd.DataFrame({"a": rng.normal(size=200)}), y, qid=qid)
+    assert plain.encoder_ is None
