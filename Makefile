@@ -55,7 +55,7 @@ lint: $(VENV)/.installed
 	$(BIN)/lint-imports --no-cache
 
 test-long: $(VENV)/.installed
-	$(BIN)/python -m pytest -n 2
+	RANKWISE_EXAMPLES=new $(BIN)/python -m pytest -n 2
 
 # Signals, full disks, limits, forks and damaged input at random moments: RANKWISE_FAULTS_SEED chooses others, RANKWISE_FAULTS=10
 # makes ten times as many.

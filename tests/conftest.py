@@ -1,6 +1,15 @@
 """What every test relies on."""
 
+import os
 import signal
+
+from hypothesis import settings
+
+# The same examples in every run of `make test`, so that what fails is the change at hand; `make test-long` looks for
+# new ones. Machines are slow at times: no example has a deadline.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.register_profile("new", deadline=None)
+settings.load_profile(os.environ.get("RANKWISE_EXAMPLES", "same"))
 
 # A job in the background is started with Ctrl-C ignored, and so would be the processes that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
