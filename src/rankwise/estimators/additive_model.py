@@ -139,6 +139,10 @@ class AdditiveModel(Ranker):
                 stacklevel=caller_level(),
             )
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
+        return hasattr(self, "values_")
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
