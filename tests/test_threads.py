@@ -85,7 +85,7 @@ def seen(monkeypatch):
 
     for name in ("dot", "tdot", "gram_matrix"):
         noting(DenseDesign, name)
-    noting(Kernel, "between")
+    noting(Kernel, "towards")
     return noted
 
 

@@ -28,7 +28,8 @@ def test_options_reach_the_estimator(capsys, searches, tmp_path, options, wanted
         capsys, "fit", searches / "train.txt", "--scaling", "standard", "--alpha", "1", *options, "-o", model
     )
     assert code == 0, err
-    parameters = rankwise.load(model).steps[-1][1].get_params()
+    chosen = rankwise.load(model)
+    parameters = {**chosen.best_estimator_.steps[-1][1].get_params(), "cv": chosen.cv}
     assert {name: parameters[name] for name in wanted} == wanted
 
 

@@ -30,7 +30,7 @@ class Entry:
     alpha : float or None
     iterations : int or None
     seconds : float
-        For choosing its regularisation, fitting it, and fitting it without each fold.
+        For choosing its regularisation, fitting it, and fitting it without each fold; 0 in what comes from a file.
     judged : {"all", "sample"}
         Whether all held-out rows scored it, or a sample that ruled it out.
     exportable_to : tuple of str
@@ -106,9 +106,16 @@ class Leaderboard(Sequence[Entry]):
         """The candidate that was chosen."""
         return next(entry for entry in self.entries if entry.is_chosen)
 
-    def as_dicts(self) -> list[dict[str, Any]]:
-        """Return the entries as plain values, as JSON takes them, or ``pandas.DataFrame``."""
-        return [{**asdict(entry), "exportable_to": list(entry.exportable_to)} for entry in self.entries]
+    def as_dicts(self, *, times: bool = True) -> list[dict[str, Any]]:
+        """Return the entries as plain values, as JSON takes them, or ``pandas.DataFrame``.
+
+        Parameters
+        ----------
+        times : bool
+            Without them, the same data give the same values.
+        """
+        rows = [{**asdict(entry), "exportable_to": list(entry.exportable_to)} for entry in self.entries]
+        return rows if times else [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
 
     @classmethod
     def from_dicts(cls, rows: Sequence[Mapping[str, Any]], **facts: Any) -> Leaderboard:
@@ -129,7 +136,7 @@ class Leaderboard(Sequence[Entry]):
                 _with_error(entry.value, entry.standard_error),
                 "" if entry.difference == 0 else _with_error(entry.difference, entry.difference_error, "+"),
                 entry.regularisation,
-                f"{entry.seconds:.2g} s",
+                f"{entry.seconds:.2g} s" if entry.seconds else "",
                 _targets(entry.exportable_to),
             ]
             for entry in self.entries

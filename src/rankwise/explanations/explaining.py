@@ -77,7 +77,7 @@ def explain(
     >>> X, y = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]), [0, 1, 2]
     >>> model = rankwise.RankRLS().fit(X, y)
     >>> why = rankwise.explain(model, X, feature_names=["price", "age"])[2]
-    >>> abs(sum(part.contribution for part in why.parts) - model.predict(X)[2]) < 1e-12
+    >>> bool(abs(sum(part.contribution for part in why.parts) - model.predict(X)[2]) < 1e-12)
     True
     """
     formula = _formula(model, feature_names, output, qid)

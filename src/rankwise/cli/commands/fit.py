@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
         "reading": train.reading,
         "columns": encoding_words(train) or None,
         "is_dense": not scipy.sparse.issparse(train.X),
-        **choice_json(choice),
+        **choice_json(choice, times=False),  # the same data give the same file
     }
     with output_stream(options.output) as stream:
         save(choice.ranker, stream, notes=notes)
@@ -66,6 +66,7 @@ def run(options: argparse.Namespace) -> int:
         print_json(
             {
                 **notes,
+                **choice_json(choice),
                 "train": train.facts(),
                 "valid": None if valid is None else valid.facts(),
                 "model": options.output,
@@ -183,7 +184,7 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
     return facts
 
 
-def choice_json(choice: Choice) -> dict[str, Any]:
+def choice_json(choice: Choice, *, times: bool = True) -> dict[str, Any]:
     """Name the choice for a machine."""
     ranker = choice.ranker
     nested = (
@@ -200,6 +201,6 @@ def choice_json(choice: Choice) -> dict[str, Any]:
         **nested,
         "tried": [
             {**{key: value for key, value in row.items() if key != "is_chosen"}, "chosen": row["is_chosen"]}
-            for row in ranker.leaderboard_.as_dicts()
+            for row in ranker.leaderboard_.as_dicts(times=times)
         ],
     }
