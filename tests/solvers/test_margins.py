@@ -377,20 +377,38 @@ class TestPreconditioning:
         problem, X = self.problem()
         curvature = curvature_of(X, problem, is_whole=is_whole)
         preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(problem.y.size))
+        preconditioner.update(np.ones(problem.y.size))
         H = curvature.hessian if is_whole else np.diag(curvature.hessian)
         g = np.random.default_rng(0).normal(size=12) * np.sqrt(np.diag(H) + 0.2)
         solved = preconditioner.solve(g)
         np.testing.assert_allclose(H @ solved + 0.2 * solved, g, rtol=1e-6, atol=1e-6 * np.abs(g).max())
         assert Preconditioner(None, 0.1, lambda: np.ones(0)).is_identity
 
+    @pytest.mark.parametrize(("loss", "name", "solve"), [case for case in EVERY if case[1] != "bundle"])
+    def test_is_formed_only_where_some_iterations_did_not_do(self, loss, name, solve):
+        """Where columns are independent and of one scale, forming the matrix would take as long as the whole fit."""
+        problem = make_problem(3, rows=300, features=12)
+        easy = curvature_of(problem.X, problem)
+        solve(margin_objective(problem.X, problem, loss), 0.1, curvature=easy)
+        assert easy.hessian is None
+        X = problem.X * 10.0 ** np.linspace(-3, 3, 12)
+        hard = curvature_of(X, problem)
+        with_it = solve(margin_objective(X, problem, loss), 1e-4, curvature=hard)
+        without = solve(margin_objective(X, problem, loss), 1e-4)
+        assert hard.hessian is not None
+        assert with_it.status is Status.CONVERGED
+        assert with_it.n_reads < without.n_reads
+
     def test_columns_whose_squares_overflow_and_columns_that_say_nothing(self):
         problem, X = self.problem()
         curvature = curvature_of(np.column_stack([X, np.full(300, 7.0), X[:, 0]]), problem)
         preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(300))
+        preconditioner.update(np.ones(300))
         assert np.isfinite(preconditioner.solve(np.ones(14))).all()
         with np.errstate(over="ignore", invalid="ignore"):
             curvature = curvature_of(X * 1e200, problem)
             preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(300))
+            preconditioner.update(np.ones(300))
         np.testing.assert_array_equal(
             preconditioner.solve(np.ones(12)), np.ones(12) if preconditioner.is_identity else np.full(12, 5.0)
         )

@@ -142,7 +142,8 @@ def _newton_step(
     # Squared lengths of step and direction and their product, by the recurrences of Conn, Gould and Toint.
     length, cross, square = 0.0, 0.0, rho
     n_iter = 0
-    while n_iter < 2 * gradient.size + 10:
+    limit = min(2 * gradient.size + 10, preconditioner.n_plain)
+    while n_iter < limit:
         if rho <= target:
             break
         n_iter += 1
