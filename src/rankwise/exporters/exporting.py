@@ -12,6 +12,7 @@ import numpy as np
 
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.c_source import CSource
+from rankwise.exporters.code import CodeLanguage
 from rankwise.exporters.engines import elasticsearch, plug_in, solr
 from rankwise.exporters.javascript import JavaScript
 from rankwise.exporters.json_source import json_source
@@ -34,7 +35,11 @@ _ENGINES: Mapping[str, Callable[..., str]] = {
     "opensearch-ltr": plug_in,
     "elasticsearch": elasticsearch,
 }
-_CODE = {"c": CSource, "javascript": JavaScript, "python": PythonSource}
+_CODE: Mapping[str, Callable[[], CodeLanguage]] = {
+    "c": CSource,
+    "javascript": JavaScript,
+    "python": PythonSource,
+}
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 

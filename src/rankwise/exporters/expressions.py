@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from rankwise.formula.formula import Surface
@@ -28,7 +30,7 @@ def _cells(knots: Sequence[float]) -> range:
     return range(max(len(knots) - 1, 1))
 
 
-class Language:
+class Language(ABC):
     """How a language writes numbers, texts and choices; the base writes as C and JavaScript do."""
 
     def number(self, value: float) -> str:
@@ -37,11 +39,11 @@ class Language:
 
     def text(self, value: str) -> str:
         """Write a text."""
-        raise NotImplementedError
+        return json.dumps(value)
 
+    @abstractmethod
     def missing(self, x: str) -> str:
         """Write the condition that there is no value."""
-        raise NotImplementedError
 
     def equal(self, x: str, level: float | str) -> str:
         """Write the condition that a value is this one."""

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, is_sparse
 from rankwise.formula.steps import Fill, IsMissing, QueryScale, Step
 from rankwise.kernels import Kernel
 
@@ -137,10 +136,10 @@ class Formula:
             out[term.column.input] += term.weight
         return out
 
-    def evaluate(self, X: Any, qid: Any = None) -> Floats:
+    def evaluate(self, X: MatrixLike, qid: ArrayLike | None = None) -> Floats:
         """Return the score of each row."""
         weights = self.weights
-        if weights is not None and sp.issparse(X):
+        if weights is not None and is_sparse(X):
             return np.asarray(X @ weights + self.constant)
         table = Table(X, qid)
         out = np.full(table.n_rows, self.constant)
@@ -162,13 +161,14 @@ class Table:
     qid : (rows,) ids or None
     """
 
-    def __init__(self, X: Any, qid: Any = None) -> None:
-        self._X = X.tocsc() if sp.issparse(X) else X
+    def __init__(self, X: MatrixLike, qid: ArrayLike | None = None) -> None:
+        rows: Any = X
+        self._X = rows.tocsc() if is_sparse(X) else rows
         self._qid = None if qid is None else np.asarray(qid)
-        self.n_rows = int(X.shape[0])
-        self._made: dict[tuple[int, tuple[Step, ...]], Any] = {}
+        self.n_rows = int(self._X.shape[0])
+        self._made: dict[tuple[int, tuple[Step, ...]], AnyArray] = {}
 
-    def values(self, column: Column) -> Any:
+    def values(self, column: Column) -> AnyArray:
         """Return the values of a column after its steps."""
         key = (column.input, column.steps)
         if key not in self._made:
@@ -184,8 +184,8 @@ class Table:
         rows = np.column_stack([self.values(column) for column in kernel.columns])
         return kernel.kernel.matrix(rows, kernel.basis)
 
-    def _raw(self, number: int) -> npt.NDArray[Any]:
-        if sp.issparse(self._X):
+    def _raw(self, number: int) -> AnyArray:
+        if is_sparse(self._X):
             return np.asarray(self._X[:, [number]].toarray()[:, 0], dtype=np.float64)
         if hasattr(self._X, "iloc"):
             found = self._X.iloc[:, number].to_numpy()
@@ -196,7 +196,7 @@ class Table:
         return as_values(found)
 
 
-def as_values(found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_values(found: AnyArray) -> AnyArray:
     """Return a column as doubles where it holds numbers, else as objects."""
     if found.dtype.kind in "biuf":
         return np.asarray(found, dtype=np.float64)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from rankwise.arrays import Floats
+from rankwise.additive.shapes import FittedSurface
+from rankwise.arrays import ArrayLike, Floats, is_sparse
+from rankwise.estimators.additive_model import AdditiveModel
+from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of
 from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
@@ -18,7 +21,7 @@ __all__ = ["formula_of"]
 
 
 def formula_of(
-    model: Any, feature_names: Sequence[str] | None = None, *, output: int | None = None
+    model: BaseEstimator, feature_names: Sequence[str] | None = None, *, output: int | None = None
 ) -> Formula:
     """Return the formula of a fitted ranker, or of a fitted pipeline that ends in one.
 
@@ -37,9 +40,9 @@ def formula_of(
     names = _names(view, n_inputs, feature_names)
     is_text = tuple(_texts(columns, n_inputs))
     ranker = view.ranker
-    if hasattr(ranker, "dual_coef_"):
+    if isinstance(ranker, KernelRanker):
         return Formula(names, is_text, kernel=_kernel(ranker, columns, output))
-    if hasattr(ranker, "curves_"):
+    if isinstance(ranker, AdditiveModel):
         return _additive(ranker, columns, names, is_text)
     if not hasattr(ranker, "coef_"):
         raise InvalidInputError(
@@ -50,7 +53,7 @@ def formula_of(
 
 
 def _additive(
-    ranker: Any, columns: Sequence[Column], names: tuple[str, ...], is_text: tuple[bool, ...]
+    ranker: AdditiveModel, columns: Sequence[Column], names: tuple[str, ...], is_text: tuple[bool, ...]
 ) -> Formula:
     """Return the formula of a model of curves and surfaces."""
     terms = [
@@ -70,7 +73,7 @@ def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> St
     return Curve(tuple(knots.tolist()), tuple(values.tolist()), missing)
 
 
-def _surface(fitted: Any, columns: Sequence[Column]) -> Surface:
+def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:
     grid = np.asarray(fitted.values, dtype=np.float64)
     # What is missing adds nothing where the surface has no line of its own for it.
     grid = np.pad(grid, [(0, int(not has)) for has in fitted.missing])
@@ -87,7 +90,7 @@ def _surface(fitted: Any, columns: Sequence[Column]) -> Surface:
     return Surface((sides[0], sides[1]), (knots[0], knots[1]), tuple(map(tuple, grid.tolist())))
 
 
-def _one_output(given: Any, output: int | None) -> Floats:
+def _one_output(given: ArrayLike, output: int | None) -> Floats:
     coef: Floats = np.asarray(given, dtype=np.float64)
     if coef.ndim == 1:
         if output not in {None, 0}:
@@ -101,13 +104,13 @@ def _one_output(given: Any, output: int | None) -> Floats:
     return np.asarray(coef[output])
 
 
-def _kernel(ranker: Any, columns: Sequence[Column], output: int | None) -> KernelSum:
+def _kernel(ranker: KernelRanker, columns: Sequence[Column], output: int | None) -> KernelSum:
     if ranker.kernel_.is_precomputed or not isinstance(ranker.kernel_.name, str):
         raise InvalidInputError(
             "A kernel that is a function, or whose values were computed elsewhere, has no formula in columns.",
             "fit with a kernel by name, such as kernel='rbf'.",
         )
-    basis = ranker.X_fit_.toarray() if hasattr(ranker.X_fit_, "toarray") else ranker.X_fit_
+    basis = ranker.X_fit_.toarray() if is_sparse(ranker.X_fit_) else ranker.X_fit_
     dual = _one_output(ranker.dual_coef_, output)
     return KernelSum(ranker.kernel_, tuple(columns), np.asarray(basis, dtype=np.float64), dual)
 

@@ -9,23 +9,27 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
-from rankwise.arrays import Estimator
 from rankwise.exceptions import ModelFileError
+from rankwise.json_values import Json
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
 from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
-from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.persistence.reader import Reader
+from rankwise.persistence.values import wrong
+from rankwise.persistence.writer import Writer
 from rankwise.replacing import replacing
 
 __all__ = ["load", "read_header", "save"]
 
 File = str | os.PathLike[str] | BinaryIO
+Step = tuple[str, BaseEstimator | str]  # of a pipeline
 
 
-def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None) -> None:
+def save(model: BaseEstimator, file: File, *, notes: Mapping[str, object] | None = None) -> None:
     """Write a fitted ranker, or a pipeline of scalers that ends in one, to one file.
 
     The file holds arrays and a JSON header, and no code; `rankwise.load` gives back a model whose parameters, fitted
@@ -65,7 +69,7 @@ def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None
         )
     check_is_fitted(steps[-1][1])
     writer = Writer(write_step)
-    header: dict[str, Any] = {
+    header: dict[str, Json] = {
         "format": list(FORMAT),
         "rankwise": rankwise.__version__,
         "sklearn": sklearn.__version__,
@@ -91,7 +95,7 @@ def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None
         write_container(stream, container)
 
 
-def load(file: File) -> Any:
+def load(file: File) -> BaseEstimator:
     """Read a model that `model.save` or `rankwise.save` wrote.
 
     Loading executes no code from the file: only the classes of rankwise and the known scalers are ever made.
@@ -115,7 +119,7 @@ def load(file: File) -> Any:
         return _load(file)
 
 
-def _load(file: File) -> Any:
+def _load(file: File) -> BaseEstimator:
     container = _read(file)
     reader = Reader(container.arrays, read_step)
     written = container.header.get("steps")
@@ -167,13 +171,13 @@ def _read(file: File, *, only_header: bool = False) -> Container:
         return read_container(stream, only_header=only_header)
 
 
-def _write_named(name: str, step: object, has_others: bool, writer: Writer) -> dict[str, Any]:
+def _write_named(name: str, step: object, has_others: bool, writer: Writer) -> dict[str, Json]:
     if step is None or isinstance(step, str):
         return {"name": name, "class": None, "parameters": {}, "attributes": {}}
     return {"name": name, **write_step(step, f"{name}/" if has_others else "", writer)}
 
 
-def _read_named(written: object, reader: Reader) -> tuple[str, Any]:
+def _read_named(written: object, reader: Reader) -> Step:
     if not isinstance(written, dict) or not isinstance(written.get("name"), str):
         raise wrong("a step has no name")
     if written.get("class", "") is None:
@@ -181,7 +185,7 @@ def _read_named(written: object, reader: Reader) -> tuple[str, Any]:
     return written["name"], read_step(written, reader)
 
 
-def _read_pipeline(steps: list[tuple[str, Any]], options: object) -> Pipeline:
+def _read_pipeline(steps: list[Step], options: object) -> Pipeline:
     if not isinstance(options, dict) or not set(options) <= {"memory", "transform_input", "verbose"}:
         raise wrong("its pipeline has options that are not known here")
     own = {key: value for key, value in options.items() if key != "memory"}
@@ -198,7 +202,7 @@ def _read_pipeline(steps: list[tuple[str, Any]], options: object) -> Pipeline:
         raise wrong(f"its steps make no pipeline ({error})") from error
 
 
-def _feature_names(steps: list[tuple[str, Any]]) -> list[str] | None:
+def _feature_names(steps: list[Step]) -> list[str] | None:
     for _, step in steps:
         if hasattr(step, "feature_names_in_"):
             return [str(name) for name in step.feature_names_in_]

@@ -80,7 +80,7 @@ class OpenQuery:
 
 def open_queries(
     X: MatrixLike,
-    prepared: object,
+    prepared: MatrixLike,
     weights: Doubles | None,
     scores: Doubles,
     labels: Doubles | None,
