@@ -109,10 +109,12 @@ def test_common_slips_are_guessed(capsys, searches, tmp_path):
     assert code == 1
     assert "test.txt is not a rankwise model.\nHint: did you swap MODEL and DATA?" in err
     for metric, said in (
-        ("ndgc", "Unknown metric 'ndgc'. did you mean 'ndcg'?"),
+        ("ndgc", "Unknown metric 'ndgc'. Did you mean 'ndcg'?"),
         ("ndcg@0", "ndcg@0: the cutoff must be at least 1."),
     ):
-        code, _, err = call(capsys, "evaluate", searches / "model.rw", searches / "test.txt", "--metrics", metric)
+        code, _, err = call(
+            capsys, "evaluate", searches / "model.rw", searches / "test.txt", "--metrics", metric
+        )
         assert code == 2
         assert said in err
     code, _, err = call(capsys, "fit", searches / "train.txt")
