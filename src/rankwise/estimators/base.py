@@ -30,6 +30,7 @@ from rankwise.design import Design, comparing_design
 from rankwise.estimators.refusals import in_our_words, refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, caller_level
 from rankwise.metrics import Metric, concordance, preference_error
+from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.preferences import preference_graph
 from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
@@ -59,6 +60,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     # Whether columns are multiplied with each other whatever alpha is, so that they must not vanish.
     _squares_columns: ClassVar[bool] = True
+    # Whether columns are multiplied by anything at all, so that they must not be too large.
+    _multiplies_columns: ClassVar[bool] = True
 
     fitted_with_qid_: bool
     n_queries_: int
@@ -203,6 +206,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Return the design of checked rows to train on."""
         return comparing_design(X, self.n_threads)
 
+    def _which_pairs(self) -> tuple[Ties, Cost]:
+        """Return which pairs are meant by `ties` and `cost`."""
+        return self.ties, self.cost
+
     def _training_data(
         self,
         X: MatrixLike,
@@ -220,14 +227,16 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if row_weight is not None:
             total, largest = float(row_weight.sum()), float(row_weight.max())
             check_total("y times sample_weight", total * _largest(labels), "use labels and weights around 1.")
-            if largest > _MUCH_WEIGHT and not isinstance(checked, scipy.sparse.linalg.LinearOperator):
+            is_matrix = not isinstance(checked, scipy.sparse.linalg.LinearOperator)
+            if largest > _MUCH_WEIGHT and self._multiplies_columns and is_matrix:
                 check_magnitude(checked, float(np.sqrt(_MUCH_WEIGHT / largest)))
         if self.query_weight == "equal":
             check_weights_of_queries(row_weight, queries)
         importance = check_importance(query_importance, queries)
-        design, pairs = self._design(checked), (self.ties, self.cost, self.query_weight)
-        data = TrainingData(design, labels, queries, row_weight, importance, *pairs)
-        if self.cost == "relative":
+        ties, cost = self._which_pairs()
+        pairs = (ties, cost, self.query_weight)
+        data = TrainingData(self._design(checked), labels, queries, row_weight, importance, *pairs)
+        if cost == "relative":
             for levels in data.levels:
                 gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
                 _warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
@@ -246,7 +255,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Pass listed pairs through validation, and set the attributes that describe them."""
         design = self._design(self._check_rows(X, reset=True))
         listed = check_pairs(pairs, design.shape[0], magnitude, weight)
-        if self.cost == "relative" and listed.magnitude is not None:
+        ties, cost = self._which_pairs()
+        if cost == "relative" and listed.magnitude is not None:
             positive = listed.magnitude[listed.magnitude > 0]
             _warn_of_near_ties(positive, "Pairs of a magnitude of", "magnitude", "magnitudes")
         graph = preference_graph(
@@ -255,8 +265,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             design.shape[0],
             magnitude=listed.magnitude,
             weight=listed.weight,
-            ties=self.ties,
-            cost=self.cost,
+            ties=ties,
+            cost=cost,
             n_threads=design.n_threads,
         )
         if graph.n_pairs == 0:
