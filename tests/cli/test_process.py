@@ -290,12 +290,12 @@ def test_bash_completes(words, offered):
 
 
 def test_help_shows_what_matters_and_the_rest_once():
-    shown, reading = process("fit", "--help").stdout, process("help", "reading").stdout
+    shown, reading = (process(*args).stdout.decode() for args in (("fit", "--help"), ("help", "reading")))
     assert shown.index("examples:") < shown.index("options:")
     assert "--zero-based" not in shown
     assert "`rankwise help reading`" in shown
     assert "--zero-based" in reading
-    assert process("help", "fit").stdout == shown
-    metrics = process("help", "metrics").stdout
+    assert process("help", "fit").stdout.decode() == shown
+    metrics = process("help", "metrics").stdout.decode()
     assert all(f"\n  {name} " in metrics for name in METRICS)
     assert process("help", "nothing").returncode == 2
