@@ -19,10 +19,10 @@ from rankwise.additive.parameters import lists_pairs, read_columns, read_directi
 from rankwise.additive.problem import AdditiveProblem, queries_of
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.training import LOSSES
-from rankwise.arrays import Floats, Labels, Matrix, MatrixLike
+from rankwise.arrays import Floats, Labels, MatrixLike
 from rankwise.data.containers import check_total, unmasked
+from rankwise.data.matrices import through_scikit_learn
 from rankwise.data.validation import check_choice, check_count
-from rankwise.design import Design, as_design
 from rankwise.design.additive import predict
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.checks import check_running, check_squared_loss
@@ -37,6 +37,7 @@ __all__ = ["AUTO_COUNTS", "AdditiveModel"]
 
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 10, 20, 40, 80)
+_MISSING = "allow-nan"  # as scikit-learn says it
 
 
 class AdditiveModel(Ranker):
@@ -117,7 +118,7 @@ class AdditiveModel(Ranker):
 
     def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Any:
         """Return a checked array; NaN counts as missing, and a sparse matrix becomes an array."""
-        return _as_array(self._validated(_dense_fits(X), reset=reset, is_finite=False))
+        return _as_array(through_scikit_learn(self, _dense_fits(X), reset=reset, ensure_all_finite=_MISSING))
 
     def _check_labelled(
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
@@ -128,8 +129,9 @@ class AdditiveModel(Ranker):
             "multi_output": True,
             "y_numeric": True,
             "ensure_min_samples": min_rows,
+            "ensure_all_finite": _MISSING,
         }
-        checked, labels = self._validated(_dense_fits(X), reset=reset, is_finite=False, **options)
+        checked, labels = through_scikit_learn(self, _dense_fits(X), reset=reset, **options)
         if labels.ndim == 2 and labels.shape[1] > 1:
             raise InvalidInputError(
                 f"y has {labels.shape[1]} columns, and a curve has one value per knot.",
@@ -138,14 +140,6 @@ class AdditiveModel(Ranker):
         labels = column_or_1d(labels, dtype=np.float64, warn=True)
         check_total("y", float(np.abs(labels).max(initial=0.0)), "divide y by a constant.")
         return _as_array(checked), labels
-
-    def _validated(self, X: MatrixLike, *, reset: bool, is_finite: bool, **options: object) -> Any:
-        options["ensure_all_finite"] = "allow-nan"
-        return super()._validated(X, reset=reset, is_finite=False, **options)
-
-    def _design(self, X: Matrix) -> Design:
-        """Return the rows as they are; `_problem` chooses their knots."""
-        return as_design(X, self.n_threads)
 
     # --- models ---
 

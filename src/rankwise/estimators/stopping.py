@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Never, Self
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike
@@ -123,6 +124,10 @@ class StoppingRanker(Ranker):
         self._refuse_unwatched(eval_set)
         self._learn(self._pair_data(X, pairs, magnitude, weight), eval_set)
         return self
+
+    @abstractmethod
+    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
+        """Fit, watched by an eval set or by a share of the data where that is asked for, and keep the model."""
 
     def _held_out(self, data: TrainingData | PairData, eval_set: object, metric: Metric) -> HeldOut:
         """Return what early stopping watches."""
