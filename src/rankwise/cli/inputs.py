@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse
 
 from rankwise.arrays import AnyArray
+from rankwise.cli.clicks import click_columns, preferences_from_clicks
 from rankwise.cli.columns import (
     check_preference_columns,
     item_column,
@@ -257,7 +258,11 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    comparisons = open_tables(paths, [options.winner, options.loser])
+    has_clicks = getattr(options, "clicks", None) is not None
+    ids = [*click_columns(options)[::3]] if has_clicks else [options.winner, options.loser]
+    comparisons = open_tables(paths, ids)
+    if has_clicks:
+        comparisons = preferences_from_clicks(comparisons, options)
     items = open_tables([options.items], [options.item_id])
     schema = items[0].schema
     check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
