@@ -111,6 +111,30 @@ def _reading(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--threads", type=_positive, metavar="N", help="threads to use; by default all")
 
 
+def _clicks(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("clicks (the data are a log of results that were shown, with --items)")
+    group.add_argument(
+        "--clicks",
+        choices=("above", "above_and_next", "all"),
+        help="what a clicked result beats: what was passed by above it, also the next one below, or all of its list",
+    )
+    group.add_argument(
+        "--click-columns",
+        metavar="S,P,C,I",
+        help="the columns of the session, the position, whether it was clicked, and the id of the item "
+        "(session,position,clicked,item)",
+    )
+    group.add_argument(
+        "--propensity",
+        type=_not_negative,
+        metavar="ETA",
+        help="a position is looked at with probability position ** -ETA; clicks far down then weigh more",
+    )
+    group.add_argument(
+        "--max-weight", type=_positive_number, metavar="W", help="larger weights are cut to this one"
+    )
+
+
 def _encoding(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("columns of tables that are not numbers")
     group.add_argument(
@@ -228,6 +252,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _choosing(parser)
     _reading(parser)
+    _clicks(parser)
     _encoding(parser)
 
 
@@ -243,6 +268,7 @@ def _select(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _choosing(parser)
     _reading(parser)
+    _clicks(parser)
     _encoding(parser)
 
 
@@ -443,6 +469,13 @@ def _positive_number(text: str) -> float:
     value = _number(text)
     if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return value
+
+
+def _not_negative(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
     return value
 
 

@@ -182,7 +182,7 @@ def gathered(stream: BinaryIO) -> BinaryIO:
 
 def _read_checked(stream: BinaryIO, prefix: bytes, size: int, n_kept: int) -> memoryview:
     """Return the first `n_kept` of the bytes whose beginning was read already, once all agree with their checksum."""
-    content = memoryview(np.empty(n_kept, dtype=np.uint8))
+    content = np.empty(n_kept, dtype=np.uint8).data
     content[: len(prefix)] = prefix
     checksum = hashlib.sha256(prefix)
     at, end = len(prefix), size - _CHECKSUM

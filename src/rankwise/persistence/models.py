@@ -201,7 +201,8 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    parameters = _parameter_names(type(step))
+    kind: Any = type(step)
+    parameters = _parameter_names(kind)
     if "n_knots" in parameters:
         _check_terms(step, n_features)
     elif "kernel" in parameters:
