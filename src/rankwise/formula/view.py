@@ -82,6 +82,20 @@ class ModelView:
                 return [str(name) for name in own]
         return [f"column {number}" for number in range(n_columns)]
 
+    def prepared_names(self, n_columns: int, names: Sequence[str]) -> list[str]:
+        """Return a name for each column that the ranker was given, from those of the user's columns."""
+        if n_columns == len(names):
+            return list(names)
+        own: Any = np.asarray(names, dtype=object)
+        for step in self.steps:
+            if not hasattr(step, "get_feature_names_out"):
+                break
+            # A step that knows names takes no others.
+            own = step.get_feature_names_out(None if hasattr(step, "feature_names_in_") else own)
+        if len(own) == n_columns:
+            return [str(name) for name in own]
+        return [f"column {number}" for number in range(n_columns)]
+
     def describe(self) -> str:
         """Return the model in a few words, such as ``StandardScaler, RankRLSCV``."""
         return ", ".join(type(part).__name__ for part in (*self.steps, self.ranker))
