@@ -7,8 +7,8 @@ OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint bench test-long test-faults test-sanitize test-oldest test-wheel wheel coverage mutation fuzz fuzz-text fuzz-store \
-	fuzz-models fuzz-mutations fuzz-again clean always
+.PHONY: demo test lint docs bench test-long test-faults test-sanitize test-oldest test-wheel wheel coverage mutation fuzz fuzz-text \
+	fuzz-store fuzz-models fuzz-mutations fuzz-again clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -30,6 +30,10 @@ $(VENV)/.installed: $(BIN)/python $(NATIVE) build/modules.txt
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
 $(OLDEST)/.installed: constraints-oldest.txt $(NATIVE) build/modules.txt
@@ -54,7 +58,12 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test-long: $(VENV)/.installed
+# The site, without network: build/docs/index.html. A reference that leads nowhere is an error. BLAS on one thread: the pictures are small.
+docs: $(VENV)/.docs
+	rm -rf docs/api
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W -n -q -b html -d build/doctrees docs build/docs
+
+test-long: docs
 	RANKWISE_EXAMPLES=new $(BIN)/python -m pytest -n 2
 
 # Signals, full disks, limits, forks and damaged input at random moments: RANKWISE_FAULTS_SEED chooses others, RANKWISE_FAULTS=10
@@ -192,4 +201,4 @@ bench: $(VENV)/.bench
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf build $(VENV) $(OLDEST)
+	rm -rf build docs/api docs/gallery $(VENV) $(OLDEST)
