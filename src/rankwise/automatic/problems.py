@@ -128,7 +128,7 @@ class LabelledRows:
         self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
     ) -> Floats:
         """Return a score for each row that is held out, by the model that did not see it."""
-        if self.scored is not None:
+        if self.scored is not None and scored is not None:
             return np.asarray(model.predict(scored))
         scores = np.zeros(self.n_rows)
         is_copied = bytes_of(X) <= _COPIED_BYTES
@@ -284,7 +284,7 @@ class ListedPairs:
         self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
     ) -> Floats:
         """Return the difference of each pair's scores, by the model that did not see it."""
-        if self.scored is not None:
+        if self.scored is not None and scored is not None:
             return _difference(model.predict(scored), self.scored, slice(None))
         found = np.zeros(len(self.pairs))
         for train, test in self.cv or ():

@@ -30,6 +30,8 @@ __all__ = ["Reader"]
 
 Made = TypeVar("Made")
 
+_PLAIN = {bool, int, float, str, type(None)}
+
 
 class Reader:
     """Turns JSON back into values.
@@ -45,24 +47,6 @@ class Reader:
         self, arrays: Mapping[str, AnyArray], read_step: Callable[[object, Reader], object] | None = None
     ) -> None:
         self._arrays, self._read_step = arrays, read_step
-        self._kinds: Mapping[str, Callable[[object, int], object]] = {
-            "$array": self._array,
-            "$dict": self._dict,
-            "$dtype": self._dtype,
-            "$float": self._float,
-            "$kernel": self._kernel,
-            "$metric": self._metric,
-            "$objects": self._objects,
-            "$range": self._range,
-            "$slice": self._slice,
-            "$spline": self._spline,
-            "$step": self._step,
-            "$type": self._type,
-            "$sparse": self._sparse,
-            "$splitter": self._splitter,
-            "$terms": self._terms,
-            "$tuple": lambda items, depth: tuple(self._items(items, depth)),
-        }
 
     def read(self, value: object, depth: int = 0) -> object:
         """Return the value that some JSON stands for."""
@@ -76,16 +60,21 @@ class Reader:
             return self._scalar(value, depth)
         if len(value) == 1:
             ((kind, content),) = value.items()
-            if kind in self._kinds:
-                return self._kinds[kind](content, depth)
-        if any(key.startswith("$") for key in value):
+            if kind in _READERS:
+                return _READERS[kind](self, content, depth)
+        if "$" in "".join(value) and any(key.startswith("$") for key in value):  # one look for most
             raise wrong(f"it holds a kind of value that is not known here: {', '.join(sorted(value))[:80]}")
-        return {key: self.read(item, depth + 1) for key, item in value.items()}
+        return {
+            key: item if type(item) in _PLAIN else self.read(item, depth + 1) for key, item in value.items()
+        }
 
     def _items(self, items: object, depth: int) -> list[object]:
         if not isinstance(items, list):
             raise wrong(f"a list is {items!r:.80}")
         return [self.read(item, depth + 1) for item in items]
+
+    def _tuple(self, items: object, depth: int) -> tuple[object, ...]:
+        return tuple(self._items(items, depth))
 
     def _array(self, name: object, _: int = 0) -> AnyArray:
         if not isinstance(name, str) or name not in self._arrays:
@@ -256,6 +245,29 @@ class Reader:
         if not isinstance(keywords, dict) or not all(isinstance(key, str) for key in keywords):
             raise wrong(f"parameters are {keywords!r:.80}")
         return keywords
+
+
+_READERS: Mapping[str, Callable[[Reader, object, int], object]] = {
+    f"${kind}": getattr(Reader, f"_{kind}")
+    for kind in (
+        "array",
+        "dict",
+        "dtype",
+        "float",
+        "kernel",
+        "metric",
+        "objects",
+        "range",
+        "slice",
+        "sparse",
+        "spline",
+        "splitter",
+        "step",
+        "terms",
+        "tuple",
+        "type",
+    )
+}
 
 
 def _members(content: object, *names: str) -> list[object]:
