@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+
 from rankwise.arrays import MatrixLike
 from rankwise.cli.checks import check_complete, missing_ids
 from rankwise.cli.columns import lacks_columns
@@ -78,7 +80,7 @@ def read_model(path: str) -> SavedModel:
     return _saved(path, load(path), header)
 
 
-def _saved(path: str, model: Any, header: dict[str, Any]) -> SavedModel:
+def _saved(path: str, model: BaseEstimator, header: dict[str, Any]) -> SavedModel:
     """Take apart a ranker that chose its model, and maybe encodes what the model takes."""
     chosen, encoder = getattr(model, "best_estimator_", model), getattr(model, "encoder_", None)
     return SavedModel(path, chosen, header["notes"], header, encoder)
