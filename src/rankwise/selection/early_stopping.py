@@ -16,7 +16,7 @@ from rankwise.exceptions import NoPairsError
 from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective
 from rankwise.pairs.graph import PairGraph
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.progress import ProgressLine
 from rankwise.selection.cv import RowPlan
 from rankwise.selection.cv_pairs import PairPlan
@@ -119,7 +119,7 @@ def set_pairs_apart(data: PairData, plan: PairPlan, metric: Metric) -> tuple[Boo
 
 
 def stop_early(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Fit while held-out rows or pairs score the iterates, and keep the best one."""
     if fit.solver in {"auto", "cg"} and fit.options.precondition is None:
@@ -128,7 +128,7 @@ def stop_early(
 
 
 def _read_surface(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Read one column of the regularisation surface."""
     tol = min(float(fit.options.tol), EXACT)
@@ -146,7 +146,7 @@ def _read_surface(
 
 
 def _watch(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Run a solver that tells a monitor, once for each graph."""
     graphs: list[PairGraph]
