@@ -12,13 +12,13 @@ from rankwise.data.validation import check_choice
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
+from rankwise.holdout.spaces import KernelSpace
 from rankwise.metrics import Metric
 from rankwise.problems.kernel import Basis, KernelProblem, basis_size, warn_of_extremes
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.closed_form import choose_in_closed_form
 from rankwise.selection.cv import Decomposition
 from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.decompositions import KernelSpace
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas
 from rankwise.selection.nested import nested_score

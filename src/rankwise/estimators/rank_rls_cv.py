@@ -15,11 +15,11 @@ from rankwise.data.validation import check_number
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
+from rankwise.holdout.spaces import ColumnSpace
 from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
-from rankwise.selection.decompositions import ColumnSpace
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_powers
 from rankwise.selection.krylov_fit import KrylovFit

@@ -10,20 +10,20 @@ import numpy as np
 from rankwise.arrays import Floats, Rows
 from rankwise.cached import cached_property
 from rankwise.holdout import groups_of, held_out_residuals
-from rankwise.memory import fits
-from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
-from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.decompositions import (
+from rankwise.holdout.leave_pair_out import pair_out_errors
+from rankwise.holdout.spaces import (
     KernelSpace,
     PairDecomposition,
     RowDecomposition,
     Space,
     exact_bytes,
 )
+from rankwise.memory import fits
+from rankwise.metrics import Metric
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import GrowingGrid, best_positions
-from rankwise.selection.leave_pair_out import pair_out_errors
 from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import EvalSet, MetricScorer, difference_scorer, oriented, row_scorer
 from rankwise.selection.splits import is_exact_name
