@@ -22,10 +22,10 @@ from rankwise.additive.training import LOSSES
 from rankwise.arrays import Floats, Labels, MatrixLike
 from rankwise.data.containers import check_total, unmasked
 from rankwise.data.matrices import through_scikit_learn
-from rankwise.data.validation import check_choice, check_count
+from rankwise.data.validation import check_choice, check_count, check_running
 from rankwise.design.additive import predict
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.estimators.checks import check_squared_loss
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.memory import fits
 from rankwise.problems.training import PairData, TrainingProblem

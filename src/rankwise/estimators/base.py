@@ -220,6 +220,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         query_importance: Importance | None,
     ) -> TrainingData:
         """Pass everything through validation, and set the attributes that describe it."""
+        self._forget("n_components_", "n_unpaired_rows_")
         self._require_labels(y)
         checked, labels = self._check_labelled(X, y, reset=True)
         n_rows = labels.shape[0]
@@ -241,9 +242,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             for levels in data.levels:
                 gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
                 _warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
-        self._forget("n_components_", "n_unpaired_rows_")
-        self.fitted_with_qid_ = qid is not None
-        self.n_queries_ = len(queries)
+        self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
         several = data.several_outputs
         ignored = [int((~levels.ordered).sum()) for levels in data.levels]
         self.n_pairs_ = one_or_all([int(levels.n_pairs) for levels in data.levels], several)

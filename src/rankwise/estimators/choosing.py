@@ -6,9 +6,9 @@ from abc import abstractmethod
 from typing import ClassVar, Never, Self
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike
-from rankwise.data.validation import check_choice, check_count
+from rankwise.data.validation import check_choice, check_count, check_running
 from rankwise.estimators.base import Importance, Ranker
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.estimators.checks import check_squared_loss
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
@@ -138,9 +138,9 @@ class ChoosingRanker(Ranker):
 
     def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
         """Write what was chosen, maybe beside other tables; say it where the grid ended too soon."""
+        self._write(best if beside is None else beside, self._metric, several=data.several_outputs)
         if any(choice.alpha > 0 for choice in best.chosen):  # early stopping has chosen no alpha
             warn_of_edges(self.alphas, *best.table, self._grid)
-        self._write(best if beside is None else beside, self._metric, several=data.several_outputs)
 
     def _check_least_squares(self) -> None:
         """Raise unless what both least-squares choosers may be told makes sense."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rankwise.arrays import ArrayLike
-from rankwise.data.validation import check_choice, check_number
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.data.validation import check_choice, check_number, check_running
+from rankwise.estimators.checks import check_squared_loss
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.problems.kernel import Basis
 from rankwise.problems.training import TrainingProblem

@@ -6,8 +6,8 @@ from numbers import Real
 
 import numpy as np
 
-from rankwise.data.validation import check_choice, check_number
-from rankwise.estimators.checks import check_running, check_squared_loss, check_stopping
+from rankwise.data.validation import check_choice, check_number, check_running
+from rankwise.estimators.checks import check_squared_loss, check_stopping
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.estimators.streaming import StreamingRanker
 from rankwise.exceptions import InvalidInputError
