@@ -26,7 +26,7 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.metrics import Metric, concordance, preference_error
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.preferences import preference_graph
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 
@@ -280,7 +280,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_queries_, self.n_ignored_queries_, self.fitted_with_qid_ = 1, 0, False
         return PairData(design, listed, graph)
 
-    def _eval_set(self, data: TrainingData | PairData, eval_set: object, metric: Metric) -> EvalSet:
+    def _eval_set(self, data: TrainingProblem, eval_set: object, metric: Metric) -> EvalSet:
         """Pass rows or pairs to score by through validation."""
         if isinstance(data, PairData):
             return pair_eval_set(eval_set, data, metric, self._check_rows)
