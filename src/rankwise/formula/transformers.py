@@ -39,7 +39,8 @@ from rankwise.formula.steps import (
     Stairs,
     is_missing,
 )
-from rankwise.preprocessing import QueryScaler, RankScaler
+from rankwise.formula.tables import columns_of_encoder
+from rankwise.preprocessing import QueryScaler, RankScaler, TableEncoder
 
 __all__ = ["columns_after"]
 
@@ -312,4 +313,5 @@ _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     SimpleImputer: _imputer,
     SplineTransformer: _spline,
     StandardScaler: _each(_standard),
+    TableEncoder: columns_of_encoder,
 }

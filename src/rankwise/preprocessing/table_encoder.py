@@ -19,10 +19,10 @@ from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_columns import Column, read_columns
 
-__all__ = ["TableEncoder"]
+__all__ = ["MISSING", "OTHER", "TableEncoder", "levels_of"]
 
 # What a level is called that stands for all rare ones, and for those that were not there in training.
-_OTHER, _MISSING = "(other)", "(missing)"
+OTHER, MISSING = "(other)", "(missing)"
 _WORDS = ("hash", "tf-idf")
 
 
@@ -204,14 +204,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if kind == "list":
             fill = np.nan_to_num(np.nanmean(values, axis=0))
             return {"name": name, "kind": "list", "fill": fill.tolist()}
-        if name in self.categories and kind in {"number", "flag"}:
+        of_numbers = name in self.categories and kind in {"number", "flag"}
+        if of_numbers:
             kind, values = "text", _as_texts(values)
         if kind == "text" and name in self.words:
             return self._decide_words(name, values)
         step: dict[str, Any]
         codes = values
         if kind == "text":
-            step = self._decide_levels(name, values)
+            step = self._decide_levels(name, values) | ({"of_numbers": True} if of_numbers else {})
             place = {level: at for at, level in enumerate(dict.fromkeys(values))}
             codes = np.array([place[value] for value in values], dtype=np.float64)
         else:
@@ -301,9 +302,9 @@ def _encode(step: dict[str, Any], column: Column) -> Any:
     if kind == "category":
         if column.kind != "text":
             values = _as_texts(values)
-        place = {level: at for at, level in enumerate(_levels(step))}
-        other = place.get(_OTHER, -1)
-        missing = place.get(_MISSING, other)
+        place = {level: at for at, level in enumerate(levels_of(step))}
+        other = place.get(OTHER, -1)
+        missing = place.get(MISSING, other)
         at = np.array(
             [missing if value is None else place.get(value, other) for value in values], dtype=np.int64
         )
@@ -328,9 +329,10 @@ def _encode(step: dict[str, Any], column: Column) -> Any:
     return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
 
 
-def _levels(step: dict[str, Any]) -> list[str]:
-    extra = [_OTHER] if step["rare"] else []
-    return [*step["levels"], *extra, *([_MISSING] if step.get("has_missing") else [])]
+def levels_of(step: dict[str, Any]) -> list[str]:
+    """Return the names of the levels of a category, those that stand for others last."""
+    extra = [OTHER] if step["rare"] else []
+    return [*step["levels"], *extra, *([MISSING] if step.get("has_missing") else [])]
 
 
 def _vectorizer(step: dict[str, Any]) -> Any:
@@ -349,7 +351,7 @@ def _vectorizer(step: dict[str, Any]) -> Any:
 def _names(step: dict[str, Any]) -> list[str]:
     name, kind = step["name"], step["kind"]
     if kind == "category":
-        return [f"{name}={level}" for level in _levels(step)]
+        return [f"{name}={level}" for level in levels_of(step)]
     if kind == "list":
         return [f"{name}[{at}]" for at in range(len(step["fill"]))]
     if kind == "words":
