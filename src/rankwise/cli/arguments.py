@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-__all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
+__all__ = ["ADD_ARGUMENTS", "READING", "SHELLS", "USUAL_COLUMNS"]
 
 SCALINGS = (
     "auto", "none", "standard", "max-abs", "rank", "query-minmax", "query-standard", "query-rank",
@@ -29,6 +29,7 @@ TARGETS = (
     "python",
     "json",
 )
+READING = "reading"  # the title of the options that every command reads data by
 # What each option that names columns of a table stands for where neither the command nor a model names any.
 USUAL_COLUMNS = {
     "label": "label",
@@ -48,7 +49,7 @@ USUAL_COLUMNS = {
 
 
 def _reading(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reading")
+    group = parser.add_argument_group(READING)
     group.add_argument(
         "--format", choices=("auto", "text", "table", "store"), default="auto",
         help="svmlight/LETOR text, a table (Parquet, Arrow, Feather, CSV) or a store; by default told by the name",
@@ -543,7 +544,7 @@ def _metric(text: str) -> str:
     try:
         get_metric(name)
     except InvalidInputError as error:
-        raise argparse.ArgumentTypeError(f"{error.problem} {error.hint}") from None
+        raise argparse.ArgumentTypeError(f"{error.problem} {error.hint[0].upper()}{error.hint[1:]}") from None
     return name
 
 

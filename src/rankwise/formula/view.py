@@ -37,7 +37,15 @@ class ModelView:
 
     @classmethod
     def of(cls, model: object) -> ModelView:
-        """Look at a fitted ranker, or at a fitted pipeline that ends in one."""
+        """Look at a fitted ranker, a fitted pipeline that ends in one, or what a search chose of those."""
+        chosen = getattr(model, "best_estimator_", None)
+        if chosen is not None:
+            if getattr(model, "encoder_", None) is not None:
+                raise InvalidInputError(
+                    "This model turns the columns of a table into others first.",
+                    "pass model.best_estimator_, and model.encoder_.transform(X) in the place of X.",
+                )
+            return cls.of(chosen)
         if isinstance(model, Pipeline):
             steps = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
             view = cls(steps, model.steps[-1][1])
@@ -80,6 +88,20 @@ class ModelView:
             own = getattr(part, "feature_names_in_", None)
             if own is not None and len(own) == n_columns:
                 return [str(name) for name in own]
+        return [f"column {number}" for number in range(n_columns)]
+
+    def prepared_names(self, n_columns: int, names: Sequence[str]) -> list[str]:
+        """Return a name for each column that the ranker was given, from those of the user's columns."""
+        if n_columns == len(names):
+            return list(names)
+        own: Any = np.asarray(names, dtype=object)
+        for step in self.steps:
+            if not hasattr(step, "get_feature_names_out"):
+                break
+            # A step that knows names takes no others.
+            own = step.get_feature_names_out(None if hasattr(step, "feature_names_in_") else own)
+        if len(own) == n_columns:
+            return [str(name) for name in own]
         return [f"column {number}" for number in range(n_columns)]
 
     def describe(self) -> str:

@@ -136,7 +136,7 @@ def _check_prefix(prefix: bytes) -> tuple[int, int]:
     """Return the version of the format that a file is written in, if it can be read."""
     if prefix[: len(MAGIC)] != MAGIC:
         raise ModelFileError(
-            "This is no rankwise model file: it does not start as one does.",
+            "This is not a rankwise model file.",
             "pass a file that model.save or `rankwise fit` wrote; data files are read by rankwise.data.",
         )
     if len(prefix) < _PREFIX:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -194,6 +195,13 @@ def _reading(path: Path) -> Iterator[None]:
     except (import_pyarrow().ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
+        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
+        if ragged is not None:
+            line, expected, got = ragged.groups()
+            raise InvalidInputError(
+                f"{path}: line {line} has {got} fields, the header has {expected}.",
+                "mend that line; entries that contain the separator must be in quotes.",
+            ) from error
         raise InvalidInputError(
             f"{path} cannot be read: {_one_line(error)}.",
             "check that the file is whole and of the kind it says.",
