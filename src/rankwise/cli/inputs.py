@@ -228,7 +228,8 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         return read_to_encode(sources, source, roles, options)
     if is_to_be_encoded(sources, roles, options):
         return learned(read_to_encode(sources, source, roles, options), options)
-    plan = TablePlan.of(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
+    ids = listed(getattr(options, "id", None)) or ()
+    plan = TablePlan.of(sources, **roles._asdict(), ids=ids, missing=options.missing, dtype=np.float64)
     try:
         X, y, qid = plan.load()
     except InvalidInputError as error:

@@ -98,8 +98,9 @@ class TablePlan:
         missing: str,
         dtype: Any,
         weight: str | None = None,
+        ids: Sequence[str] = (),
     ) -> TablePlan:
-        """Check what was asked against the first table."""
+        """Check what was asked against the first table; columns of `ids` are no features unless those are named."""
         check_choice("missing", missing, MISSING)
         kind, source = np.dtype(dtype), sources[0]
         if kind not in {np.dtype(np.float64), np.dtype(np.float32)}:
@@ -117,7 +118,7 @@ class TablePlan:
         elif not embeddings:
             sparse = SparseColumns.of(sources)
             if sparse is None:
-                chosen, embeddings = _default_columns(source, {label, qid, weight})
+                chosen, embeddings = _default_columns(source, {label, qid, weight, *ids})
         taken = [*chosen, *embeddings]
         if len(set(taken)) != len(taken) or {label, qid, weight} & set(taken):
             raise InvalidInputError(
