@@ -302,6 +302,14 @@ class ListedPairs:
         return pairs, weight, unit
 
     @property
+    def fold(self) -> Ints:
+        """The fold that each pair is held out with; -1 for pairs that never are."""
+        fold = np.full(len(self.pairs), -1)
+        for number, (_, test) in enumerate(self.cv):
+            fold[test] = number
+        return fold
+
+    @property
     def tested_weight(self) -> Floats:
         """How much each pair counts: nothing where it was never held out, or has no winner."""
         return self._tested[1]

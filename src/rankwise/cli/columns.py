@@ -15,6 +15,7 @@ from rankwise.exceptions import InvalidInputError
 __all__ = [
     "Roles",
     "check_preference_columns",
+    "item_column",
     "item_columns",
     "lacks_columns",
     "listed",
@@ -170,6 +171,20 @@ def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_lab
     )
     _check_once([label, qid, weight, *(features or []), *(embedding or [])], source, [*_WORDS, *_LISTS])
     return Roles(label, qid, features, embedding, weight)
+
+
+def item_column(schema: Any, options: argparse.Namespace) -> str | None:
+    """Return the column of ids of items: as it was named, or the usual one where it cannot be a feature."""
+    name = options.item_id
+    if name not in schema.names:
+        if "item_id" in options.given:
+            raise InvalidInputError(
+                f"There is no column {name!r}, which --item-id names.", columns_hint(name, schema.names)
+            )
+        return None
+    return (
+        None if "item_id" not in options.given and _kind(schema.field(name).type) == "numbers" else str(name)
+    )
 
 
 def item_columns(schema: Any, options: argparse.Namespace) -> tuple[list[str] | None, list[str] | None]:

@@ -24,6 +24,7 @@ __all__ = [
     "encoding_words",
     "is_to_be_encoded",
     "learned",
+    "names_to_encode",
     "numbers_of_table",
     "read_to_encode",
     "was_missing",
@@ -42,7 +43,7 @@ def is_to_be_encoded(sources: Sequence[TableSource], roles: Roles, options: argp
     if roles.features is None and SparseColumns.of(sources) is not None:
         return False
     schema = sources[0].schema
-    kinds = [schema.field(name).type for name in _names(sources[0], roles, options)]
+    kinds = [schema.field(name).type for name in names_to_encode(sources[0], roles, options)]
     return any(not is_number(kind) and not is_embedding(kind) for kind in kinds)
 
 
@@ -55,7 +56,7 @@ def read_to_encode(
     sources: Sequence[TableSource], source: str, roles: Roles, options: argparse.Namespace
 ) -> Rows:
     """Read labels, ids and weights as ever, and the other columns as they are."""
-    names = _names(sources[0], roles, options)
+    names = names_to_encode(sources[0], roles, options)
     for one in sources:
         for name in names:
             where = text_of_numbers(one, name) if name in one.schema.names else None
@@ -138,7 +139,8 @@ def encoding_words(rows: Rows) -> list[str]:
     return [] if rows.encoder is None else list(rows.encoder.describe())
 
 
-def _names(source: TableSource, roles: Roles, options: argparse.Namespace) -> list[str]:
+def names_to_encode(source: TableSource, roles: Roles, options: argparse.Namespace) -> list[str]:
+    """Return the columns that an encoder takes."""
     if roles.features is not None:
         return list(roles.features)
     taken: set[Any] = {roles.label, roles.qid, roles.weight, *(listed(getattr(options, "id", None)) or ())}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar, Never, Self
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike
@@ -112,6 +113,10 @@ class ChoosingRanker(Ranker):
             raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
         self._choose(self._pair_data(X, pairs, magnitude, weight), eval_set, groups)
         return self
+
+    @abstractmethod
+    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+        """Choose by an eval set, or by what `cv` makes of rows, or of pairs in groups; fit, and keep the model."""
 
     def _held_out(
         self,

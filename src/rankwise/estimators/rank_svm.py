@@ -7,6 +7,7 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_flag
 from rankwise.estimators.checks import check_stopping
+from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.metrics import Metric
@@ -19,7 +20,7 @@ from rankwise.solvers.solution import Solution, Status
 __all__ = ["RankSVM"]
 
 
-class RankSVM(MarginRanker, StoppingRanker):
+class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
     """Rank by a linear function fitted with a pairwise loss that stops at a margin.
 
     Minimises the weighted mean over the pairs i > j that the labels order inside each query,

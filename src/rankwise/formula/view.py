@@ -37,7 +37,15 @@ class ModelView:
 
     @classmethod
     def of(cls, model: object) -> ModelView:
-        """Look at a fitted ranker, or at a fitted pipeline that ends in one."""
+        """Look at a fitted ranker, a fitted pipeline that ends in one, or what a search chose of those."""
+        chosen = getattr(model, "best_estimator_", None)
+        if chosen is not None:
+            if getattr(model, "encoder_", None) is not None:
+                raise InvalidInputError(
+                    "This model turns the columns of a table into others first.",
+                    "pass model.best_estimator_, and model.encoder_.transform(X) in the place of X.",
+                )
+            return cls.of(chosen)
         if isinstance(model, Pipeline):
             steps = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
             view = cls(steps, model.steps[-1][1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from inspect import signature
 from typing import Any
 
@@ -122,9 +122,9 @@ def read_step(written: object, reader: Reader) -> Any:
     parameters, attributes = reader.read(written.get("parameters")), reader.read(written.get("attributes"))
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         raise wrong(f"{kind.__name__} has no parameters or attributes")
-    for name in parameters:
-        if name not in _parameter_names(kind):
-            raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
+    if not parameters.keys() <= (known := _parameter_names(kind)):
+        unknown = next(name for name in parameters if name not in known)
+        raise wrong(f"{kind.__name__} has no parameter {unknown!r:.80}")
     if (unfit := unfit_parameter(parameters)) is not None:
         raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
     try:
@@ -132,7 +132,8 @@ def read_step(written: object, reader: Reader) -> Any:
     except TypeError as error:
         raise wrong(f"{kind.__name__} lacks parameters ({error})") from error
     for name, value in attributes.items():
-        _check_attribute(kind, name)
+        if (refusal := _refusal(kind, name)) is not None:
+            raise wrong(refusal)
         setattr(step, name, value)
     _restore_requests(step, written.get("requests"))
     _restore_output(step, written.get("output"))
@@ -142,11 +143,14 @@ def read_step(written: object, reader: Reader) -> Any:
     return step
 
 
-def _check_attribute(kind: type, name: object) -> None:
+@lru_cache(1024)
+def _refusal(kind: type, name: object) -> str | None:
+    """Return why no file may set an attribute; None where it may."""
     if not isinstance(name, str) or not (_FITTED.fullmatch(name) or name in PRIVATE.get(kind.__name__, ())):
-        raise wrong(f"{name!r:.80} is no fitted attribute")
+        return f"{name!r:.80} is no fitted attribute"
     if isinstance(getattr(kind, name, None), property):
-        raise wrong(f"{name} is not an attribute to set")
+        return f"{name} is not an attribute to set"
+    return None
 
 
 def training_summary(model: object) -> dict[str, Any]:
@@ -197,7 +201,8 @@ def _check_shapes(step: Any) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    parameters = step.get_params(deep=False)
+    kind: Any = type(step)
+    parameters = _parameter_names(kind)
     if "n_knots" in parameters:
         _check_terms(step, n_features)
     elif "kernel" in parameters:

@@ -250,6 +250,24 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
 def unfit_parameter(parameters: Mapping[str, Any]) -> str | None:
     """Return the name of a parameter that a file must not set to what it is set to; None if all are fine."""
     for name, value in parameters.items():
-        if not any(test(value) for test in PARAMETERS.get(name, ())):
+        if (name, type(value)) not in _FIT_BY_TYPE and not any(
+            test(value) for test in PARAMETERS.get(name, ())
+        ):
             return name
     return None
+
+
+# What most values of most models are, so that one look suffices: any value of such a type passes these tests.
+_FIT_BY_TYPE = frozenset(
+    (name, kind)
+    for name, tests in PARAMETERS.items()
+    for test, kinds in (
+        (_flag, (bool,)),
+        (_count, (int,)),
+        (_number, (int, float)),
+        (_text, (str,)),
+        (_nothing, (type(None),)),
+    )
+    for kind in kinds
+    if test in tests
+)

@@ -37,6 +37,7 @@ __all__ = ["Reader", "Writer", "is_splitter", "wrong"]
 Array = AnyArray
 
 _DEPTH = 32
+_PLAIN = {bool, int, float, str, type(None)}
 _SCALARS = {
     np.dtype(kind).name: np.dtype(kind).type
     for kind in ("?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8")
@@ -202,24 +203,6 @@ class Reader:
         self, arrays: Mapping[str, Array], read_step: Callable[[Any, Reader], Any] | None = None
     ) -> None:
         self._arrays, self._read_step = arrays, read_step
-        self._kinds: Mapping[str, Callable[[Any, int], Any]] = {
-            "$array": self._array,
-            "$dict": self._dict,
-            "$dtype": self._dtype,
-            "$float": self._float,
-            "$kernel": self._kernel,
-            "$metric": self._metric,
-            "$objects": self._objects,
-            "$range": self._range,
-            "$slice": self._slice,
-            "$spline": self._spline,
-            "$step": self._step,
-            "$type": self._type,
-            "$sparse": self._sparse,
-            "$splitter": self._splitter,
-            "$terms": self._terms,
-            "$tuple": lambda items, depth: tuple(self._items(items, depth)),
-        }
 
     def read(self, value: object, depth: int = 0) -> Any:
         """Return the value that some JSON stands for."""
@@ -233,16 +216,21 @@ class Reader:
             return self._scalar(value, depth)
         if len(value) == 1:
             ((kind, content),) = value.items()
-            if kind in self._kinds:
-                return self._kinds[kind](content, depth)
-        if any(key.startswith("$") for key in value):
+            if kind in _READERS:
+                return _READERS[kind](self, content, depth)
+        if "$" in "".join(value) and any(key.startswith("$") for key in value):  # one look for most
             raise wrong(f"it holds a kind of value that is not known here: {', '.join(sorted(value))[:80]}")
-        return {key: self.read(item, depth + 1) for key, item in value.items()}
+        return {
+            key: item if type(item) in _PLAIN else self.read(item, depth + 1) for key, item in value.items()
+        }
 
     def _items(self, items: object, depth: int) -> list[Any]:
         if not isinstance(items, list):
             raise wrong(f"a list is {items!r:.80}")
         return [self.read(item, depth + 1) for item in items]
+
+    def _tuple(self, items: object, depth: int) -> tuple[Any, ...]:
+        return tuple(self._items(items, depth))
 
     def _array(self, name: object, _: int = 0) -> Array:
         if not isinstance(name, str) or name not in self._arrays:
@@ -409,6 +397,29 @@ class Reader:
         if not isinstance(keywords, dict) or not all(isinstance(key, str) for key in keywords):
             raise wrong(f"parameters are {keywords!r:.80}")
         return keywords
+
+
+_READERS: Mapping[str, Callable[[Reader, Any, int], Any]] = {
+    f"${kind}": getattr(Reader, f"_{kind}")
+    for kind in (
+        "array",
+        "dict",
+        "dtype",
+        "float",
+        "kernel",
+        "metric",
+        "objects",
+        "range",
+        "slice",
+        "sparse",
+        "spline",
+        "splitter",
+        "step",
+        "terms",
+        "tuple",
+        "type",
+    )
+}
 
 
 def wrong(how: str) -> ModelFileError:

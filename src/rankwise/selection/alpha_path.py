@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Rows
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
@@ -19,12 +19,12 @@ from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import alphas_beyond, best_positions, is_default_grid, worth_keeping
 from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
 from rankwise.selection.result import Choice, Selection, on_one_grid
-from rankwise.selection.scorers import EvalSet, Scorer, row_scorer, scorer_of_pairs
+from rankwise.selection.scorers import EvalSet, MetricScorer, Scorer, row_scorer, scorer_of_pairs
 from rankwise.selection.systems import HeldOut
 from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["AlphaPath", "Split", "choose_on_path", "row_splits", "splits_of"]
+__all__ = ["AlphaPath", "Split", "choose_on_path", "scored_folds", "splits_of"]
 
 # The walk ends where every alpha down to a hundredth of the best one was worse than it by more than a standard error of
 # the difference over the splits.
@@ -151,28 +151,44 @@ def splits_of(
         assert isinstance(data, PairData)
         return _pair_splits(data, held_out, metric, loss)
     assert isinstance(data, TrainingData)
-    return row_splits(data, held_out, metric)
+    return _row_splits(data, held_out, metric)
 
 
-def row_splits(data: TrainingData, plan: RowPlan, metric: Metric) -> list[list[Split]]:
-    """Return the splits of every output; folds that cannot be scored are not trained where others can be."""
+def scored_folds(
+    data: TrainingData, plan: RowPlan, metric: Metric, output: int
+) -> Iterator[tuple[Floats, Rows, MetricScorer]]:
+    """Yield the weights that a fold trains with, the rows that score it, and their scorer.
+
+    Folds that cannot be scored are not trained, where others can be.
+    """
     weight = np.ones(plan.fold.size) if data.row_weight is None else data.row_weight
-    splits: list[list[Split]] = [[] for _ in data.columns]
     problem: InvalidInputError | None = None
+    n_scored = 0
     for fold in range(plan.n_folds):
         rows = plan.scored[plan.fold[plan.scored] == fold]
-        scoring, queries = data.design.rows(rows), data.queries.subset(rows)
-        for output, labels in enumerate(data.columns):
-            try:
-                threads = data.design.n_threads
-                scorer = row_scorer(metric, labels[rows], queries, threads, weight=weight[rows])
-            except (NoPairsError, UndefinedMetricError) as error:
-                problem = error
-                continue
-            pairs = label_margins(data, output, weight * (plan.fold != fold))
-            splits[output].append(Split(pairs, scoring, scorer, scorer.n_counted))
-    if problem is not None and not all(splits):
+        try:
+            labels, queries = data.columns[output][rows], data.queries.subset(rows)
+            scorer = row_scorer(metric, labels, queries, data.design.n_threads, weight=weight[rows])
+        except (NoPairsError, UndefinedMetricError) as error:
+            problem = error
+            continue
+        n_scored += 1
+        yield weight * (plan.fold != fold), rows, scorer
+    if problem is not None and not n_scored:
         raise problem
+
+
+def _row_splits(data: TrainingData, plan: RowPlan, metric: Metric) -> list[list[Split]]:
+    """Return the splits of every output, which share the rows to score by."""
+    splits: list[list[Split]] = []
+    scoring: dict[int, Design] = {}
+    for output in range(len(data.columns)):
+        splits.append([])
+        for weight, rows, scorer in scored_folds(data, plan, metric, output):
+            fold = int(plan.fold[rows[0]])
+            scoring[fold] = scoring.get(fold) or data.design.rows(rows)
+            pairs = label_margins(data, output, weight)
+            splits[-1].append(Split(pairs, scoring[fold], scorer, scorer.n_counted))
     return splits
 
 

@@ -31,7 +31,7 @@ def load_svmlight(
     longest_line: int = LONGEST_LINE,
     comments: bool = False,
 ) -> Any:
-    r"""Read svmlight or LETOR text: ``label qid:id column:value ... # comment``, a row per line.
+    r"""Read svmlight or LETOR text, a row per line: ``label qid:id column:value # comment``.
 
     Parameters
     ----------
