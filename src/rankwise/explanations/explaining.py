@@ -115,6 +115,16 @@ def explain_pair(
         As in `explain`.
     i, j : int
         Rows of one query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
+    >>> model = rankwise.RankRLS(alpha=0.1).fit(X, [0, 1, 2, 3])
+    >>> why = rankwise.explain_pair(model, X, 3, 0, feature_names=["rating", "price"])
+    >>> [part.name for part in why.parts], bool(np.isclose(why.total, np.subtract(*model.predict(X)[[3, 0]])))
+    (['rating'], True)
     """
     formula = _formula(model, feature_names, output, qid)
     X = rows_for(model, X)
