@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """rankwise beside the libraries that people know, on real sets: the table on the first page.
 
-    RANKWISE_DATA=../shared/data python benchmarks/bench_peers.py [--sets ohsumed lightgbm 1027_ESL ...]
+    RANKWISE_DATA=../shared/data python benchmarks/bench_peers.py [--sets ohsumed lightgbm 1027_ESL ...] [--write]
 
 OHSUMED and LightGBM's ranking example by queries (NDCG@10), tables of PMLB as one ranking each (share of pairs in the
 right order; of at most 3,000 rows, the first of a random order). Five folds of queries or rows, the same for all; one
@@ -27,6 +27,7 @@ from __future__ import annotations
 import argparse
 import time
 import warnings
+from pathlib import Path
 
 import catboost
 import lightgbm
@@ -57,6 +58,7 @@ SETS = (
     "537_houses",
     "wine_quality_white",
 )
+README = Path(__file__).parents[1] / "README.md"
 ROWS = 3_000  # of a table
 ALPHAS = 2.0 ** np.arange(-10, 11)
 
@@ -155,28 +157,39 @@ def compare(name, load):
     }
 
 
+def first_page(results):
+    """Return the table of the README: a row per contender, a column per set."""
+    names = [f"{result['name']}<br>{result['rows']:,} × {result['columns']}" for result in results]
+    lines = [f"| | {' | '.join(names)} | seconds |", "|" + " --- |" * (len(names) + 2)]
+    for method in results[0]["methods"]:
+        rows = [result["methods"][method] for result in results]
+        cells = [f"{row['figure']:.3f}" for row in rows]
+        cells = [
+            f"**{text}**" if row["behind"] <= 2 * row["se"] else text
+            for text, row in zip(cells, rows, strict=True)
+        ]
+        seconds = np.mean([row["seconds"] for row in rows])
+        lines.append(f"| {method} | {' | '.join(cells)} | {seconds:.2g} |")
+    return "\n".join(lines)
+
+
 def main():
     """Compare on every set, and print the table of the first page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--write", action="store_true", help="write the table into the README")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     known = bench_curves.real_sets()
     with threadpool_limits(1):
         results = [compare(name, known[name]) for name in options.sets]
-    methods = list(results[0]["methods"])
-    print("\n| | " + " | ".join(methods) + " |\n|" + " --- |" * (len(methods) + 1))
-    for result in results:
-        cells = []
-        for method in methods:
-            row = result["methods"][method]
-            text = f"{row['figure']:.3f}"
-            cells.append(f"**{text}**" if row["behind"] <= 2 * row["se"] else text)
-        print(f"| {result['name']} ({result['rows']:,} × {result['columns']}) | " + " | ".join(cells) + " |")
-    seconds = {
-        method: np.mean([result["methods"][method]["seconds"] for result in results]) for method in methods
-    }
-    print("| mean seconds of a fit | " + " | ".join(f"{value:.2g}" for value in seconds.values()) + " |")
+    table = first_page(results)
+    print(f"\n{table}")
+    if options.write:
+        page = README.read_text(encoding="utf-8")
+        before, rest = page.split("<!-- peers -->\n")
+        after = rest.partition("<!-- /peers -->")[2]
+        README.write_text(f"{before}<!-- peers -->\n{table}\n<!-- /peers -->{after}", encoding="utf-8")
     write_json("peers", {}, results=results)
 
 
