@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,7 +16,14 @@ from rankwise.design import AdditiveDesign
 from rankwise.design.additive import predict
 from rankwise.terms import Curve, Terms
 
-__all__ = ["FittedCurve", "FittedSurface", "FittedTerms", "spread_inside_queries", "term_masses"]
+__all__ = [
+    "FittedCurve",
+    "FittedSurface",
+    "FittedTerms",
+    "each_term_alone",
+    "spread_inside_queries",
+    "term_masses",
+]
 
 _LOOKED_AT = 20_000  # rows whose spread inside queries tells how much a term matters
 
@@ -156,6 +163,13 @@ def term_masses(X: Any, terms: Terms, weight: Floats | None, n_threads: int) -> 
     return AdditiveDesign.encode(X, terms, None, n_threads).tdot(share)
 
 
+def each_term_alone(X: Any, terms: Terms, values: Floats, n_threads: int) -> Iterator[Floats]:
+    """Yield what each term adds to the scores of the rows of X: curves, then surfaces."""
+    for number, term in enumerate(terms.all_terms):
+        alone = Terms((term,)) if isinstance(term, Curve) else Terms((), (term,))
+        yield predict(X, alone, values[terms.values_of(number)], n_threads)
+
+
 def spread_inside_queries(
     X: Any, terms: Terms, values: Floats, queries: Queries, weight: Floats | None, n_threads: int
 ) -> Floats:
@@ -164,9 +178,7 @@ def spread_inside_queries(
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
     of_query = np.bincount(queries.codes, share, n_queries)
     spread = np.zeros(len(terms.all_terms))
-    for number, term in enumerate(terms.all_terms):
-        alone = Terms((term,)) if isinstance(term, Curve) else Terms((), (term,))
-        added = predict(X, alone, values[terms.values_of(number)], n_threads)
+    for number, added in enumerate(each_term_alone(X, terms, values, n_threads)):
         mean = np.bincount(queries.codes, share * added, n_queries)
         mean = np.divide(mean, of_query, out=np.zeros_like(mean), where=of_query > 0)
         spread[number] = np.sqrt(share @ (added - mean[queries.codes]) ** 2)

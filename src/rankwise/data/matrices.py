@@ -169,6 +169,8 @@ def _in_our_words(error: ValueError, X: object, fitted: Sequence[str] = ()) -> I
         The names of the columns that the model was fitted with, if X is to have the same.
     """
     text = str(error).strip()
+    if "NaN" in text:
+        text = text.partition("\n")[0]  # scikit-learn goes on to recommend estimators that do not rank
     text = text if text.endswith((".", "!", "?")) else text + "."
     given = list(getattr(X, "columns", ()))
     if not len(fitted) or given == list(fitted) or not all(isinstance(name, str) for name in given):
@@ -183,8 +185,8 @@ def _in_our_words(error: ValueError, X: object, fitted: Sequence[str] = ()) -> I
 def _remedy(message: str) -> str:
     if "NaN" in message or "infinity" in message:
         return (
-            "impute or drop those entries, for example with sklearn.impute.SimpleImputer in a Pipeline; rows "
-            "whose label is missing must be dropped."
+            "use AutoRanker or AdditiveRanker, which take missing values in X, or fill them in, for example with "
+            "sklearn.impute.SimpleImputer in a Pipeline; rows whose label is missing must be dropped."
         )
     if "sample(s)" in message or "samples" in message:
         return "a ranker needs at least two rows with different labels, and one label per row."
