@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -87,10 +87,7 @@ class AdditiveProblem:
     def _on_pairs(self, data: PairData, trained: Bools | None = None) -> Training:
         if self.loss != "squared":
             return self._margins(listed_margins(data.graph, self.loss, trained))
-        graph = data.graph
-        return self._squares(
-            graph if trained is None else replace(graph, pair_weight=graph.pair_weight * trained)
-        )
+        return self._squares(data.graphs(trained)[0])
 
     def _squares(self, graph: PairGraph) -> SquaredTraining:
         return SquaredTraining(graph, self.tol, self.max_iter)
