@@ -23,8 +23,8 @@ from rankwise.selection.splits import Sampling, as_splitter, count_folds, read_s
 
 __all__ = ["labelled_rows", "listed_pairs", "read_pairs", "read_rows", "refuse_operator"]
 
-# The folds are a good part of the noise where 25 queries of 20 rows choose: four assignments instead of one brought what
-# the choice loses against the best candidate from .0120 to .0084 NDCG@10 (eight sets that were developed on).
+# The folds are a good part of the noise where 25 queries of 20 rows choose: four assignments instead of one brought
+# what the choice loses against the best candidate from .0120 to .0084 NDCG@10 (eight sets that were developed on).
 _REPEATS = 4
 _REPEATED = 120_000  # entries of X times assignments
 _NEXT_FOLDS = 1000  # between the seeds of two assignments
