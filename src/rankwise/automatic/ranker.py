@@ -64,10 +64,11 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         Choose the candidate with the best value; or, of those that are not worse by more than one standard error of the
         difference, one that can be exported, and of these the simplest.
     cv : "auto", int, splitter or list of (train, test), default="auto"
-        Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used where
-        there is an `eval_set`.
+        Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and
+        assigns the rows of small data to them up to four times. Not used where there is an `eval_set`.
     methods : "auto" or list of str, default="auto"
-        What may be tried: "rls", "svm-squared", "svm", "logistic" (pairs only), "kernel".
+        What may be tried: "rls", "svm-squared", "svm", "logistic" (pairs only), "curves", "surfaces",
+        "kernel".
     scalings : "auto" or list of str, default="auto"
         Which ways to scale columns may be tried: "none", "standard", "max-abs", "query-minmax", "query-standard",
         "query-rank", "standard+query-standard", "standard+query-rank" (the columns and their ranks side by side).
@@ -140,7 +141,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     >>> y = X[:, 0] - 2 * X[:, 1] + rng.normal(size=300)
     >>> model = AutoRanker(methods=["rls"]).fit(X, y, qid=np.arange(300) // 10)
     >>> model.cv_
-    '5 folds of queries, all 30 queries'
+    '5 folds of queries, 4 times, all 30 queries'
     >>> model.leaderboard_.chosen.method
     'rls'
     """

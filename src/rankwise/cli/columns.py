@@ -27,6 +27,7 @@ __all__ = [
     "remarks",
     "remember",
     "roles_of",
+    "row_id",
 ]
 
 _LISTS = ("features", "embedding")
@@ -73,11 +74,19 @@ def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Json]:
         "embedding": plan.embeddings or None,
     }
     if options.items is None:
-        return {**kept, "label": plan.label, "qid": plan.qid}
+        own = row_id(options)
+        named = {} if own is None else {"item_id": own}
+        return {**kept, "label": plan.label, "qid": plan.qid, **named}
     return {
         **kept,
         **{role: getattr(options, role) for role in ("item_id", "winner", "loser", "magnitude", "weight")},
     }
+
+
+def row_id(options: argparse.Namespace) -> str | None:
+    """Return the column that names rows: the first that ``--id`` lists."""
+    named = listed(getattr(options, "id", None))
+    return named[0] if named else None
 
 
 def recall(options: argparse.Namespace, *notes: Mapping[str, Json]) -> argparse.Namespace:
@@ -145,6 +154,11 @@ def roles_of(schema: Schema, source: str, options: argparse.Namespace, *, needs_
                 remark(f"{lacking.problem} Scores need no labels.")
             else:
                 raise lacking
+    for name in listed(getattr(options, "id", None)) or ():
+        if name not in names:
+            raise InvalidInputError(
+                f"{source} has no column {name!r}, which --id names.", columns_hint(name, names)
+            )
     if options.label not in names:
         has_numbers = any(_kind(schema.field(at).type) == "numbers" for at in range(len(names)))
         if {options.winner, options.loser} <= set(names) and (needs_labels or not has_numbers):
@@ -275,7 +289,8 @@ def remarks(
         likely = [name for name in schema.names if name.lower() in _QUERY_NAMES]
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
-    left = [name for name in schema.names if name not in used and name != roles.weight]
+    named = {roles.weight, *(listed(getattr(options, "id", None)) or ())}
+    left = [name for name in schema.names if name not in used and name not in named]
     if left and roles.features is None:
         kinds: dict[str, list[str]] = {}
         for name in left:

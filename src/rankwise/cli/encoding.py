@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.columns import Roles, listed, remarks
+from rankwise.cli.columns import Roles, listed, remarks, row_id
 from rankwise.cli.rows import Rows
 from rankwise.data.tables.arrow_columns import is_embedding, is_number, text_of_numbers, texts_of
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
@@ -86,7 +86,14 @@ def read_to_encode(
         if options.keeps_table
         else remarks(sources[0].schema, source, options, roles, sources[0].schema.names)
     )
-    reading = {"features": names, "embedding": None, "label": roles.label, "qid": roles.qid, "encoded": "yes"}
+    reading = {
+        "features": names,
+        "embedding": None,
+        "label": roles.label,
+        "qid": roles.qid,
+        "item_id": row_id(options),
+        "encoded": "yes",
+    }
     has_items = getattr(options, "wants_items", False) and options.item_id in sources[0].schema.names
     return Rows(
         source,

@@ -232,7 +232,12 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         return learned(read_to_encode(sources, source, roles, options), options)
     left_out = options.item_id if options.command == "convert" and "item_id" in options.given else None
     plan = TablePlan.of(
-        sources, **roles._asdict(), missing=options.missing, dtype=np.float64, item_id=left_out
+        sources,
+        **roles._asdict(),
+        missing=options.missing,
+        dtype=np.float64,
+        item_id=left_out,
+        ids=listed(getattr(options, "id", None)) or (),
     )
     try:
         X, y, qid = plan.load()

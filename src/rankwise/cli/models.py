@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 
 from rankwise.arrays import MatrixLike
 from rankwise.cli.checks import check_complete, missing_ids
@@ -36,6 +37,14 @@ class SavedModel:
         steps = getattr(self.model, "steps", None)
         first = self.model if steps is None else steps[0][1]
         return int(first.n_features_in_)
+
+    @property
+    def whole(self) -> Any:
+        """The model with what encodes tables before it."""
+        if self.encoder is None:
+            return self.model
+        steps = getattr(self.model, "steps", [("ranker", self.model)])
+        return Pipeline([("table", self.encoder), *steps])
 
     @property
     def learned_from_queries(self) -> bool:

@@ -14,7 +14,7 @@ from rankwise.estimators.margin_ranker import check_alpha
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingProblem
 
 __all__ = ["AdditiveRanker"]
 
@@ -131,7 +131,7 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
 
     _watches = True  # an `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise
 
-    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         problem = self._problem(data, self.n_knots)
         blueprint, alpha = problem.blueprint, float(self.alpha)

@@ -15,7 +15,7 @@ from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.scorers import oriented
 from rankwise.selection.splits import check_cv
@@ -108,7 +108,7 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
     ) -> None:
         self._store(locals())
 
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Try the settings, and fit the best one on all rows."""
         grid, knots = check_alphas(self.alphas).tolist(), self._knots()
         problem = self._problem(data, knots[0])

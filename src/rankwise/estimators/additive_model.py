@@ -22,13 +22,13 @@ from rankwise.additive.training import LOSSES
 from rankwise.arrays import Floats, Labels, MatrixLike
 from rankwise.data.containers import check_total, unmasked
 from rankwise.data.matrices import through_scikit_learn
-from rankwise.data.validation import check_choice, check_count
+from rankwise.data.validation import check_choice, check_count, check_running
 from rankwise.design.additive import predict
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.estimators.checks import check_squared_loss
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.memory import fits
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.solvers.solution import Solution
 from rankwise.terms import Terms
 from rankwise.threads import default_threads
@@ -143,7 +143,7 @@ class AdditiveModel(Ranker):
 
     # --- models ---
 
-    def _problem(self, data: TrainingData | PairData, n_knots: int) -> AdditiveProblem:
+    def _problem(self, data: TrainingProblem, n_knots: int) -> AdditiveProblem:
         """Choose the knots, and set what is said about the columns."""
         weight = None if isinstance(data, PairData) else data.row_weight
         X: Any = data.design.stored()

@@ -26,7 +26,7 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.metrics import Metric, concordance, preference_error
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.preferences import preference_graph
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 
@@ -220,6 +220,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         query_importance: Importance | None,
     ) -> TrainingData:
         """Pass everything through validation, and set the attributes that describe it."""
+        self._forget("n_components_", "n_unpaired_rows_")
         self._require_labels(y)
         checked, labels = self._check_labelled(X, y, reset=True)
         n_rows = labels.shape[0]
@@ -241,9 +242,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             for levels in data.levels:
                 gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
                 _warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
-        self._forget("n_components_", "n_unpaired_rows_")
-        self.fitted_with_qid_ = qid is not None
-        self.n_queries_ = len(queries)
+        self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
         several = data.several_outputs
         ignored = [int((~levels.ordered).sum()) for levels in data.levels]
         self.n_pairs_ = one_or_all([int(levels.n_pairs) for levels in data.levels], several)
@@ -280,7 +279,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_queries_, self.n_ignored_queries_, self.fitted_with_qid_ = 1, 0, False
         return PairData(design, listed, graph)
 
-    def _eval_set(self, data: TrainingData | PairData, eval_set: object, metric: Metric) -> EvalSet:
+    def _eval_set(self, data: TrainingProblem, eval_set: object, metric: Metric) -> EvalSet:
         """Pass rows or pairs to score by through validation."""
         if isinstance(data, PairData):
             return pair_eval_set(eval_set, data, metric, self._check_rows)

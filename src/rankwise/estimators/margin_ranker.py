@@ -9,9 +9,8 @@ import numpy as np
 from scipy.special import expit
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
-from rankwise.data.validation import check_choice, check_number
+from rankwise.data.validation import check_choice, check_number, check_running
 from rankwise.estimators.base import Importance, Ranker
-from rankwise.estimators.checks import check_running
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs

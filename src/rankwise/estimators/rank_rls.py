@@ -6,14 +6,14 @@ from numbers import Real
 
 import numpy as np
 
-from rankwise.data.validation import check_choice, check_number
-from rankwise.estimators.checks import check_running, check_squared_loss, check_stopping
+from rankwise.data.validation import check_choice, check_number, check_running
+from rankwise.estimators.checks import check_squared_loss, check_stopping
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.estimators.streaming import StreamingRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import stop_early
 from rankwise.selection.result import outputs_of
 from rankwise.selection.solving import LeastSquares
@@ -138,7 +138,7 @@ class RankRLS(StreamingRanker, StoppingRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         self._forget("_stream", "n_samples_seen_")
         fit, several = self._least_squares(), data.several_outputs

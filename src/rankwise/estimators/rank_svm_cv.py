@@ -8,7 +8,7 @@ from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.alpha_path import AlphaPath, choose_on_path, splits_of
 from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns
@@ -101,7 +101,7 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
         prepare_columns(data.design)
         whole, graphs = margins_of(data, self.loss)

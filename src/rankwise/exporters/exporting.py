@@ -67,7 +67,8 @@ def export(
     Parameters
     ----------
     model : estimator or sklearn.pipeline.Pipeline
-        A fitted ranker, or a pipeline that ends in one.
+        A fitted ranker, a pipeline that ends in one, or an `AutoRanker`; what encodes a table goes along: missing
+        values, categories (texts), truth values as 1 and 0, dates as days since 1970, lists as a column per place.
     format : str
         - "solr", "elasticsearch-ltr", "opensearch-ltr": weights where the model is linear, else trees.
         - "elasticsearch": trees, which is all that its own learning to rank takes.
@@ -146,9 +147,9 @@ def export_formula(  # noqa: C901 - one branch per kind of target
         raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
     if error is not None and not error > 0:
         raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
-    limits = _limits(formula, bounds)
+    limits = _limits(formula.without_left_out(), bounds)
     check_exportable(formula, format, whole_query=whole_query, filled=filled, bounded=bool(limits))
-    formula = folded(_filled(formula) if filled else formula)
+    formula = folded(_filled(formula) if filled else formula).without_left_out()
     if nonnegative:
         formula = _lifted(formula, limits)
         if format in {"solr", "elasticsearch-ltr", "opensearch-ltr"} and _is_linear(formula):

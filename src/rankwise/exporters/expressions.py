@@ -25,6 +25,8 @@ __all__ = ["Language"]
 
 Case = tuple[str, str]
 
+_FEW = 4
+
 
 def _cells(knots: Sequence[float]) -> range:
     return range(max(len(knots) - 1, 1))
@@ -51,10 +53,9 @@ class Language(ABC):
 
     def choose(self, cases: Sequence[Case], otherwise: str) -> str:
         """Write the value of the first condition that holds."""
-        out = otherwise
-        for condition, value in reversed(cases):
-            out = f"({condition} ? {value} : {out})"
-        return out
+        # One after the other and not inside each other: compilers limit how deep parentheses go.
+        first = [f"{condition} ? {value}" for condition, value in cases]
+        return f"({' : '.join([*first, otherwise])})" if cases else otherwise
 
     def power(self, x: str, exponent: float) -> str:
         """Write ``x ** exponent``."""
@@ -153,9 +154,16 @@ class Language(ABC):
         return f"({number(a)} + {number(b)} * {dx} + ({number(c)} + {number(d)} * {dx}) * {dy})"
 
     def _pick(self, x: str, edges: Sequence[float], values: Sequence[str]) -> str:
-        """Write ``values[k]`` where ``edges[k - 1] <= x < edges[k]``."""
-        cases = [(f"{x} < {self.number(edge)}", value) for edge, value in zip(edges, values, strict=False)]
-        return self.choose(cases, values[-1])
+        """Write ``values[k]`` where ``edges[k - 1] <= x < edges[k]``, by halves where there are many."""
+        if len(edges) <= _FEW:
+            cases = [
+                (f"{x} < {self.number(edge)}", value) for edge, value in zip(edges, values, strict=False)
+            ]
+            return self.choose(cases, values[-1])
+        middle = len(edges) // 2
+        below = self._pick(x, edges[:middle], values[: middle + 1])
+        above = self._pick(x, edges[middle + 1 :], values[middle + 1 :])
+        return self.choose([(f"{x} < {self.number(edges[middle])}", below)], above)
 
     def _curve(self, x: str, step: Curve) -> str:
         cells = [self.number(step.values[0])]

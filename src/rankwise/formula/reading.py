@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,10 +16,12 @@ from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of
 from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
+from rankwise.formula.tables import inputs_of, rows_as_read
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
+from rankwise.preprocessing import TableEncoder
 
-__all__ = ["formula_of"]
+__all__ = ["formula_of", "rows_for"]
 
 
 def formula_of(
@@ -32,24 +36,47 @@ def formula_of(
     output : int, optional
         Which one, where the model has several.
     """
-    view = ModelView.of(model)
-    n_inputs = _n_inputs(view)
+    view = _whole(model)
+    table, left_out = _table_inputs(view)
+    n_inputs = _n_inputs(view) if table is None else len(table)
     columns: list[Column] = [Column(number) for number in range(n_inputs)]
     for step in view.steps:
         columns = columns_after(step, columns)
-    names = _names(view, n_inputs, feature_names)
+    names = _names(view, n_inputs, table if feature_names is None else feature_names)
     is_text = tuple(_texts(columns, n_inputs))
     ranker = view.ranker
     if isinstance(ranker, KernelRanker):
-        return Formula(names, is_text, kernel=_kernel(ranker, columns, output))
+        return Formula(names, is_text, kernel=_kernel(ranker, columns, output), left_out=left_out)
     if isinstance(ranker, AdditiveModel):
-        return _additive(ranker, columns, names, is_text)
+        return replace(_additive(ranker, columns, names, is_text), left_out=left_out)
     if not hasattr(ranker, "coef_"):
         raise InvalidInputError(
             f"{type(ranker).__name__} has no weights.",
             "pass a ranker of rankwise, or a pipeline that ends in one.",
         )
-    return Formula(names, is_text, terms=sum_of(columns, _one_output(ranker.coef_, output)))
+    terms = sum_of(columns, _one_output(ranker.coef_, output))
+    return Formula(names, is_text, terms=terms, left_out=left_out)
+
+
+def rows_for(model: Any, X: Any) -> Any:
+    """Return rows as the formula of a model takes them: as they are, or as an encoder of tables reads them."""
+    steps = _whole(model).steps
+    return rows_as_read(steps[0], X) if steps and isinstance(steps[0], TableEncoder) else X
+
+
+def _whole(model: Any) -> ModelView:
+    """Look at a model; of one that was chosen, at the choice and the encoder before it."""
+    chosen = getattr(model, "best_estimator_", None)
+    if chosen is None:
+        return ModelView.of(model)
+    view, encoder = ModelView.of(chosen), getattr(model, "encoder_", None)
+    return view if encoder is None else ModelView((encoder, *view.steps), view.ranker)
+
+
+def _table_inputs(view: ModelView) -> tuple[list[str] | None, tuple[int, ...]]:
+    if view.steps and isinstance(view.steps[0], TableEncoder):
+        return inputs_of(view.steps[0])
+    return None, ()
 
 
 def _additive(

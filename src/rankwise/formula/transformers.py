@@ -43,7 +43,8 @@ from rankwise.formula.steps import (
     Step,
     is_missing,
 )
-from rankwise.preprocessing import QueryScaler, RankScaler
+from rankwise.formula.tables import columns_of_encoder
+from rankwise.preprocessing import QueryScaler, RankScaler, TableEncoder
 
 __all__ = ["columns_after"]
 
@@ -321,4 +322,5 @@ _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     SimpleImputer: _imputer,
     SplineTransformer: _spline,
     StandardScaler: _each(_standard),
+    TableEncoder: columns_of_encoder,
 }

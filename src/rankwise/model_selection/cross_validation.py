@@ -73,6 +73,18 @@ def cross_validate_ranker(
     dict
         As `sklearn.model_selection.cross_validate`: ``test_<metric>``, or ``test_score`` for one metric,
         with errors as negative numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import cross_validate_ranker
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> y = np.digitize(X[:, 0], [0, 1])
+    >>> found = cross_validate_ranker(RankRLS(), X, y, qid, scoring=["ndcg@3", "pairwise_error"])
+    >>> found["test_ndcg@3"].shape, bool((found["test_pairwise_error"] <= 0).all())
+    ((5,), True)
     """
     X = unmasked("X", X)  # before scikit-learn takes rows of it
     if type(estimator).__module__.split(".")[0] in GROUPED:

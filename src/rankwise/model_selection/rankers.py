@@ -30,6 +30,21 @@ def predict_scores(estimator: BaseEstimator, X: MatrixLike, qid: ArrayLike | Non
     estimator : fitted estimator
     X : array-like, sparse matrix or data frame of shape (rows, features)
     qid : array-like of shape (rows,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sklearn
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import fit_ranker, predict_scores
+    >>> from rankwise.preprocessing import QueryScaler
+    >>> X, qid = np.array([[1.0], [3.0], [20.0], [60.0]]), ["a", "a", "b", "b"]
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     model = make_pipeline(QueryScaler(), RankRLS()).fit(X, [0, 1, 0, 1], qid=qid)
+    >>> scores = predict_scores(model, X, qid)
+    >>> bool(np.isclose(scores[1] - scores[0], scores[3] - scores[2]))
+    True
     """
     rows = unmasked("X", X)
     with sklearn.config_context(enable_metadata_routing=True):
@@ -63,6 +78,13 @@ def fit_ranker(
     -------
     estimator
         The same, fitted.
+
+    Examples
+    --------
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import fit_ranker  # an LGBMRanker goes as well
+    >>> fit_ranker(RankRLS(), [[0.0], [1.0], [2.0]], [0, 1, 2], ["a", "a", "a"]).n_queries_
+    1
     """
     package = type(estimator).__module__.split(".")[0]
     if package not in GROUPED:

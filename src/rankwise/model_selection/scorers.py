@@ -24,6 +24,14 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
         As for `rankwise.metrics.get_metric`.
     global_ranking : bool, default=False
         Whether all rows form one ranking, so that no query ids are needed.
+
+    Examples
+    --------
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import make_ranking_scorer
+    >>> model = RankRLS().fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> make_ranking_scorer("concordance", global_ranking=True)(model, [[5.0], [6.0]], [0, 1])
+    1.0
     """
 
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}

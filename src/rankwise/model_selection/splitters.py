@@ -46,6 +46,17 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     shuffle : bool, default=False
         Whether queries are assigned at random instead of by size.
     random_state : int, default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.model_selection import QueryKFold
+    >>> qid = np.array(["a", "a", "b", "b", "c", "c"])
+    >>> for train, test in QueryKFold(3).split(np.zeros((6, 1)), groups=qid):
+    ...     print(sorted(set(qid[train].tolist())), sorted(set(qid[test].tolist())))
+    ['a', 'b'] ['c']
+    ['a', 'c'] ['b']
+    ['b', 'c'] ['a']
     """
 
     __metadata_request__split: ClassVar[dict[str, str]] = {"groups": "qid"}

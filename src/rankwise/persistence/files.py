@@ -113,6 +113,15 @@ def load(file: File) -> BaseEstimator:
     ------
     ModelFileError
         Where the file is none of rankwise's, damaged, or of a newer format.
+
+    Examples
+    --------
+    >>> import io
+    >>> import rankwise
+    >>> file = io.BytesIO()  # or a path
+    >>> rankwise.save(rankwise.RankRLS().fit([[0.0], [1.0]], [0, 1]), file)
+    >>> rankwise.load(io.BytesIO(file.getvalue())).predict([[0.0], [3.0]]).round(6).tolist()
+    [0.0, 1.0]
     """
     try:
         return _load(file)
@@ -143,12 +152,27 @@ def _load(file: File) -> BaseEstimator:
 def read_header(file: File) -> dict[str, Any]:
     """Return what a model file says about itself, after comparing its checksum.
 
+    Parameters
+    ----------
+    file : path or binary stream
+
     Returns
     -------
     dict
         ``format``, ``rankwise`` and ``sklearn`` (versions), ``estimator``, ``features`` (names or None),
         ``training`` (a summary), ``notes``, and ``steps`` with each step's ``class``, ``parameters`` and
         ``attributes``; arrays are only named.
+
+    Examples
+    --------
+    >>> import io
+    >>> import rankwise
+    >>> from rankwise.persistence import read_header
+    >>> file = io.BytesIO()
+    >>> rankwise.save(rankwise.RankRLS().fit([[0.0], [1.0]], [0, 1]), file, notes={"by": "me"})
+    >>> header = read_header(io.BytesIO(file.getvalue()))
+    >>> header["estimator"], header["notes"]
+    ('RankRLS', {'by': 'me'})
     """
     try:
         return _read(file, only_header=True).header

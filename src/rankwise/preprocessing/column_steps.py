@@ -15,10 +15,21 @@ from rankwise.preprocessing.table_columns import Column
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
-__all__ = ["Block", "ColumnStep", "as_texts", "column_names", "describe", "encode", "texts"]
+__all__ = [
+    "MISSING",
+    "OTHER",
+    "Block",
+    "ColumnStep",
+    "as_texts",
+    "column_names",
+    "describe",
+    "encode",
+    "levels_of",
+    "texts",
+]
 
 # What a level is called that stands for all rare ones, and for those that were not there in training.
-_OTHER, _MISSING = "(other)", "(missing)"
+OTHER, MISSING = "(other)", "(missing)"
 
 Block: TypeAlias = "Floats | sp.csr_matrix"  # the columns of numbers that one column becomes
 
@@ -35,6 +46,8 @@ class ColumnStep(TypedDict, total=False):
     missing : int
         How many values were missing in training.
     levels : list of str
+    of_numbers : bool
+        Whether the levels are numbers, written as text.
     rare : int
         How many levels have no column of their own.
     has_missing : bool
@@ -53,6 +66,7 @@ class ColumnStep(TypedDict, total=False):
     fill: float | list[float]
     missing: int
     levels: list[str]
+    of_numbers: bool
     rare: int
     has_missing: bool
     method: str
@@ -81,9 +95,9 @@ def encode(step: ColumnStep, column: Column) -> Block:
     if kind == "category":
         if column.kind != "text":
             values = as_texts(values)
-        place = {level: at for at, level in enumerate(_levels(step))}
-        other = place.get(_OTHER, -1)
-        missing = place.get(_MISSING, other)
+        place = {level: at for at, level in enumerate(levels_of(step))}
+        other = place.get(OTHER, -1)
+        missing = place.get(MISSING, other)
         at = np.array(
             [missing if value is None else place.get(value, other) for value in values], dtype=np.int64
         )
@@ -108,9 +122,10 @@ def encode(step: ColumnStep, column: Column) -> Block:
     return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
 
 
-def _levels(step: ColumnStep) -> list[str]:
-    extra = [_OTHER] if step["rare"] else []
-    return [*step["levels"], *extra, *([_MISSING] if step.get("has_missing") else [])]
+def levels_of(step: ColumnStep) -> list[str]:
+    """Return the names of the levels of a category, those that stand for others last."""
+    extra = [OTHER] if step["rare"] else []
+    return [*step["levels"], *extra, *([MISSING] if step.get("has_missing") else [])]
 
 
 def _vectorizer(step: ColumnStep) -> HashingVectorizer | TfidfVectorizer:
@@ -130,7 +145,7 @@ def column_names(step: ColumnStep) -> list[str]:
     """Name the columns of numbers."""
     name, kind = step["name"], step["kind"]
     if kind == "category":
-        return [f"{name}={level}" for level in _levels(step)]
+        return [f"{name}={level}" for level in levels_of(step)]
     if kind == "list":
         return [f"{name}[{at}]" for at in range(np.size(step["fill"]))]
     if kind == "words":

@@ -16,14 +16,14 @@ from rankwise.arrays import AnyArray, Floats, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["Column", "is_table_like", "needs_encoding", "read_columns"]
+__all__ = ["MISSING_TEXTS", "Column", "is_table_like", "needs_encoding", "read_columns"]
 
 Objects = npt.NDArray[np.object_]
 
 _DAY = np.timedelta64(1, "D")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?Z?")
 # Text that means that nothing is known, as in the columns of numbers of text files.
-_MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A"})
+MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ def _column(name: str, values: AnyArray) -> Column:
 
 def _text(name: str, values: AnyArray) -> Column:
     texts = np.array(
-        [None if _is_null(value) or str(value).strip() in _MISSING else str(value) for value in values],
+        [None if _is_null(value) or str(value).strip() in MISSING_TEXTS else str(value) for value in values],
         dtype=object,
     )
     known = [text for text in texts if text is not None]

@@ -214,13 +214,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if kind == "list":
             fill = np.nan_to_num(np.nanmean(values, axis=0))
             return {"name": name, "kind": "list", "fill": fill.tolist()}
-        if name in self.categories and kind in {"number", "flag"}:
+        of_numbers = name in self.categories and kind in {"number", "flag"}
+        if of_numbers:
             kind, values = "text", as_texts(values)
         if kind == "text" and name in self.words:
             return self._decide_words(name, values)
         codes = values
         if kind == "text":
             step = self._decide_levels(name, values)
+            if of_numbers:
+                step["of_numbers"] = True
             place = {level: at for at, level in enumerate(dict.fromkeys(values))}
             codes = np.array([place[value] for value in values], dtype=np.float64)
         else:

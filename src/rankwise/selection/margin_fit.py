@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -21,11 +22,9 @@ from rankwise.pairs.labels import pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.pairs.violations import ViolationSweep
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.progress import ProgressLine
-from rankwise.selection.cv import RowPlan
-from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.early_stopping import EvalSetMonitor, set_pairs_apart, set_rows_apart
+from rankwise.selection.early_stopping import EvalSetMonitor, set_apart
 from rankwise.selection.systems import HeldOut
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads
 from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
@@ -73,32 +72,23 @@ def listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = Non
 
 
 def margins_of(
-    data: TrainingData | PairData, loss: str, row_weight: Floats | None = None
+    data: TrainingProblem, loss: str, trained: Any = None
 ) -> tuple[Sequence[MarginPairs], Sequence[PairGraph]]:
-    """Return the pairs of every output, with margins and as graphs; row weights may differ from the data's own."""
+    """Return the pairs of every output, with margins and as graphs; `trained` as in `set_apart`."""
     if isinstance(data, PairData):
-        return [listed_margins(data.graph, loss)], [data.graph]
-    weight, outputs = data.row_weight if row_weight is None else row_weight, range(len(data.columns))
+        return [listed_margins(data.graph, loss, trained)], [data.graph]
+    weight, outputs = data.row_weight if trained is None else trained, range(len(data.columns))
     margins = [label_margins(data, output, weight) for output in outputs]
     return margins, [data.graph(output, weight) for output in outputs]
 
 
 def watched_margins(
-    data: TrainingData | PairData, held_out: HeldOut, metric: Metric, loss: str, patience: int
+    data: TrainingProblem, held_out: HeldOut, metric: Metric, loss: str, patience: int
 ) -> tuple[Sequence[MarginPairs], Sequence[PairGraph], list[EvalSetMonitor]]:
     """Return what is trained on, and for each output what watches."""
-    if isinstance(held_out, RowPlan):
-        assert isinstance(data, TrainingData)
-        left, held_out = set_rows_apart(data, held_out, metric)
-        pairs, graphs = margins_of(data, loss, left)
-    elif isinstance(held_out, PairPlan):
-        assert isinstance(data, PairData)
-        trained, held_out = set_pairs_apart(data, held_out, metric)
-        pairs, graphs = [listed_margins(data.graph, loss, trained)], [data.graph]
-    else:
-        pairs, graphs = margins_of(data, loss)
-    watching = (replace(held_out, scorers=[scorer]) for scorer in held_out.scorers)
-    return pairs, graphs, [EvalSetMonitor(own, patience) for own in watching]
+    trained, eval_set = set_apart(data, held_out, metric)
+    watching = (replace(eval_set, scorers=[scorer]) for scorer in eval_set.scorers)
+    return *margins_of(data, loss, trained), [EvalSetMonitor(own, patience) for own in watching]
 
 
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:

@@ -107,8 +107,9 @@ class TablePlan:
         dtype: npt.DTypeLike,
         weight: str | None = None,
         item_id: str | None = None,
+        ids: Sequence[str] = (),
     ) -> TablePlan:
-        """Check what was asked against the first table."""
+        """Check what was asked against the first table; columns of `ids` are no features unless those are named."""
         check_choice("missing", missing, MISSING)
         kind, source = np.dtype(dtype), sources[0]
         if kind not in {np.dtype(np.float64), np.dtype(np.float32)}:
@@ -126,7 +127,7 @@ class TablePlan:
         elif not embeddings:
             sparse = SparseColumns.of(sources)
             if sparse is None:
-                chosen, embeddings = _default_columns(source, {label, qid, weight, item_id})
+                chosen, embeddings = _default_columns(source, {label, qid, weight, item_id, *ids})
         taken = [*chosen, *embeddings]
         if len(set(taken)) != len(taken) or {label, qid, weight} & set(taken):
             raise InvalidInputError(

@@ -102,6 +102,18 @@ class TableWriter:
     label, qid_name : str
     durable : bool, default=True
         As in `save_table`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from rankwise.data import TableWriter, load_table
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.parquet")
+    >>> with TableWriter(path, ["price"]) as writer:
+    ...     for price in (2.0, 3.0):
+    ...         writer.write(np.array([[price]]), [1.0], ["a"])
+    >>> load_table(path).X.tolist()
+    [[2.0], [3.0]]
     """
 
     def __init__(
