@@ -132,7 +132,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         ]
         return float(np.mean(per_output))
 
-    def _scores_of(self, X: Any, qid: Any) -> Floats:
+    def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
         scores: Floats = self.predict(X)
         return scores
