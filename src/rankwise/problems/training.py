@@ -132,8 +132,8 @@ class TrainingData:
 
     def graphs(self, trained: AnyArray | None = None) -> list[LabelGraph]:
         """Return one graph for all outputs where they can share it, else one per output; so under other row weights."""
-        depends = laplacian_depends_on_labels(self.ties, self.cost, self.query_weight)
-        if trained is None and self.several_outputs and not depends:
+        may_share = trained is None and self.several_outputs
+        if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
             return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
         weight = self.row_weight if trained is None else trained
         return [self.graph(output, weight) for output in range(len(self.columns))]
