@@ -59,7 +59,8 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         pairwise error otherwise.
     rule : {"best", "one-standard-error"}, default="best"
         Choose the candidate with the best value; or, of those that are not worse by more than one standard error of the
-        difference, one that can be exported, and of these the simplest.
+        difference, one that can be exported, of these one of the simplest form (linear, curves, surfaces, kernel), and
+        of these the best.
     cv : "auto", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and
         assigns the rows of small data to them up to four times. Not used where there is an `eval_set`.
