@@ -19,6 +19,7 @@ from rankwise.data.containers import (
     check_not_tiny,
     check_total,
     is_moderate,
+    is_on_cluster,
     is_plain,
     unmasked,
 )
@@ -59,6 +60,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     # Whether columns are multiplied with each other whatever alpha is, so that they must not vanish.
     _squares_columns: ClassVar[bool] = True
+    # Whether X may be rows of a Dask cluster.
+    _takes_clusters: ClassVar[bool] = False
 
     fitted_with_qid_: bool
     n_queries_: int
@@ -81,7 +84,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "rank was called without them; scores of different queries cannot be compared.",
             "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
         )
-        scores = self._scores_of(X, qid)
+        if is_on_cluster(X):
+            ranks: Any = self._cluster.ranked(self, X, qid)
+            return ranks  # type: ignore[no-any-return]
+        return self._ranks_of(self._scores_of(X, qid), qid)
+
+    def _ranks_of(self, scores: Floats, qid: ArrayLike | None) -> npt.NDArray[np.int64]:
         queries = check_qid(qid, scores.shape[0])
         if scores.ndim == 1:
             return _ranks(scores, queries)
@@ -115,7 +123,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             "pass qid= to score; inside Pipeline or GridSearchCV first call sklearn.set_config("
             "enable_metadata_routing=True), or use rankwise.model_selection.cross_validate_ranker.",
         )
-        scores = self._scores_of(X, qid)
+        if is_on_cluster(X):
+            X, y, qid, sample_weight = self._cluster.scored_data(X, y, qid, sample_weight)
+        scores = np.asarray(self._scores_of(X, qid))
         labels, columns = np.asarray(unmasked("y", y)), scores.reshape(scores.shape[0], -1)
         if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
             raise InvalidInputError(
@@ -213,6 +223,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     ) -> TrainingData:
         """Pass everything through validation, and set the attributes that describe it."""
         self._require_labels(y)
+        if is_on_cluster(X):
+            X, y, qid, sample_weight, query_importance = self._cluster.training_data(
+                self, X, y, qid, sample_weight, query_importance
+            )
         checked, labels = self._check_labelled(X, y, reset=True)
         n_rows = labels.shape[0]
         queries = check_qid(qid, n_rows)
@@ -220,7 +234,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         if row_weight is not None:
             total, largest = float(row_weight.sum()), float(row_weight.max())
             check_total("y times sample_weight", total * _largest(labels), "use labels and weights around 1.")
-            if largest > _MUCH_WEIGHT and not isinstance(checked, scipy.sparse.linalg.LinearOperator):
+            has_values = not isinstance(checked, scipy.sparse.linalg.LinearOperator) and not is_on_cluster(X)
+            if largest > _MUCH_WEIGHT and has_values:
                 check_magnitude(checked, float(np.sqrt(_MUCH_WEIGHT / largest)))
         if self.query_weight == "equal":
             check_weights_of_queries(row_weight, queries)
@@ -306,8 +321,17 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
                 "pass the labels that the rows are to be ranked by.",
             )
 
+    @property
+    def _cluster(self) -> Any:
+        """What knows about Dask; nobody imports it before Dask data arrive."""
+        from rankwise.distributed import boundary  # noqa: PLC0415 - an optional dependency
+
+        return boundary
+
     def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
         """Return a checked matrix; `reset` takes its columns for those of the model."""
+        if is_on_cluster(X):
+            return self._check_cluster(X, reset=reset)
         given: Any = unmasked("X", X)
         if isinstance(given, scipy.sparse.linalg.LinearOperator):
             return self._check_operator(given, reset=reset)
@@ -323,6 +347,9 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
     ) -> tuple[Matrix, Floats]:
         """Return a checked matrix and the labels of its rows."""
+        if is_on_cluster(X):
+            rows = self._check_cluster(X, reset=reset)
+            return rows, _check_label_size(_labels_of_operator(y, rows.shape[0]))
         given: Any = unmasked("X", X)
         target: Any = unmasked("y", y)
         if isinstance(given, scipy.sparse.linalg.LinearOperator):
@@ -360,6 +387,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             check_magnitude(X)
         if is_training and self._squares_columns:
             check_not_tiny(X)
+
+    def _check_cluster(self, X: Any, *, reset: bool) -> Matrix:
+        """Return rows of a cluster; what their values are like was found when they were first looked at."""
+        rows: Any = self._cluster.checked_rows(self, X)
+        if rows.columns is None:
+            self._check_operator(rows, reset=reset)
+            if reset:
+                self._forget("feature_names_in_")
+        else:
+            # Of a data frame scikit-learn checks the names and their order.
+            self._validated(rows.empty_frame(), reset=reset, is_finite=True, ensure_min_samples=0)
+        return rows  # type: ignore[no-any-return]
 
     def _check_operator(self, X: Matrix, *, reset: bool) -> Matrix:
         if reset:
