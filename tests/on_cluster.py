@@ -1,11 +1,13 @@
 """Clusters of worker processes on this machine, and data cut into blocks for them."""
 
+import itertools
 from contextlib import contextmanager
 
 import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
+
 from distributed import Client, LocalCluster
 
 
@@ -32,7 +34,7 @@ def local_cluster(n_workers, **options):
 def in_blocks(X, cuts):
     """Return a Dask array of the blocks of X between cuts: arrays, or CSR matrices."""
     edges = [0, *cuts, X.shape[0]]
-    parts = [X[low:high] for low, high in zip(edges[:-1], edges[1:], strict=True)]
+    parts = [X[low:high] for low, high in itertools.pairwise(edges)]
     meta = sp.csr_matrix((0, 0), dtype=X.dtype) if sp.issparse(X) else np.empty((0, 0), dtype=X.dtype)
     arrays = [da.from_delayed(dask.delayed(part), shape=part.shape, meta=meta) for part in parts]
     return da.concatenate(arrays)

@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+
 from on_cluster import local_cluster
 
 

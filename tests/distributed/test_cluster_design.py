@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from on_cluster import in_blocks, ranking_data
 
+from on_cluster import in_blocks, ranking_data
 from rankwise.blocks import Folds, laplacian
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import Shift
@@ -82,7 +82,7 @@ def test_everything_equals_the_matrix(client, sparse, dtype, grouping, n_shares)
 
 
 def test_columns_far_from_zero_are_shifted_on_the_workers(client):
-    X, y, qid = ranking_data(3)
+    X, _y, qid = ranking_data(3)
     X[:, 2] += 1e9
     shift = Shift(np.array([2]), np.array([1e9]))
     design = design_of(client, X, encode_queries(qid), 2).shifted(shift)

@@ -49,6 +49,7 @@ class WorkerRows:
         self._kept: dict[str, Any] = {}
         self._names: Ints | None = None
         self._design: Design | None = None
+        self._values: AnyArray | None = None
 
     def call(self, method: str, *args: Any) -> Answer:
         """Do what the client asks; what goes wrong is part of the answer, so that only lost workers raise."""
@@ -92,14 +93,16 @@ class WorkerRows:
         if n_rows != self.shape[0]:
             raise ValueError(f"{n_rows} of {self.shape[0]} rows came")
         if len(self._arrays) == 1:
-            self._design = DenseDesign(self._arrays[0], self.n_threads)
+            self._design, self._values = DenseDesign(self._arrays[0], self.n_threads), self._arrays[0]
         else:
             if self.shape[1] >= MANY_COLUMNS:
                 self._rename()
             # Not by the constructor of SciPy, which looks at every id.
             matrix = sp.csr_matrix(self.shape, dtype=self._arrays[0].dtype)
             matrix.data, matrix.indices, matrix.indptr = self._arrays
-            self._design = CsrDesign(matrix, self.n_threads)
+            design = CsrDesign(matrix, self.n_threads)
+            design.keeps_names = self._names is not None
+            self._design = design
         self._arrays = ()
 
     def _rename(self) -> None:
@@ -126,8 +129,8 @@ class WorkerRows:
             rank[self._names] = np.arange(self._names.size)
             order = np.argsort(rank[columns])
             columns, values = rank[columns][order], values[order]
-        if isinstance(self.design, DenseDesign) and self.design.dtype == np.float64:
-            self.design.X[:, columns] -= values  # nobody else has this array
+        if self._values is not None and self._values.dtype == np.float64:
+            self._values[:, columns] -= values  # nobody else has this array
         else:
             self._design = shifted_design(self.design, Shift(columns, values))
 
@@ -182,8 +185,7 @@ class WorkerRows:
 
     def expect_products(self) -> None:
         """Prepare for many of `dot` and `tdot`, where that takes little memory."""
-        if self._names is None:
-            self.design.expect_products()
+        self.design.expect_products()
 
     def keep(self, name: str, what: Any) -> None:
         """Remember what later calls refer to."""
@@ -196,7 +198,7 @@ class WorkerRows:
     def keep_product(self, name: str, *block: Any) -> Any:
         """Prepare a fused product; see `LocalProduct`."""
         product = LocalProduct(self.design, *block)
-        product.prepare(relabel=self._names is None)
+        product.prepare()
         self._kept[name] = product
         return self.unnamed(product.weighted_sums()) if product.is_cut else None
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from rankwise.arrays import Floats, Ints
 from rankwise.blocks import Folds, QueryBlocks, as_table, laplacian
-from rankwise.design import CsrDesign, Design, GramProduct
+from rankwise.design import Design, GramProduct
 
 __all__ = ["Kind", "LocalProduct"]
 
@@ -60,14 +60,10 @@ class LocalProduct:
         self._applied = self.blocks if self.kind == "whole" else self._without_means()
         self._fused: GramProduct | None = None
 
-    def prepare(self, *, relabel: bool) -> None:
-        """Fuse the product where the storage can; `relabel` lets a sparse one rename its columns."""
+    def prepare(self) -> None:
+        """Fuse the product where the storage can."""
         if self.kind != "levels" and self.blocks.order.size:
-            folds = self._applied_folds()
-            if isinstance(self.design, CsrDesign):
-                self._fused = self.design.gram_product(self._applied, folds, "auto" if relabel else False)
-            else:
-                self._fused = self.design.gram_product(self._applied, folds)
+            self._fused = self.design.gram_product(self._applied, self._applied_folds())
 
     @property
     def is_cut(self) -> bool:
