@@ -1,6 +1,9 @@
 """Clusters of worker processes on this machine, and data cut into blocks for them."""
 
 import itertools
+import os
+import signal
+import time
 from contextlib import contextmanager
 
 import dask
@@ -12,7 +15,7 @@ from distributed import Client, LocalCluster
 
 
 @contextmanager
-def local_cluster(n_workers, **options):
+def local_cluster(n_workers, memory_limit="512MiB"):
     """Start worker processes of one thread each; all of them have ended when the block ends."""
     with (
         dask.config.set({"distributed.worker.daemon": True}),
@@ -20,15 +23,27 @@ def local_cluster(n_workers, **options):
             n_workers=n_workers,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",
             host="127.0.0.1",
-            memory_limit="2GiB",
+            memory_limit=memory_limit,
             silence_logs=60,
-            **options,
         ) as cluster,
         Client(cluster) as client,
     ):
         yield client
+
+
+def kill(client, address):
+    """End a worker by the signal that nobody can handle."""
+    os.kill(client.run(os.getpid, workers=[address])[address], signal.SIGKILL)
+
+
+def wait_for_successor(client, address, n_workers, limit=60.0):
+    """Return when a killed worker is gone, and its nanny has started another."""
+    end = time.monotonic() + limit
+    while address in client.nthreads() or len(client.nthreads()) < n_workers:
+        assert time.monotonic() < end, f"{address} has no successor"
+        time.sleep(0.05)
 
 
 def in_blocks(X, cuts):

@@ -16,5 +16,6 @@ except ImportError as error:
 
 from rankwise.distributed.data import ClusterData, ClusterRows, distribute
 from rankwise.distributed.design import DaskDesign
+from rankwise.distributed.reading import read
 
-__all__ = ["ClusterData", "ClusterRows", "DaskDesign", "distribute"]
+__all__ = ["ClusterData", "ClusterRows", "DaskDesign", "distribute", "read"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwise.arrays import AnyArray, Floats
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_count, check_number, check_qid
+from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_qid
 from rankwise.design.protocol import Design
 from rankwise.distributed.cluster import Cluster, computed, current_client
 from rankwise.distributed.design import DaskDesign
@@ -21,7 +21,7 @@ from rankwise.distributed.source import Source, Survey, blocks_of, look_at
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import default_threads
 
-__all__ = ["ClusterData", "ClusterRows", "distribute", "local_values"]
+__all__ = ["ClusterData", "ClusterRows", "distribute", "local_values", "options_of", "surveyed"]
 
 _MOST_VALUES = 1 << 30  # of one share: row pointers are numbers of 32 bits
 
@@ -130,12 +130,18 @@ def distribute(
     ClusterData
         With ``X``, ``y`` and ``qid``.
     """
+    options = options_of(scattered, timeout, n_threads, direct)
+    client = current_client() if client is None else client
+    return surveyed(blocks_of(X), client, options, y, qid)
+
+
+def options_of(scattered: str, timeout: float, n_threads: int | None, direct: bool) -> Options:
+    """Check what a caller says about how a cluster is to be used."""
     check_choice("scattered", scattered, ("shuffle", "refuse"))
     check_number("timeout", timeout, minimum=1.0, remedy="use seconds, such as 300")
     check_count("n_threads", n_threads)
-    options = Options(scattered, float(timeout), n_threads, direct)
-    client = current_client() if client is None else client
-    return surveyed(blocks_of(X), client, options, y, qid)
+    check_flag("direct", direct)
+    return Options(scattered, float(timeout), n_threads, direct)
 
 
 def surveyed(source: Source, client: Any, options: Options, y: Any = None, qid: Any = None) -> ClusterData:

@@ -8,16 +8,15 @@ never return: the state of the actor is looked at meanwhile.
 from __future__ import annotations
 
 import time
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
 import dask
-import distributed
 import numpy as np
 
+import distributed
 from rankwise.distributed.holding import Answer, WorkerRows, fill
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
@@ -28,7 +27,9 @@ __all__ = ["ATTEMPTS", "POLL", "LostError", "Options", "Seats"]
 
 POLL = 0.2  # seconds between two looks at what became of a worker
 ATTEMPTS = 5  # how often a share may be lost before anything was computed with it
-_REPLACEMENT = 10.0  # seconds that a nanny may take to start a worker in place of one that is gone
+# Seconds that a nanny may take to start a worker in place of one that is gone, while another could hold its share: it
+# takes about 2, and two shares on one worker make every product twice as long.
+_REPLACEMENT = 4.0
 _MEMORY_SHARE = 0.6  # of a worker's limit: Dask pauses workers at 0.8
 
 
@@ -85,18 +86,6 @@ class Seats:
         self.token, self._generation = uuid4().hex[:8], 0
         self.line = ProgressLine("cluster")
         self._n_workers = len(self.workers())
-        # Vectors go to workers directly where that is possible: else the scheduler carries all of them.
-        self._own = self.client
-        if self.options.direct:
-            self._own = distributed.Client(
-                self.client.scheduler.address,
-                security=self.client.security,
-                direct_to_workers=True,
-                set_as_default=False,
-                name=f"rankwise-{self.token}",
-                timeout=self.options.timeout,
-            )
-            weakref.finalize(self, _close, self._own).atexit = False
         self._seats: list[Seat | None] = [None] * len(self.shares)
 
     def __getitem__(self, number: int) -> Seat | None:
@@ -169,11 +158,12 @@ class Seats:
         self._generation += 1
         name = f"rankwise-rows-{self.token}-share{number}-{self._generation}"
         threads = self.options.n_threads or self.workers().get(address, 1)
-        future = self._own.submit(
+        future = self.client.submit(
             WorkerRows, name, threads, actor=True, workers=[address], allow_other_workers=False, key=name
         )
-        with self._own.as_current():
-            actor = distributed.Actor(WorkerRows, address, name)
+        with self.client.as_current():
+            kind = _DirectActor if self.options.direct else distributed.Actor
+            actor = kind(WorkerRows, address, name)
         return Seat(address, name, future, actor)
 
     def _place(self, number: int) -> str:
@@ -187,9 +177,12 @@ class Seats:
             waited = time.monotonic() - began
             if load:
                 address = min(load, key=load.__getitem__)
-                if len(load) >= self._n_workers or load[address] == 0 or waited > _REPLACEMENT:
-                    self._check_memory(address, load[address] + self._bytes(number))
+                problem = self._lacks_memory(address, load[address] + self._bytes(number))
+                is_complete = len(load) >= self._n_workers or load[address] == 0
+                if problem is None and (is_complete or waited > _REPLACEMENT):
                     return address
+                if problem is not None and (is_complete or waited > self.options.timeout):
+                    raise problem
             elif waited > self.options.timeout:
                 raise ClusterError(
                     f"No worker is left, and none came for {self.options.timeout:.0f} s.",
@@ -202,15 +195,16 @@ class Seats:
         nnz = share.size * self.survey.shape[1] if lengths is None else int(lengths[share.rows].sum())
         return self.survey.bytes_of(share.size, nnz)
 
-    def _check_memory(self, address: str, n_bytes: int) -> None:
+    def _lacks_memory(self, address: str, n_bytes: int) -> MemoryLimitError | None:
         facts = self.client.scheduler_info(n_workers=-1)["workers"].get(address, {})
         limit = facts.get("memory_limit") or 0
-        if limit and n_bytes > _MEMORY_SHARE * limit:
-            raise MemoryLimitError(
-                f"The worker {address} would hold {n_bytes / 2**30:.2f} GiB of rows, and may use "
-                f"{limit / 2**30:.2f} GiB.",
-                "use more workers, or workers with more memory; float32 takes two thirds of the memory of sparse rows.",
-            )
+        if not limit or n_bytes <= _MEMORY_SHARE * limit:
+            return None
+        return MemoryLimitError(
+            f"The worker {address} would hold {n_bytes / 2**30:.2f} GiB of rows, and may use "
+            f"{limit / 2**30:.2f} GiB.",
+            "use more workers, or workers with more memory; float32 takes two thirds of the memory of sparse rows.",
+        )
 
     # --- rows come ---
 
@@ -257,15 +251,15 @@ class Seats:
             own = self._loads(number)
             loads += own
             owners += [number] * len(own)
-        futures = self._own.compute(loads, optimize_graph=False)
+        futures = self.client.compute(loads, optimize_graph=False)
         self._await(futures, owners)
         calls: dict[int, Any] = {}
         for number in numbers:
             mine = [future for future, owner in zip(futures, owners, strict=True) if owner == number]
             if self._seats[number] is None:
-                self._own.cancel(mine)
+                self.client.cancel(mine)
             else:
-                calls[number] = self.ask(number, "finish", sum(self._own.gather(mine)))
+                calls[number] = self.ask(number, "finish", sum(self.client.gather(mine)))
         self._done(calls)
         for method, told in self.setup:
             self._done({n: self.ask(n, method, *told[n]) for n in numbers if self._seats[n] is not None})
@@ -332,5 +326,9 @@ class Seats:
         )
 
 
-def _close(client: Any) -> None:
-    client.close(timeout=2)
+class _DirectActor(distributed.Actor):  # type: ignore[misc]
+    """An actor that is called straight at its worker, so that the scheduler carries no vectors."""
+
+    @property
+    def _worker_rpc(self) -> Any:
+        return self._client.rpc(self._address)
