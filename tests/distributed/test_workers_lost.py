@@ -11,7 +11,7 @@ import pytest
 from sklearn.base import clone
 
 import rankwise
-from on_cluster import in_blocks, ranking_data
+from on_cluster import in_blocks, kill, ranking_data, wait_for_successor
 from rankwise import RankRLS, RankRLSCV, RankSVM
 from rankwise.distributed import distribute
 from rankwise.exceptions import ClusterError, MemoryLimitError
@@ -29,12 +29,13 @@ class Killer(threading.Thread):
     def __init__(self, client, rng, within):
         super().__init__(daemon=True)
         pids = client.run(os.getpid)
-        self.victim = pids[sorted(pids)[rng.integers(len(pids))]]
+        self.address = sorted(pids)[rng.integers(len(pids))]
+        self.process = pids[self.address]
         self.moment = float(rng.random() * within)
 
     def run(self):
         time.sleep(self.moment)
-        os.kill(self.victim, signal.SIGKILL)
+        os.kill(self.process, signal.SIGKILL)
 
 
 def disturbed(client, kind, seed):
@@ -49,7 +50,7 @@ def disturbed(client, kind, seed):
     killer.start()
     other = clone(model).fit(data.X, data.y, qid=data.qid)
     killer.join()
-    client.wait_for_workers(2, timeout=60)
+    wait_for_successor(client, killer.address, 2)
     distance = np.linalg.norm(other.coef_ - alone.coef_)
     if kind == "least squares":
         return distance / (1e-8 * np.linalg.norm(alone.coef_))
@@ -74,11 +75,11 @@ def test_a_worker_that_dies_in_a_product_is_replaced(client):
     data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=60)
     design = data.X.grouped(qid).as_design(1)
     before = design.dot(np.ones(30))
-    pids = client.run(os.getpid)
-    os.kill(pids[design.cluster.addresses[1]], signal.SIGKILL)
+    lost = design.cluster.addresses[1]
+    kill(client, lost)
     assert np.array_equal(design.dot(np.ones(30)), before)
     assert design.cluster.n_rebuilt == 1
-    client.wait_for_workers(2, timeout=60)
+    wait_for_successor(client, lost, 2)
 
 
 def test_a_silent_worker_is_named(client):
