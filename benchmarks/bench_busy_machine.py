@@ -213,7 +213,7 @@ def print_row(version, name, own):
     print(
         f"{version:5}  {name:30}  processor {own['processor']:7.4f} s, quiet {own['quiet']:7.4f} s (one thread "
         f"{own['quiet one thread']:7.4f}), busy {own['busy']:8.4f} s: {own['share']:5.2f} fair shares "
-        f"({own['shares'][0]:.2f} to {own['shares'][-1]:.2f}; {own['waits']:.2f} of what its processor time took then), "
+        f"({own['shares'][0]:.2f} to {own['shares'][-1]:.2f}; {own['waits']:.2f} of its processor time then), "
         f"at {own['price']:.1f} s a processor second",
         flush=True,
     )

@@ -15,10 +15,10 @@ import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
+from distributed import Client, LocalCluster
 
 import rcv1like
 from bench_fused_product import equal_queries
-from distributed import Client, LocalCluster
 from harness import interleave, print_table, write_json
 from rankwise.data.queries import encode_queries
 from rankwise.design import CsrDesign

@@ -50,6 +50,11 @@ def beside(ours, theirs, rounds=ROUNDS):
     }
 
 
+def unpickled(path):
+    with path.open("rb") as stream:
+        return pickle.load(stream)
+
+
 def cold(imports, load):
     code = COLD.format(imports=imports, load=load)
     return float(
@@ -81,6 +86,10 @@ def main():
             saved, other = Path(folder, "model.rw"), Path(folder, "model.pickle")
             saved.write_bytes(data)
             other.write_bytes(pickled)
+            found[f"load a file in a running process, {name}, µs"] = beside(
+                lambda saved=saved: microseconds(lambda: rankwise.load(saved), 40),
+                lambda other=other: microseconds(lambda: unpickled(other), 40),
+            )
             found[f"load in a new process, {name}, s"] = beside(
                 lambda saved=saved: cold("import rankwise", f"rankwise.load({str(saved)!r})"),
                 lambda other=other: cold("import pickle", f"pickle.load(open({str(other)!r}, 'rb'))"),

@@ -32,7 +32,7 @@ MODELS = {
     "RankRLS, conjugate gradients": RankRLS(solver="cg", tol=1e-10),
     "RankRLSCV": RankRLSCV(cv=3),
     "RankRLSCV, leave-query-out": RankRLSCV(cv="leave-query-out"),
-    "RankSVM": RankSVM(tol=1e-6),
+    "RankSVM": RankSVM(tol=1e-9),
     "RankSVM, squared hinge": RankSVM(loss="squared_hinge", tol=1e-8),
     "RankSVMCV": RankSVMCV(cv=2, tol=1e-5),
     "KernelRankRLS": KernelRankRLS(gamma=0.1),

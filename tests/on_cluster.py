@@ -10,7 +10,6 @@ import dask
 import dask.array as da
 import numpy as np
 import scipy.sparse as sp
-
 from distributed import Client, LocalCluster
 
 

@@ -29,7 +29,7 @@ __all__ = [
     "save",
 ]
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 _HOMES = {
     "AdditiveRanker": "rankwise.estimators.additive",

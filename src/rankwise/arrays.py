@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
@@ -23,12 +24,16 @@ __all__ = [
     "Matrix",
     "MatrixLike",
     "Rows",
+    "SparseMatrix",
+    "Splits",
+    "is_sparse",
 ]
 
 Bools = npt.NDArray[np.bool_]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.int64]  # numbers of rows
+Splits = list[tuple[Rows, Rows]]  # training and test rows of each fold
 AnyArray = npt.NDArray[Any]  # of whatever type
 DType = np.dtype[Any]
 
@@ -52,6 +57,29 @@ class Matrix(Protocol):
 
     def astype(self, dtype: npt.DTypeLike, *, copy: bool = True) -> Any:
         """Return the same in another type."""
+
+
+class SparseMatrix(Matrix, Protocol):
+    """A compressed sparse matrix."""
+
+    data: AnyArray
+    indices: AnyArray
+    indptr: AnyArray
+
+    @property
+    def nnz(self) -> int:
+        """Entries that are stored."""
+
+    def tocsr(self, copy: bool = False) -> SparseMatrix:
+        """Return the same, compressed by rows."""
+
+    def toarray(self) -> AnyArray:
+        """Return the same with its zeros."""
+
+
+def is_sparse(X: object) -> TypeGuard[SparseMatrix]:
+    """Tell whether a matrix that came through validation is sparse."""
+    return bool(sp.issparse(X))
 
 
 class _HasShape(Protocol):

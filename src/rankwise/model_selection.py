@@ -62,6 +62,17 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
     shuffle : bool, default=False
         Whether queries are assigned at random instead of by size.
     random_state : int, default=None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.model_selection import QueryKFold
+    >>> qid = np.array(["a", "a", "b", "b", "c", "c"])
+    >>> for train, test in QueryKFold(3).split(np.zeros((6, 1)), groups=qid):
+    ...     print(sorted(set(qid[train].tolist())), sorted(set(qid[test].tolist())))
+    ['a', 'b'] ['c']
+    ['a', 'c'] ['b']
+    ['b', 'c'] ['a']
     """
 
     __metadata_request__split: ClassVar[dict[str, str]] = {"groups": "qid"}
@@ -227,6 +238,14 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
         As for `rankwise.metrics.get_metric`.
     global_ranking : bool, default=False
         Whether all rows form one ranking, so that no query ids are needed.
+
+    Examples
+    --------
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import make_ranking_scorer
+    >>> model = RankRLS().fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> make_ranking_scorer("concordance", global_ranking=True)(model, [[5.0], [6.0]], [0, 1])
+    1.0
     """
 
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
@@ -296,6 +315,21 @@ def predict_scores(estimator: Estimator, X: MatrixLike, qid: npt.ArrayLike | Non
     estimator : fitted estimator
     X : array-like, sparse matrix or data frame of shape (rows, features)
     qid : array-like of shape (rows,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import sklearn
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import fit_ranker, predict_scores
+    >>> from rankwise.preprocessing import QueryScaler
+    >>> X, qid = np.array([[1.0], [3.0], [20.0], [60.0]]), ["a", "a", "b", "b"]
+    >>> with sklearn.config_context(enable_metadata_routing=True):
+    ...     model = make_pipeline(QueryScaler(), RankRLS()).fit(X, [0, 1, 0, 1], qid=qid)
+    >>> scores = predict_scores(model, X, qid)
+    >>> bool(np.isclose(scores[1] - scores[0], scores[3] - scores[2]))
+    True
     """
     X = unmasked("X", X)
     with sklearn.config_context(enable_metadata_routing=True):
@@ -321,6 +355,13 @@ def fit_ranker(estimator: Any, X: Any, y: Any, qid: Any = None, sample_weight: A
     -------
     estimator
         The same, fitted.
+
+    Examples
+    --------
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import fit_ranker  # an LGBMRanker goes as well
+    >>> fit_ranker(RankRLS(), [[0.0], [1.0], [2.0]], [0, 1, 2], ["a", "a", "a"]).n_queries_
+    1
     """
     package = type(estimator).__module__.split(".")[0]
     if package not in _GROUPED:
@@ -399,6 +440,18 @@ def cross_validate_ranker(
     dict
         As `sklearn.model_selection.cross_validate`: ``test_<metric>``, or ``test_score`` for one metric,
         with errors as negative numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import cross_validate_ranker
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> y = np.digitize(X[:, 0], [0, 1])
+    >>> found = cross_validate_ranker(RankRLS(), X, y, qid, scoring=["ndcg@3", "pairwise_error"])
+    >>> found["test_ndcg@3"].shape, bool((found["test_pairwise_error"] <= 0).all())
+    ((5,), True)
     """
     X = unmasked("X", X)  # before scikit-learn takes rows of it
     if type(estimator).__module__.split(".")[0] in _GROUPED:

@@ -35,6 +35,16 @@ class PermutationTest:
     p_value : float
         The share of all outcomes, the true one included, that are at least as good as the true one.
     metric : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RankRLS
+    >>> from rankwise.permutation import permutation_test
+    >>> X = np.random.default_rng(0).normal(size=(30, 1))
+    >>> found = permutation_test(RankRLS(), X, X[:, 0], n_permutations=20)
+    >>> found.null_distribution.shape, found.p_value == 1 / 21
+    ((20,), True)
     """
 
     statistic: float

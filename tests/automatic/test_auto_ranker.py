@@ -290,7 +290,7 @@ def test_preferences(curved):
     assert 1 - model.score_pairs(X, pairs) < model.best_score_ + 0.02
     # By hand: the scores of the models that did not see a pair.
     entry = next(one for one in model.leaderboard_ if one.method == "rls" and one.scaling == "none")
-    problem = listed_pairs(X, pairs, None, None, get_metric("pairwise_error"), "auto", 0, None, None, None)
+    problem = listed_pairs(X, pairs, None, None, get_metric("pairwise_error"), "auto", 0, None, None)
     wrong = np.zeros(len(pairs))
     for train, test in problem.cv:
         scores = RankRLS(entry.alpha).fit_pairs(X, pairs[train]).predict(X)

@@ -1,8 +1,10 @@
 """Ids survive the pipe: from comments and columns to tables, runs and explanations."""
 
+import itertools
 import math
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -112,7 +114,7 @@ def test_a_column_of_ids_survives(capsys, searches, tmp_path):
 
 
 def test_streaming_scores_the_same(capsys, searches, named, monkeypatch):
-    monkeypatch.setattr("rankwise.cli.commands.predict._BLOCK", 3000)
+    monkeypatch.setattr("rankwise.cli.streaming._BLOCK", 3000)
     monkeypatch.setattr("rankwise.data.text.reader.PARSED_AT_ONCE", 1500)
     for ending in ("txt", "tsv", "run", "parquet"):
         outs = [named / f"{way}.{ending}" for way in ("whole", "stream")]
@@ -133,7 +135,7 @@ def test_streaming_scores_the_same(capsys, searches, named, monkeypatch):
 
 
 def test_a_stream_refuses_a_query_that_comes_again(capsys, searches, tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwise.cli.commands.predict._BLOCK", 3000)
+    monkeypatch.setattr("rankwise.cli.streaming._BLOCK", 3000)
     monkeypatch.setattr("rankwise.data.text.reader.PARSED_AT_ONCE", 1500)
     lines = (searches / "test.txt").read_text().splitlines()
     (tmp_path / "mixed.txt").write_text("\n".join([*lines[1:], lines[0]]) + "\n")
@@ -166,3 +168,69 @@ def test_explaining_names_items_and_adds_up(capsys, searches, named):
     assert "<table" in page.read_text()
     assert call(capsys, "explain", searches / "model.rw", named / "named.txt", "--pair", "D0", "none")[0] == 1
     assert call(capsys, "explain", searches / "model.rw", named / "named.txt", "--query", "none")[0] == 1
+
+
+def items_of(path):
+    return [line.split("\t")[1] for line in path.read_text().splitlines()[1:]]
+
+
+def test_ids_survive_every_conversion(capsys, searches, named, tmp_path):
+    whole = tmp_path / "whole.tsv"
+    assert call(capsys, "predict", searches / "model.rw", named / "named.txt", "-o", whole)[0] == 0
+    chain = [
+        named / "named.txt",
+        "a.store",
+        "b.txt",
+        "c.parquet",
+        "d.store",
+        "e.csv",
+        "f.txt",
+        "g.store",
+        "h.parquet",
+    ]
+    for source, target in itertools.pairwise(chain):
+        code, _, err = call(capsys, "convert", tmp_path / source, "-o", tmp_path / target)
+        assert code == 0, err
+        out = tmp_path / f"{target}.tsv"
+        code, _, err = call(capsys, "predict", searches / "model.rw", tmp_path / target, "-o", out)
+        assert code == 0, err
+        assert items_of(out) == items_of(whole)
+        assert out.read_text().splitlines()[0] == whole.read_text().splitlines()[0]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "csv.gz"])
+@pytest.mark.parametrize("model", ["plain", "encoded"])
+def test_tables_are_streamed(capsys, searches, tmp_path, monkeypatch, ending, model):
+    monkeypatch.setattr("rankwise.cli.streaming._BLOCK", 3000)
+    rng = np.random.default_rng(3)
+    n_rows = 400
+    frame = pd.DataFrame(
+        {
+            "label": rng.integers(0, 3, n_rows),
+            "qid": [f"q{at // 13}" for at in range(n_rows)],
+            "id": [f"I{at}" for at in range(n_rows)],
+            "price": rng.normal(size=n_rows),
+            "stock": rng.integers(0, 50, n_rows),
+        }
+    )
+    if model == "encoded":
+        frame["colour"] = rng.choice(["red", "green", None], n_rows)
+        frame.loc[::9, "price"] = np.nan
+    table = tmp_path / f"t.{ending}"
+    frame.to_parquet(table) if ending == "parquet" else frame.to_csv(table, index=False)
+    saved = tmp_path / "m.rw"
+    code, _, err = call(capsys, "fit", table, "-o", saved, "--method", "rls", "--id", "id")
+    assert code == 0, err
+    for target in ("tsv", "txt"):
+        outs = [tmp_path / f"{way}.{target}" for way in ("whole", "stream")]
+        for out, more in zip(outs, ([], ["--stream"]), strict=True):
+            code, _, err = call(capsys, "predict", saved, table, "-o", out, *more)
+            assert code == 0, err
+        assert outs[0].read_bytes() == outs[1].read_bytes()
+    assert items_of(tmp_path / "stream.tsv")[:2] == ["I0", "I1"]
+    frame.iloc[np.r_[20:400, 0:20]].to_csv(tmp_path / "again.csv", index=False)
+    code, _, err = call(
+        capsys, "predict", saved, tmp_path / "again.csv", "-o", tmp_path / "x.tsv", "--stream"
+    )
+    assert code == 1
+    assert "comes again" in err

@@ -99,9 +99,27 @@ def test_errors_name_the_file(capsys, searches, tmp_path):
     (tmp_path / "ragged.csv").write_text("label,qid,a\n1,1,2\n0,1\n1,1,3\n")
     err = call(capsys, "inspect", tmp_path / "ragged.csv")[2]
     assert "ragged.csv" in err
-    assert "#3" in err
+    assert "line 3 has 2 fields, the header has 3" in err
     pd.DataFrame({"label": [], "qid": [], "a": []}, dtype=float).to_parquet(tmp_path / "none.parquet")
     assert "none.parquet has no rows" in call(capsys, "inspect", tmp_path / "none.parquet")[2]
+
+
+def test_common_slips_are_guessed(capsys, searches, tmp_path):
+    code, _, err = call(capsys, "evaluate", searches / "test.txt", searches / "model.rw")
+    assert code == 1
+    assert "test.txt is not a rankwise model.\nHint: did you swap MODEL and DATA?" in err
+    for metric, said in (
+        ("ndgc", "Unknown metric 'ndgc'. Did you mean 'ndcg'?"),
+        ("ndcg@0", "ndcg@0: the cutoff must be at least 1."),
+    ):
+        code, _, err = call(
+            capsys, "evaluate", searches / "model.rw", searches / "test.txt", "--metrics", metric
+        )
+        assert code == 2
+        assert said in err
+    code, _, err = call(capsys, "fit", searches / "train.txt")
+    assert code == 2
+    assert "Missing -o: where should the model be saved?" in err
 
 
 @pytest.mark.parametrize("name", ["x.json", "x.parqet"])

@@ -15,6 +15,7 @@ from command_line import process
 from rankwise import load
 from rankwise.cli.parser import COMMANDS, build_parser
 from rankwise.data import dump_svmlight
+from rankwise.metrics import METRICS
 
 
 def test_help_answers_without_importing_anything_heavy():
@@ -286,3 +287,15 @@ def test_bash_completes(words, offered):
     line = f'COMP_WORDS=({" ".join(words)}); COMP_CWORD={len(words) - 1}; _rankwise; echo "${{COMPREPLY[@]}}"'
     done = subprocess.run(["bash", "-c", script + line], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [offered]
+
+
+def test_help_shows_what_matters_and_the_rest_once():
+    shown, reading = (process(*args).stdout.decode() for args in (("fit", "--help"), ("help", "reading")))
+    assert shown.index("examples:") < shown.index("options:")
+    assert "--zero-based" not in shown
+    assert "`rankwise help reading`" in shown
+    assert "--zero-based" in reading
+    assert process("help", "fit").stdout.decode() == shown
+    metrics = process("help", "metrics").stdout.decode()
+    assert all(f"\n  {name} " in metrics for name in METRICS)
+    assert process("help", "nothing").returncode == 2

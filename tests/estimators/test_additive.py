@@ -92,7 +92,7 @@ def read_axis(surface, axis, x, values):
 
 def plain_objective(model, X, y, qid):
     """The objective of the curves and surfaces of a model, over listed pairs, as a function of coordinates."""
-    blueprint, _ = model._labelled(X, y, qid, None, None, model.n_knots)
+    blueprint = model._problem(model._training_data(X, y, qid, None, None), model.n_knots).blueprint
     number = {curve.column: place for place, curve in enumerate(blueprint.plan.curves)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
     layout = blueprint.layout(pairs)
@@ -187,7 +187,7 @@ def test_cv_chooses_by_held_out_rows_and_never_pairs_by_them():
     assert model.best_score_ == results["score"][best]
     # The same folds by hand.
     again = []
-    data = model._labelled(X, y, qid, None, None, 8)[1]
+    data = model._problem(model._training_data(X, y, qid, None, None), 8).data
     fold = data.assigner.folds(3, 0)
     for number in range(3):
         train, test = fold != number, fold == number

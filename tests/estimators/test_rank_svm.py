@@ -597,7 +597,8 @@ class TestChoosingAlpha:
         model = RankSVMCV().fit(X, y, qid)
         assert model.alphas_.size == 6
         data, metric = model._training_data(X, y, qid, None, None), get_metric("pairwise_error")
-        (splits,) = alpha_path.row_splits(data, plan_rows(5, data, metric, Sampling(0, None)), metric)
+        plan = plan_rows(5, data, metric, Sampling(0, None))
+        (splits,) = alpha_path.splits_of(data, plan, (), metric, "hinge")
         errors = {}
         for order in ([1e-2, 1e-3, 1e-1], [1e-1, 1e-2, 1e-3]):
             fit_ = model._margin_fit(splits[0].pairs)

@@ -25,8 +25,9 @@ from rankwise.exceptions import MemoryLimitError, ModelFileError
 from rankwise.persistence.container import Container, read_container, write_container
 from rankwise.persistence.models import RANKERS, SCALERS
 from rankwise.persistence.parameters import PARAMETERS, unfit_parameter
+from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import parameters_of
-from rankwise.persistence.values import Reader, Writer
+from rankwise.persistence.writer import Writer
 
 CORPUS = read_corpus(Path(__file__).with_name("model_corpus.txt"))
 
@@ -99,7 +100,7 @@ def test_a_newer_format_is_refused_and_a_newer_minor_one_is_read():
     "data", [b"", b"RANK", b"RANKWISE", b"PK\x03\x04 a zip", b"\x80\x04\x95 a pickle", b"RANKWISE" * 9]
 )
 def test_other_files_are_refused(data):
-    with pytest.raises(ModelFileError, match=r"no rankwise model file|damaged|format"):
+    with pytest.raises(ModelFileError, match=r"not a rankwise model file|damaged|format"):
         load(data)
 
 

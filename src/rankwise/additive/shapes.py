@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.additive.fitting import Layout
+from rankwise.additive.purification import purified, with_knots_of_surfaces
+from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.additive import predict
 from rankwise.terms import Curve, Terms
 
-__all__ = ["FittedCurve", "FittedSurface", "spread_inside_queries", "term_masses"]
+__all__ = [
+    "FittedCurve",
+    "FittedSurface",
+    "FittedTerms",
+    "each_term_alone",
+    "spread_inside_queries",
+    "term_masses",
+]
+
+_LOOKED_AT = 20_000  # rows whose spread inside queries tells how much a term matters
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +88,86 @@ class FittedSurface:
     importance: float
 
 
+class FittedTerms(NamedTuple):
+    """Terms, the values of all of them, how the training rows are spread over those, and how much each term matters."""
+
+    terms: Terms
+    values: Floats
+    shares: Floats
+    importances: Floats
+
+    @classmethod
+    def of_solution(
+        cls,
+        layout: Layout,
+        coef: Floats,
+        X: Any,
+        queries: Queries,
+        row_weight: Floats | None,
+        n_threads: int,
+    ) -> FittedTerms:
+        """Purify what a solver found."""
+        terms, values = with_knots_of_surfaces(layout.terms, layout.coordinates.exact_values(coef))
+        shares = term_masses(X, terms, row_weight, n_threads)
+        masses = [shares[terms.values_of(number)] for number in range(len(terms.all_terms))]
+        values, _ = purified(terms, values, masses)
+        rows = _whole_queries(queries, _LOOKED_AT)
+        weight = None if row_weight is None else row_weight[rows]
+        spread = spread_inside_queries(X[rows], terms, values, queries.subset(rows), weight, n_threads)
+        return cls(terms, values, shares, spread)
+
+    def curves(self, names: Sequence[str]) -> list[FittedCurve]:
+        """Return the curves; `names` are those of the columns of X."""
+        found = []
+        for number, curve in enumerate(self.terms.curves):
+            own, n_knots = self.terms.values_of(number), curve.knots.size
+            values, shares = self.values[own], self.shares[own]
+            found.append(
+                FittedCurve(
+                    curve.column,
+                    names[curve.column],
+                    curve.knots,
+                    values[:n_knots],
+                    float(values[n_knots]) if curve.has_missing else 0.0,
+                    curve.is_levels,
+                    shares[:n_knots],
+                    float(self.importances[number]),
+                )
+            )
+        return found
+
+    def surfaces(self, names: Sequence[str]) -> list[FittedSurface]:
+        """Return the surfaces, the most important first."""
+        found = []
+        for number, surface in enumerate(self.terms.surfaces, start=len(self.terms.curves)):
+            first, second = surface.first, surface.second
+            grid = self.values[self.terms.values_of(number)].reshape(first.n_values, second.n_values)
+            found.append(
+                FittedSurface(
+                    (first.column, second.column),
+                    (names[first.column], names[second.column]),
+                    (first.knots, second.knots),
+                    grid,
+                    (first.has_missing, second.has_missing),
+                    (first.is_levels, second.is_levels),
+                    float(self.importances[number]),
+                )
+            )
+        return sorted(found, key=lambda surface: -surface.importance)
+
+
 def term_masses(X: Any, terms: Terms, weight: Floats | None, n_threads: int) -> Floats:
     """Return the share of the rows' weight that every value of the terms gets."""
     n_rows = X.shape[0]
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
     return AdditiveDesign.encode(X, terms, None, n_threads).tdot(share)
+
+
+def each_term_alone(X: Any, terms: Terms, values: Floats, n_threads: int) -> Iterator[Floats]:
+    """Yield what each term adds to the scores of the rows of X: curves, then surfaces."""
+    for number, term in enumerate(terms.all_terms):
+        alone = Terms((term,)) if isinstance(term, Curve) else Terms((), (term,))
+        yield predict(X, alone, values[terms.values_of(number)], n_threads)
 
 
 def spread_inside_queries(
@@ -91,10 +178,18 @@ def spread_inside_queries(
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
     of_query = np.bincount(queries.codes, share, n_queries)
     spread = np.zeros(len(terms.all_terms))
-    for number, term in enumerate(terms.all_terms):
-        alone = Terms((term,)) if isinstance(term, Curve) else Terms((), (term,))
-        added = predict(X, alone, values[terms.values_of(number)], n_threads)
+    for number, added in enumerate(each_term_alone(X, terms, values, n_threads)):
         mean = np.bincount(queries.codes, share * added, n_queries)
         mean = np.divide(mean, of_query, out=np.zeros_like(mean), where=of_query > 0)
         spread[number] = np.sqrt(share @ (added - mean[queries.codes]) ** 2)
     return spread
+
+
+def _whole_queries(queries: Queries, at_most: int) -> Ints:
+    """Return the rows of as many whole queries as make about so many rows, evenly chosen; of one, an even share."""
+    if queries.n_rows <= at_most:
+        return np.arange(queries.n_rows)
+    if len(queries) == 1:
+        return np.linspace(0, queries.n_rows - 1, at_most).astype(np.int64)
+    every = -(-queries.n_rows // at_most)
+    return np.flatnonzero(queries.codes % every == 0)

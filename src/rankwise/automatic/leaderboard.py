@@ -7,7 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, overload
 
-__all__ = ["Entry", "Leaderboard"]
+import numpy as np
+
+from rankwise.automatic.figures import Figure, paired_difference
+from rankwise.automatic.search import Search, Trial
+from rankwise.automatic.targets import exportable_to
+
+__all__ = ["Entry", "Leaderboard", "leaderboard_of"]
 
 _NAMED = 3  # targets in a line of the table
 
@@ -171,3 +177,48 @@ def _targets(names: Sequence[str]) -> str:
 def _with_error(value: float, error: float, sign: str = "") -> str:
     text = f"{value:{sign}.4f}"
     return text if math.isnan(error) else f"{text} ± {error:.4f}"
+
+
+def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Figure, float]]) -> Leaderboard:
+    """Make the leaderboard of a search, with estimators of other packages among its candidates."""
+    metric = search.problem.metric
+    final = [trial for trial in search.trials if trial.judged == "all"]
+    best = search.best(final or search.trials)
+    sign = -1.0 if metric.greater_is_better else 1.0
+    sampled = [trial for trial in search.trials if trial.judged == "sample"]
+    entries = []
+    for trial in search.trials:
+        if trial.judged == "sample" and any(one.candidate == trial.candidate for one in final):
+            continue
+        other = best if trial.judged == best.judged else search.best(sampled)
+        difference, error = paired_difference(trial.figure, other.figure)
+        ranker = trial.ranker
+        entries.append(
+            Entry(
+                trial.candidate.describe(),
+                trial.candidate.method,
+                trial.candidate.scaling,
+                trial.figure.value,
+                trial.figure.standard_error,
+                dict(trial.candidate.options),
+                sign * difference,
+                error,
+                float(np.squeeze(ranker.alpha_)),
+                int(ranker.best_iteration_) if getattr(ranker, "method_", "") == "hybrid" else None,
+                trial.seconds,
+                trial.judged,
+                exportable_to(trial.candidate),
+                trial.candidate.needs_queries,
+                is_chosen=trial.candidate == chosen.candidate,
+            )
+        )
+    for name, figure, seconds in rivals:
+        difference, error = paired_difference(figure, best.figure)
+        entries.append(
+            Entry(
+                name, "rival", "none", figure.value, figure.standard_error,
+                difference=sign * difference, difference_error=error, seconds=seconds, is_rival=True,
+            )
+        )  # fmt: skip
+    entries.sort(key=lambda entry: (entry.judged != "all", sign * entry.value))
+    return Leaderboard(tuple(entries), metric.name, metric.greater_is_better, search.judged_by)

@@ -6,24 +6,22 @@ from collections.abc import Sequence
 from typing import Any, ClassVar, Never, Self
 
 import numpy as np
-import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
-from sklearn.base import clone
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import Floats
-from rankwise.automatic.calibration import Calibration, calibrate
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
+from rankwise.automatic.calibrated import CalibratedRanker
 from rankwise.automatic.candidates import FIXED, METHODS, SCALINGS
-from rankwise.automatic.figures import Figure, paired_difference
+from rankwise.automatic.description import describe_choice
+from rankwise.automatic.encoding import EncodingRanker
 from rankwise.automatic.files import read_automatic, write_automatic
-from rankwise.automatic.leaderboard import Entry, Leaderboard
+from rankwise.automatic.leaderboard import Leaderboard, leaderboard_of
 from rankwise.automatic.nested import nested_figure
-from rankwise.automatic.problems import ListedPairs, Problem
-from rankwise.automatic.reading import labelled_rows, listed_pairs, read_rows
+from rankwise.automatic.problems import Problem
+from rankwise.automatic.reading import labelled_rows, listed_pairs, read_pairs, read_rows, refuse_operator
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
-from rankwise.automatic.targets import exportable_to
-from rankwise.data.preferences import check_pairs
 from rankwise.data.summary import is_graded
 from rankwise.data.validation import (
     check_choice,
@@ -33,13 +31,13 @@ from rankwise.data.validation import (
     check_seed,
     check_weights,
 )
-from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.metrics import Metric, get_metric, preference_error
+from rankwise.json_values import Json
+from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection import predict_scores
-from rankwise.persistence.values import Reader, Writer
-from rankwise.preprocessing.table_columns import is_table_like, needs_encoding
+from rankwise.persistence.reader import Reader
+from rankwise.persistence.writer import Writer
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.selection.grids import check_alphas
 from rankwise.selection.nested import check_nested
@@ -50,7 +48,7 @@ __all__ = ["AutoRanker"]
 _BASIS = 200
 
 
-class AutoRanker(Ranker):
+class AutoRanker(CalibratedRanker, EncodingRanker):
     """Choose how columns are scaled, which method learns and how it is regularised, and fit that.
 
     Every candidate is judged on the same folds: it chooses its own regularisation on them, is fitted without each fold
@@ -149,14 +147,11 @@ class AutoRanker(Ranker):
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
-    best_estimator_: Any
-    encoder_: TableEncoder | None
+    best_estimator_: BaseEstimator
     leaderboard_: Leaderboard
     metric_: Metric
     best_score_: float
     cv_: str
-    calibration_: list[list[float]]
-    log_loss_: float
     stopped_: str
     skipped_: list[str]
     search_: Search
@@ -166,17 +161,17 @@ class AutoRanker(Ranker):
         scoring: str | Metric = "auto",
         *,
         rule: str = "best",
-        cv: Any = "auto",
-        methods: Any = "auto",
-        scalings: Any = "auto",
-        alphas: Any = None,
-        fixed: dict[str, Any] | None = None,
+        cv: object = "auto",
+        methods: str | Sequence[str] = "auto",
+        scalings: str | Sequence[str] = "auto",
+        alphas: ArrayLike | None = None,
+        fixed: dict[str, object] | None = None,
         target: str | None = None,
         time_limit: float | None = None,
-        nested: Any = False,
-        rivals: Sequence[Any] = (),
+        nested: bool | int = False,
+        rivals: Sequence[BaseEstimator] = (),
         calibration: str = "sigmoid",
-        encoder: Any = "auto",
+        encoder: TableEncoder | str | None = "auto",
         basis: int = _BASIS,
         random_state: int = 0,
         n_threads: int | None = None,
@@ -200,11 +195,11 @@ class AutoRanker(Ranker):
 
     def fit(
         self,
-        X: Any,
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
-        eval_set: Any = None,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        eval_set: object = None,
         **unknown: Never,
     ) -> Self:
         """Choose and fit.
@@ -224,29 +219,20 @@ class AutoRanker(Ranker):
         refuse_unknown("fit", unknown)
         self._check_parameters()
         self._require_labels(y)
-        X, y = self._check_labelled(self._encode(X, qid), y, reset=True)
-        queries, weight = check_qid(qid, y.shape[0]), check_weights(sample_weight, y.shape[0])
+        rows, labels = self._check_labelled(self._encode(X, qid), y, reset=True)
+        queries, weight = check_qid(qid, labels.shape[0]), check_weights(sample_weight, labels.shape[0])
         self._name_columns()
-        if y.ndim > 1:
-            if y.shape[1] > 1:
-                raise InvalidInputError(
-                    f"y has {y.shape[1]} columns, and one model is chosen for one.",
-                    "fit an AutoRanker for each column of labels.",
-                )
-            y = y[:, 0]
-        self._refuse_operator(X)
-        metric = self._metric(y, qid)
+        if labels.size > labels.shape[0]:
+            raise InvalidInputError(
+                f"y has {labels.shape[1]} columns, and one model is chosen for one.",
+                "fit an AutoRanker for each column of labels.",
+            )
+        labels = labels.reshape(-1)
+        refuse_operator(rows)
+        metric = self._metric(labels, qid)
         self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
-        problem = labelled_rows(
-            X,
-            y,
-            queries,
-            weight,
-            metric,
-            self.cv,
-            self.random_state,
-            read_rows(eval_set, self._encoded, with_qid=self.fitted_with_qid_),
-        )
+        scored = read_rows(eval_set, self._encoded, with_qid=self.fitted_with_qid_)
+        problem = labelled_rows(rows, labels, queries, weight, metric, self.cv, self.random_state, scored)
         self._choose(problem)
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
         if self.nested:
@@ -260,12 +246,12 @@ class AutoRanker(Ranker):
 
     def fit_pairs(
         self,
-        X: Any,
-        pairs: Any,
-        magnitude: Any = None,
-        weight: Any = None,
-        eval_set: Any = None,
-        groups: Any = None,
+        X: MatrixLike,
+        pairs: ArrayLike,
+        magnitude: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        eval_set: object = None,
+        groups: ArrayLike | None = None,
         **unknown: Never,
     ) -> Self:
         """Choose and fit to preferences: a list of pairs instead of labels.
@@ -284,9 +270,9 @@ class AutoRanker(Ranker):
         self._check_parameters()
         if self.nested:
             raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
-        X = self._check_rows(self._encode(X, None), reset=True)
+        rows = self._check_rows(self._encode(X, None), reset=True)
         self._name_columns()
-        self._refuse_operator(X)
+        refuse_operator(rows)
         metric = get_metric("pairwise_error" if self.scoring == "auto" else self.scoring)
         if metric.base_name not in {"pairwise_error", "concordance"}:
             raise InvalidInputError(
@@ -294,38 +280,17 @@ class AutoRanker(Ranker):
                 "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
             )
         self.fitted_with_qid_, self.n_queries_ = False, 1
+        scored = read_pairs(eval_set, self._encoded)
         problem = listed_pairs(
-            X,
-            pairs,
-            magnitude,
-            weight,
-            metric,
-            self.cv,
-            self.random_state,
-            groups,
-            eval_set,
-            self._encoded,
+            rows, pairs, magnitude, weight, metric, self.cv, self.random_state, groups, scored
         )
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
-        self._choose(problem)
+        chosen = self._choose(problem)
         if problem.scored is None:
-            self._calibrate(problem)
+            self._calibrate(chosen.held_out, problem.tested_weight, problem.fold)
         return self
 
-    def _calibrate(self, problem: ListedPairs) -> None:
-        """Learn probabilities from the held-out differences of what was chosen."""
-        chosen = next(
-            trial
-            for trial in self.search_.trials
-            if trial.candidate.describe() == self.leaderboard_.chosen.description
-        )
-        weight, fold = problem.tested_weight, np.full(len(problem.pairs), -1)
-        for number, (_, test) in enumerate(problem.cv):
-            fold[test] = number
-        found, self.log_loss_ = calibrate(chosen.held_out, weight, fold, self.calibration)
-        self.calibration_ = [found.knots, found.probabilities]
-
-    def predict(self, X: Any, qid: Any = None, **unknown: Never) -> Floats:
+    def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.
 
         Parameters
@@ -337,13 +302,13 @@ class AutoRanker(Ranker):
         """
         refuse_unknown("predict", unknown)
         check_is_fitted(self)
-        X = self._encoded(X)
+        rows = self._encoded(X)
         if self.needs_queries_ and qid is None:
             raise MissingQueriesError(
                 "The chosen model scales columns inside queries, and predict was called without query ids.",
                 "pass qid= to predict; to be independent of them, fit with scalings=['none', 'standard'].",
             )
-        return np.asarray(predict_scores(self.best_estimator_, X, qid if self.needs_queries_ else None))
+        return np.asarray(predict_scores(self.best_estimator_, rows, qid if self.needs_queries_ else None))
 
     @property
     def needs_queries_(self) -> bool:
@@ -351,92 +316,15 @@ class AutoRanker(Ranker):
         check_is_fitted(self)
         return self.leaderboard_.chosen.needs_queries
 
-    def _scores_of(self, X: Any, qid: Any) -> Floats:
+    def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         return self.predict(X, qid)
-
-    def score_pairs(self, X: Any, pairs: Any, weight: Any = None) -> float:
-        """Return the share of the pairs that the scores order right; tied scores count one half.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-        pairs : array-like of int of shape (pairs, 2)
-            Row numbers of winner and loser.
-        weight : float or array-like of shape (pairs,), optional
-        """
-        return 1.0 - preference_error(self.predict(X), pairs, weight)
-
-    def predict_pairs(self, X: Any, other: Any) -> Floats:
-        """Return how much one row of each pair is preferred to the other: positive where the first is.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-        other : array-like of int of shape (pairs, 2), or a matrix of the shape of X
-            What `fit_pairs` takes, row numbers of X; or the second rows, where row k of X is compared with row k of it.
-        """
-        scores = self.predict(X)
-        edges = np.asarray(None if is_table_like(other) or sp.issparse(other) else other)
-        is_listed = edges.ndim == 2 and edges.shape[1] == 2 and edges.dtype.kind in "iu"
-        # Whole numbers in two columns may also be rows of a model of two columns.
-        if is_listed and (self.n_features_in_ != 2 or edges.shape[0] != scores.shape[0]):
-            pairs = check_pairs(edges, scores.shape[0])
-            return np.asarray(scores[pairs.winner] - scores[pairs.loser])
-        others = self.predict(other)
-        if scores.shape != others.shape:
-            raise InvalidInputError(
-                f"There are {scores.shape[0]} first rows and {others.shape[0]} second ones.",
-                "row k of both is pair k; or pass an integer array of shape (pairs, 2) of row numbers of X.",
-            )
-        return np.asarray(scores - others)
-
-    def predict_pairs_proba(self, X: Any, other: Any) -> Floats:
-        """Return the probability that the first row of each pair is preferred, calibrated on held-out pairs.
-
-        Parameters
-        ----------
-        X, other
-            As in `predict_pairs`.
-        """
-        check_is_fitted(self)
-        if not hasattr(self, "calibration_"):
-            raise InvalidInputError(
-                "Probabilities are calibrated on held-out pairs, and there were none.",
-                "use fit_pairs, without an eval_set.",
-            )
-        return Calibration(*self.calibration_)(self.predict_pairs(X, other))
 
     def describe(self) -> str:
         """Say what was tried, what judged it and what was chosen, for a reader."""
         check_is_fitted(self)
-        board = self.leaderboard_
-        lines = [
-            f"judged by {self.cv_}, {board.metric}",
-            f"           {self.metric_.describe()}",
-            "",
-            str(board),
-            "",
-            f"chose      {board.chosen.description}, {board.chosen.regularisation}",
-        ]
-        if hasattr(self, "nested_score_"):
-            error = f" ± {self.nested_error_:.4f}" if np.isfinite(self.nested_error_) else ""
-            lines.append(
-                f"expect     {board.metric} {self.nested_score_:.4f}{error} of the whole procedure, on outer folds"
-            )
-        else:
-            lines.append(
-                "           its figure was selected on the same rows; nested=True gives an honest one"
-            )
-        if hasattr(self, "log_loss_"):
-            lines.append(
-                f"           log-loss {self.log_loss_:.4f} of probabilities; knowing nothing is {np.log(2):.4f}"
-            )
-        lines += [f"left out   {words}" for words in self.skipped_]
-        if self.stopped_:
-            lines.append(f"stopped by {self.stopped_}, before everything was tried")
-        return "\n".join(lines)
+        return describe_choice(self)
 
-    def _choose(self, problem: Problem) -> None:
+    def _choose(self, problem: Problem) -> Trial:
         search = Search(
             problem,
             _listed(self.methods),
@@ -457,49 +345,13 @@ class AutoRanker(Ranker):
         self.best_estimator_ = chosen.model
         self.best_score_ = chosen.figure.value
         rivals = [] if not self.rivals else rival_entries(self.rivals, problem)
-        self.leaderboard_ = _leaderboard(search, chosen, rivals)
+        self.leaderboard_ = leaderboard_of(search, chosen, rivals)
+        return chosen
 
-    def _encode(self, X: Any, qid: Any) -> Any:
-        """Turn a table into numbers, where that is asked for or needed."""
-        encoder = self.encoder
-        if isinstance(encoder, str):
-            check_choice("encoder", encoder, ("auto",))
-            encoder = TableEncoder() if is_table_like(X) and needs_encoding(X) else None
-        self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
-        return X if self.encoder_ is None else self.encoder_.transform(X)
-
-    def keep_encoder(self, encoder: TableEncoder) -> None:
-        """Say that X was encoded before the fit, so that `predict` takes tables from now on.
-
-        Parameters
-        ----------
-        encoder : TableEncoder
-            Fitted; what it gives is what the fit got.
-        """
-        self.encoder_ = encoder
-        self._name_columns()
-
-    def _name_columns(self) -> None:
-        """Say of which columns X was, before it was encoded."""
-        if self.encoder_ is not None:
-            self.n_features_in_ = self.encoder_.n_features_in_
-            self.feature_names_in_ = self.encoder_.feature_names_in_
-
-    def _encoded(self, X: Any) -> Any:
-        """Check rows to be scored, and encode them as those of the fit were."""
-        return self._check_rows(X, reset=False) if self.encoder_ is None else self.encoder_.transform(X)
-
-    def _metric(self, y: Floats, qid: Any) -> Metric:
+    def _metric(self, y: Floats, qid: ArrayLike | None) -> Metric:
         if self.scoring != "auto":
             return get_metric(self.scoring)
         return get_metric("ndcg@10" if qid is not None and is_graded(y) else "pairwise_error")
-
-    def _refuse_operator(self, X: Any) -> None:
-        if isinstance(X, LinearOperator):
-            raise InvalidInputError(
-                "A LinearOperator has no columns to scale, nor rows to leave out.",
-                "pass a matrix, or use RankRLSCV, which takes operators.",
-            )
 
     def _check_parameters(self) -> None:
         if self.scoring != "auto":
@@ -521,71 +373,26 @@ class AutoRanker(Ranker):
         if self.alphas is not None:
             check_alphas(self.alphas)
 
-    def written(self, writer: Writer) -> dict[str, Any]:
+    def written(self, writer: Writer) -> dict[str, Json]:
         """Return what a model file keeps beside the chosen model."""
         return write_automatic(self, writer)
 
     @classmethod
-    def read(cls, written: Any, chosen: Any, reader: Reader) -> AutoRanker:
+    def read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> AutoRanker:
         """Make the ranker that a model file describes, around the model that it chose."""
-        made: AutoRanker = read_automatic(cls, written, chosen, reader)
-        return made
+        return read_automatic(cls, written, chosen, reader)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "search_"}
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
 
 
-def _listed(names: Any) -> list[str] | None:
+def _listed(names: str | Sequence[str]) -> list[str] | None:
     if isinstance(names, str):
         return None if names == "auto" else [names]
     return list(names)
-
-
-def _leaderboard(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Figure, float]]) -> Leaderboard:
-    metric = search.problem.metric
-    final = [trial for trial in search.trials if trial.judged == "all"]
-    best = search.best(final or search.trials)
-    sign = -1.0 if metric.greater_is_better else 1.0
-    sampled = [trial for trial in search.trials if trial.judged == "sample"]
-    entries = []
-    for trial in search.trials:
-        if trial.judged == "sample" and any(one.candidate == trial.candidate for one in final):
-            continue
-        other = best if trial.judged == best.judged else search.best(sampled)
-        difference, error = paired_difference(trial.figure, other.figure)
-        ranker = trial.ranker
-        entries.append(
-            Entry(
-                trial.candidate.describe(),
-                trial.candidate.method,
-                trial.candidate.scaling,
-                trial.figure.value,
-                trial.figure.standard_error,
-                dict(trial.candidate.options),
-                sign * difference,
-                error,
-                float(np.squeeze(ranker.alpha_)),
-                int(ranker.best_iteration_) if getattr(ranker, "method_", "") == "hybrid" else None,
-                trial.seconds,
-                trial.judged,
-                exportable_to(trial.candidate),
-                trial.candidate.needs_queries,
-                is_chosen=trial.candidate == chosen.candidate,
-            )
-        )
-    for name, figure, seconds in rivals:
-        difference, error = paired_difference(figure, best.figure)
-        entries.append(
-            Entry(
-                name, "rival", "none", figure.value, figure.standard_error,
-                difference=sign * difference, difference_error=error, seconds=seconds, is_rival=True,
-            )
-        )  # fmt: skip
-    entries.sort(key=lambda entry: (entry.judged != "all", sign * entry.value))
-    return Leaderboard(tuple(entries), metric.name, metric.greater_is_better, search.judged_by)

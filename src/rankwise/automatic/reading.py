@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
+from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import ArrayLike, Floats, Ints, Matrix, MatrixLike
 from rankwise.automatic.problems import LabelledRows, ListedPairs, blocks_of_rows, splits_of
 from rankwise.automatic.scaling import ScaledColumns
 from rankwise.data.preferences import Preferences, check_pairs
@@ -21,18 +21,29 @@ from rankwise.problems.training import TrainingData
 from rankwise.selection.cv import plan_rows
 from rankwise.selection.splits import Sampling, as_splitter, count_folds, read_splits
 
-__all__ = ["labelled_rows", "listed_pairs", "read_rows"]
+__all__ = ["labelled_rows", "listed_pairs", "read_pairs", "read_rows", "refuse_operator"]
+
+CheckMatrix = Callable[[MatrixLike], Matrix]
+
+
+def refuse_operator(X: Matrix) -> None:
+    """Raise where X is known by its products alone."""
+    if isinstance(X, LinearOperator):
+        raise InvalidInputError(
+            "A LinearOperator has no columns to scale, nor rows to leave out.",
+            "pass a matrix, or use RankRLSCV, which takes operators.",
+        )
 
 
 def labelled_rows(
-    X: Any,
+    X: Matrix,
     y: Floats,
     queries: Queries,
     weight: Floats | None,
     metric: Metric,
-    cv: Any,
+    cv: object,
     seed: int,
-    eval_set: tuple[Any, Floats, Queries] | None,
+    eval_set: tuple[Matrix, Floats, Queries] | None,
 ) -> LabelledRows:
     """Assign rows to folds, and those of one ranking to blocks inside them."""
     ids = queries.codes if len(queries) > 1 else None
@@ -63,16 +74,15 @@ def labelled_rows(
 
 
 def listed_pairs(
-    X: Any,
-    pairs: Any,
-    magnitude: Any,
-    weight: Any,
+    X: Matrix,
+    pairs: ArrayLike,
+    magnitude: ArrayLike | None,
+    weight: ArrayLike | None,
     metric: Metric,
-    cv: Any,
+    cv: object,
     seed: int,
-    groups: Any,
-    eval_set: Any,
-    check_matrix: Callable[[Any], Any],
+    groups: ArrayLike | None,
+    eval_set: tuple[Matrix, Preferences] | None,
 ) -> ListedPairs:
     """Assign pairs to folds, all comparisons of the same two rows, or of a group, together."""
     design = as_design(X, 1)
@@ -87,7 +97,7 @@ def listed_pairs(
         unit = check_qid(groups, len(found), name="groups", what="group", beside="pairs").codes
         what = "groups"
     if eval_set is not None:
-        X_scored, scored = _read_pairs(eval_set, check_matrix)
+        X_scored, scored = eval_set
         columns = ScaledColumns(X, None, None, (X_scored, None))
         return ListedPairs(columns, found, unit, metric, None, "", scored)
     columns = ScaledColumns(X, None, None)
@@ -107,8 +117,8 @@ def _same_two(winner: Ints, loser: Ints, n_rows: int) -> Ints:
 
 
 def read_rows(
-    eval_set: Any, check_matrix: Callable[[Any], Any], *, with_qid: bool
-) -> tuple[Any, Floats, Queries] | None:
+    eval_set: object, check_matrix: CheckMatrix, *, with_qid: bool
+) -> tuple[Matrix, Floats, Queries] | None:
     """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``."""
     if eval_set is None:
         return None
@@ -126,8 +136,10 @@ def read_rows(
     return X, check_numbers("y of eval_set", eval_set[1], X.shape[0]), check_qid(qid, X.shape[0])
 
 
-def _read_pairs(eval_set: Any, check_matrix: Callable[[Any], Any]) -> tuple[Any, Preferences]:
+def read_pairs(eval_set: object, check_matrix: CheckMatrix) -> tuple[Matrix, Preferences] | None:
     """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
+    if eval_set is None:
+        return None
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
         raise InvalidInputError(
             "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from rankwise.automatic.figures import Figure
 from rankwise.automatic.problems import LabelledRows, Problem
@@ -17,7 +16,7 @@ from rankwise.model_selection import fit_ranker, predict_scores
 __all__ = ["rival_entries"]
 
 
-def rival_entries(rivals: Sequence[Any], problem: Problem) -> list[tuple[str, Figure, float]]:
+def rival_entries(rivals: Sequence[BaseEstimator], problem: Problem) -> list[tuple[str, Figure, float]]:
     """Fit each rival without each fold, and return its name, its figure and how long it took."""
     if not isinstance(problem, LabelledRows) or problem.scored is not None:
         raise InvalidInputError(
@@ -27,7 +26,7 @@ def rival_entries(rivals: Sequence[Any], problem: Problem) -> list[tuple[str, Fi
     found = []
     for rival in rivals:
         start, scores = time.monotonic(), np.zeros(y.size)
-        for train, test in problem.cv:
+        for train, test in problem.cv or ():
             weight = None if problem.weight is None else problem.weight[train]
             fitted = fit_ranker(clone(rival), X[train], y[train], None if ids is None else ids[train], weight)
             scores[test] = predict_scores(fitted, X[test], None if ids is None else ids[test])

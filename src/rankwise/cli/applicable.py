@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Collection
 
+from rankwise.cli.clicks import check_clicks
 from rankwise.cli.inputs import kind_of
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import score_target
@@ -24,6 +25,7 @@ _WORDS = {"text": "text", "store": "a store", "table": "a table"}
 def check_applicable(options: argparse.Namespace) -> None:
     """Raise where an option was given that would change nothing."""
     given = _given(options)
+    check_clicks(options)
     files = [*options.data, *(getattr(options, "valid", None) or [])]
     kinds = {"table"} if options.items else {kind_of(path, options.format) for path in files}
     is_what = f"{'standard input' if files[0] == '-' else files[0]} is {_WORDS[min(kinds)]}"
@@ -71,7 +73,7 @@ def check_applicable(options: argparse.Namespace) -> None:
 
 def _names_rows(options: argparse.Namespace) -> bool:
     """Tell whether the command says something of single rows, which it calls by their ids."""
-    return options.command == "explain" or (
+    return options.command in {"convert", "explain"} or (
         options.command == "predict" and score_target(options) != "scores"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-__all__ = ["ADD_ARGUMENTS", "SHELLS", "USUAL_COLUMNS"]
+__all__ = ["ADD_ARGUMENTS", "READING", "SHELLS", "USUAL_COLUMNS"]
 
 SCALINGS = (
     "auto", "none", "standard", "max-abs", "rank", "query-minmax", "query-standard", "query-rank",
@@ -29,6 +29,7 @@ TARGETS = (
     "python",
     "json",
 )
+READING = "reading"  # the title of the options that every command reads data by
 # What each option that names columns of a table stands for where neither the command nor a model names any.
 USUAL_COLUMNS = {
     "label": "label",
@@ -48,7 +49,7 @@ USUAL_COLUMNS = {
 
 
 def _reading(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("reading")
+    group = parser.add_argument_group(READING)
     group.add_argument(
         "--format", choices=("auto", "text", "table", "store"), default="auto",
         help="svmlight/LETOR text, a table (Parquet, Arrow, Feather, CSV) or a store; by default told by the name",
@@ -108,6 +109,30 @@ def _reading(parser: argparse.ArgumentParser) -> None:
         "if there)",
     )
     group.add_argument("--threads", type=_positive, metavar="N", help="threads to use; by default all")
+
+
+def _clicks(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("clicks (the data are a log of results that were shown, with --items)")
+    group.add_argument(
+        "--clicks",
+        choices=("above", "above_and_next", "all"),
+        help="what a clicked result beats: what was passed by above it, also the next one below, or all of its list",
+    )
+    group.add_argument(
+        "--click-columns",
+        metavar="S,P,C,I",
+        help="the columns of the session, the position, whether it was clicked, and the id of the item "
+        "(session,position,clicked,item)",
+    )
+    group.add_argument(
+        "--propensity",
+        type=_not_negative,
+        metavar="ETA",
+        help="a position is looked at with probability position ** -ETA; clicks far down then weigh more",
+    )
+    group.add_argument(
+        "--max-weight", type=_positive_number, metavar="W", help="larger weights are cut to this one"
+    )
 
 
 def _encoding(parser: argparse.ArgumentParser) -> None:
@@ -227,6 +252,7 @@ def _fit(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _choosing(parser)
     _reading(parser)
+    _clicks(parser)
     _encoding(parser)
 
 
@@ -242,6 +268,7 @@ def _select(parser: argparse.ArgumentParser) -> None:
     _json(parser)
     _choosing(parser)
     _reading(parser)
+    _clicks(parser)
     _encoding(parser)
 
 
@@ -445,6 +472,13 @@ def _positive_number(text: str) -> float:
     return value
 
 
+def _not_negative(text: str) -> float:
+    value = _number(text)
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 0 up")
+    return value
+
+
 def _bounds(text: str) -> tuple[str, tuple[float, float]]:
     name, equals, ends = text.rpartition("=")
     low, colon, high = ends.partition(":")
@@ -510,7 +544,7 @@ def _metric(text: str) -> str:
     try:
         get_metric(name)
     except InvalidInputError as error:
-        raise argparse.ArgumentTypeError(f"{error.problem} {error.hint}") from None
+        raise argparse.ArgumentTypeError(f"{error.problem} {error.hint[0].upper()}{error.hint[1:]}") from None
     return name
 
 

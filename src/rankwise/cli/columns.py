@@ -15,6 +15,7 @@ from rankwise.exceptions import InvalidInputError
 __all__ = [
     "Roles",
     "check_preference_columns",
+    "item_column",
     "item_columns",
     "lacks_columns",
     "listed",
@@ -22,6 +23,7 @@ __all__ = [
     "remarks",
     "remember",
     "roles_of",
+    "row_id",
 ]
 
 _LISTS = ("features", "embedding")
@@ -68,11 +70,19 @@ def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Any]:
         "embedding": plan.embeddings or None,
     }
     if options.items is None:
-        return {**kept, "label": plan.label, "qid": plan.qid}
+        own = row_id(options)
+        named = {} if own is None else {"item_id": own}
+        return {**kept, "label": plan.label, "qid": plan.qid, **named}
     return {
         **kept,
         **{role: getattr(options, role) for role in ("item_id", "winner", "loser", "magnitude", "weight")},
     }
+
+
+def row_id(options: argparse.Namespace) -> str | None:
+    """Return the column that names rows: the first that ``--id`` lists."""
+    named = listed(getattr(options, "id", None))
+    return named[0] if named else None
 
 
 def recall(options: argparse.Namespace, *notes: Mapping[str, Any]) -> argparse.Namespace:
@@ -140,6 +150,11 @@ def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_lab
                 remark(f"{lacking.problem} Scores need no labels.")
             else:
                 raise lacking
+    for name in listed(getattr(options, "id", None)) or ():
+        if name not in names:
+            raise InvalidInputError(
+                f"{source} has no column {name!r}, which --id names.", columns_hint(name, names)
+            )
     if options.label not in names:
         has_numbers = any(_kind(schema.field(at).type) == "numbers" for at in range(len(names)))
         if {options.winner, options.loser} <= set(names) and (needs_labels or not has_numbers):
@@ -156,6 +171,20 @@ def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_lab
     )
     _check_once([label, qid, weight, *(features or []), *(embedding or [])], source, [*_WORDS, *_LISTS])
     return Roles(label, qid, features, embedding, weight)
+
+
+def item_column(schema: Any, options: argparse.Namespace) -> str | None:
+    """Return the column of ids of items: as it was named, or the usual one where it cannot be a feature."""
+    name = options.item_id
+    if name not in schema.names:
+        if "item_id" in options.given:
+            raise InvalidInputError(
+                f"There is no column {name!r}, which --item-id names.", columns_hint(name, schema.names)
+            )
+        return None
+    return (
+        None if "item_id" not in options.given and _kind(schema.field(name).type) == "numbers" else str(name)
+    )
 
 
 def item_columns(schema: Any, options: argparse.Namespace) -> tuple[list[str] | None, list[str] | None]:
@@ -256,7 +285,8 @@ def remarks(
         likely = [name for name in schema.names if name.lower() in _QUERY_NAMES]
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
-    left = [name for name in schema.names if name not in used and name != roles.weight]
+    named = {roles.weight, *(listed(getattr(options, "id", None)) or ())}
+    left = [name for name in schema.names if name not in used and name not in named]
     if left and roles.features is None:
         kinds: dict[str, list[str]] = {}
         for name in left:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.columns import Roles, listed, remarks
+from rankwise.cli.columns import Roles, listed, remarks, row_id
 from rankwise.cli.rows import Rows
 from rankwise.data.tables.arrow_columns import is_embedding, is_number, text_of_numbers, texts_of
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
@@ -24,6 +24,7 @@ __all__ = [
     "encoding_words",
     "is_to_be_encoded",
     "learned",
+    "names_to_encode",
     "numbers_of_table",
     "read_to_encode",
     "was_missing",
@@ -42,7 +43,7 @@ def is_to_be_encoded(sources: Sequence[TableSource], roles: Roles, options: argp
     if roles.features is None and SparseColumns.of(sources) is not None:
         return False
     schema = sources[0].schema
-    kinds = [schema.field(name).type for name in _names(sources[0], roles, options)]
+    kinds = [schema.field(name).type for name in names_to_encode(sources[0], roles, options)]
     return any(not is_number(kind) and not is_embedding(kind) for kind in kinds)
 
 
@@ -55,7 +56,7 @@ def read_to_encode(
     sources: Sequence[TableSource], source: str, roles: Roles, options: argparse.Namespace
 ) -> Rows:
     """Read labels, ids and weights as ever, and the other columns as they are."""
-    names = _names(sources[0], roles, options)
+    names = names_to_encode(sources[0], roles, options)
     for one in sources:
         for name in names:
             where = text_of_numbers(one, name) if name in one.schema.names else None
@@ -85,7 +86,14 @@ def read_to_encode(
         if options.keeps_table
         else remarks(sources[0].schema, source, options, roles, sources[0].schema.names)
     )
-    reading = {"features": names, "embedding": None, "label": roles.label, "qid": roles.qid, "encoded": "yes"}
+    reading = {
+        "features": names,
+        "embedding": None,
+        "label": roles.label,
+        "qid": roles.qid,
+        "item_id": row_id(options),
+        "encoded": "yes",
+    }
     has_items = getattr(options, "wants_items", False) and options.item_id in sources[0].schema.names
     return Rows(
         source,
@@ -131,7 +139,8 @@ def encoding_words(rows: Rows) -> list[str]:
     return [] if rows.encoder is None else list(rows.encoder.describe())
 
 
-def _names(source: TableSource, roles: Roles, options: argparse.Namespace) -> list[str]:
+def names_to_encode(source: TableSource, roles: Roles, options: argparse.Namespace) -> list[str]:
+    """Return the columns that an encoder takes."""
     if roles.features is not None:
         return list(roles.features)
     taken: set[Any] = {roles.label, roles.qid, roles.weight, *(listed(getattr(options, "id", None)) or ())}

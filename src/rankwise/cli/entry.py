@@ -21,6 +21,7 @@ from rankwise.cli.streams import check_streams, is_standard_output, never_closed
 from rankwise.exceptions import (
     InvalidInputError,
     MissingQueriesError,
+    ModelFileError,
     NoPairsError,
     RankwiseError,
     UndefinedMetricError,
@@ -80,7 +81,10 @@ def _run(argv: list[str]) -> int:
         return _PIPE_CLOSED
     except RankwiseError as error:
         _drop_output()
-        complain(_of_files(error, options), hint_of(error))
+        if isinstance(error, ModelFileError) and _are_swapped(options):
+            complain(f"{options.model} is not a rankwise model.", "did you swap MODEL and DATA?")
+        else:
+            complain(_of_files(error, options), hint_of(error))
         return _USAGE if isinstance(error, UsageError) else _FAILED
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
@@ -131,13 +135,25 @@ def _check_files(options: argparse.Namespace) -> None:
 
 def _check_output(options: argparse.Namespace) -> None:
     if options.command == "fit" and options.output is None:
-        raise UsageError("Nothing says where the model goes.", "add -o model.rw.")
+        raise UsageError("Missing -o: where should the model be saved?", "add -o model.rw.")
     if options.command == "explain" and options.output is None:
         return  # what is explained is what is printed
     if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
         if options.command == "fit":
             raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
         raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
+
+
+def _are_swapped(options: argparse.Namespace) -> bool:
+    """Whether a model stands where data are expected."""
+    from rankwise.persistence.container import MAGIC  # noqa: PLC0415 - imports numpy
+
+    for file in map(Path, getattr(options, "data", None) or ()):
+        if file.is_file():
+            with file.open("rb") as stream:
+                if stream.read(len(MAGIC)) == MAGIC:
+                    return True
+    return False
 
 
 def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:

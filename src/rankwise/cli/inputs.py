@@ -15,8 +15,10 @@ import numpy as np
 import scipy.sparse
 
 from rankwise.arrays import AnyArray
+from rankwise.cli.clicks import click_columns, preferences_from_clicks
 from rankwise.cli.columns import (
     check_preference_columns,
+    item_column,
     item_columns,
     listed,
     remarks,
@@ -228,14 +230,25 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         return read_to_encode(sources, source, roles, options)
     if is_to_be_encoded(sources, roles, options):
         return learned(read_to_encode(sources, source, roles, options), options)
-    plan = TablePlan.of(sources, **roles._asdict(), missing=options.missing, dtype=np.float64)
+    left_out = options.item_id if options.command == "convert" and "item_id" in options.given else None
+    plan = TablePlan.of(
+        sources,
+        **roles._asdict(),
+        missing=options.missing,
+        dtype=np.float64,
+        item_id=left_out,
+        ids=listed(getattr(options, "id", None)) or (),
+    )
     try:
         X, y, qid = plan.load()
     except InvalidInputError as error:
         if not was_missing(error, options) or plan.sparse is not None:
             raise
         return learned(read_to_encode(sources, source, roles, options), options)
-    has_items = getattr(options, "wants_items", False) and options.item_id in schema.names
+    wants_items = getattr(options, "wants_items", False)
+    if options.command == "convert":
+        wants_items = item_column(schema, options) is not None
+    has_items = wants_items and options.item_id in schema.names
     return Rows(
         source,
         X,
@@ -250,7 +263,11 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
 
 
 def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    comparisons = open_tables(paths, [options.winner, options.loser])
+    has_clicks = getattr(options, "clicks", None) is not None
+    ids = [*click_columns(options)[::3]] if has_clicks else [options.winner, options.loser]
+    comparisons = open_tables(paths, ids)
+    if has_clicks:
+        comparisons = preferences_from_clicks(comparisons, options)
     items = open_tables([options.items], [options.item_id])
     schema = items[0].schema
     check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
@@ -295,7 +312,8 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
     X: Any = store.X
     if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
         X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-    return Rows(source, X, store.y, store.qid, None, store.header.first_column)
+    items = store.item_ids if getattr(options, "wants_items", False) else None
+    return Rows(source, X, store.y, store.qid, None, store.header.first_column, item_ids=items)
 
 
 def pays_as_array(X: Any) -> bool:

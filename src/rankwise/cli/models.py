@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sklearn.pipeline import Pipeline
+
 from rankwise.arrays import MatrixLike
 from rankwise.cli.checks import check_complete, missing_ids
 from rankwise.cli.columns import lacks_columns
@@ -34,6 +36,14 @@ class SavedModel:
         steps = getattr(self.model, "steps", None)
         first = self.model if steps is None else steps[0][1]
         return int(first.n_features_in_)
+
+    @property
+    def whole(self) -> Any:
+        """The model with what encodes tables before it."""
+        if self.encoder is None:
+            return self.model
+        steps = getattr(self.model, "steps", [("ranker", self.model)])
+        return Pipeline([("table", self.encoder), *steps])
 
     @property
     def learned_from_queries(self) -> bool:

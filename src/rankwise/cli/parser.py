@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import rankwise
-from rankwise.cli.arguments import ADD_ARGUMENTS, USUAL_COLUMNS
+from rankwise.cli.arguments import ADD_ARGUMENTS, READING, USUAL_COLUMNS
 from rankwise.exceptions import visible
 
 __all__ = ["COMMANDS", "build_parser", "parse"]
@@ -28,10 +28,43 @@ class _Parser(argparse.ArgumentParser):
                 action, f"{value} is not one of {', '.join(known)}{_suggest(str(value), known)}"
             )
 
+    def format_help(self) -> str:
+        """Say what matters first: examples, then options; of those that every command reads data by, the usual ones."""
+        formatter = self._get_formatter()
+        positionals = "".join(
+            f" {formatter._format_args(action, action.dest)}"  # noqa: SLF001 - argparse has no other way
+            for action in self._get_positional_actions()
+        )
+        formatter.add_text(f"usage: {self.prog} [options]{positionals}")
+        formatter.add_text(self.description)
+        formatter.add_text(self.epilog)
+        for group in self._action_groups:
+            _add_group(formatter, group, only=_USUAL if group.title == READING else None)
+        return formatter.format_help()
+
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and exit with 2."""
         sys.stderr.write(f"rankwise: error: {visible(message)}\nHint: see `{self.prog} --help`.\n")
         sys.exit(2)
+
+
+# Of the options by which every command reads data, those that its help shows.
+_USUAL = frozenset({"--label", "--qid", "--features", "--items", "--weight", "--threads"})
+
+
+def _add_group(
+    formatter: argparse.HelpFormatter, group: argparse._ArgumentGroup, only: frozenset[str] | None = None
+) -> None:
+    actions = [
+        action
+        for action in group._group_actions  # noqa: SLF001
+        if only is None or not only.isdisjoint(action.option_strings)
+    ]
+    formatter.start_section(group.title)
+    formatter.add_arguments(actions)
+    if len(actions) < len(group._group_actions):  # noqa: SLF001
+        formatter.add_text(f"and {len(group._group_actions) - len(actions)} more: `rankwise help {READING}`")  # noqa: SLF001
+    formatter.end_section()
 
 
 # How alike two words must be, from 0 to 1, for one to be taken as a typo of the other.
@@ -171,6 +204,13 @@ def build_parser(command: str) -> argparse.ArgumentParser:
 
 def parse(arguments: list[str]) -> argparse.Namespace:
     """Turn arguments into options; a mistake exits with 2, and help with 0."""
+    if len(arguments) == 2 and arguments[0] == "help":
+        topic = arguments[1]
+        if topic in _TOPICS:
+            sys.stdout.write(_TOPICS[topic]())
+            sys.stdout.flush()
+            sys.exit(0)
+        arguments = [topic, "--help"]
     if not arguments or arguments[0] in {"-h", "--help", "help"}:
         sys.stdout.write(_overview())
         sys.stdout.flush()
@@ -220,5 +260,40 @@ def _overview() -> str:
         "  rankwise fit data/train.txt --valid data/vali.txt -o model.rw\n"
         "  rankwise evaluate model.rw data/test.txt\n"
         "  rankwise report model.rw data/test.txt -o report.html\n\n"
-        "`rankwise COMMAND --help` shows options and examples; `rankwise --version` the version.\n"
+        "`rankwise COMMAND --help` shows examples and options, `rankwise help reading` the options that all commands\n"
+        "read data by, `rankwise help metrics` the metrics, `rankwise --version` the version.\n"
     )
+
+
+def _reading() -> str:
+    """Return the help of the options that every command reads data by."""
+    parser = build_parser("evaluate")
+    formatter = parser._get_formatter()  # noqa: SLF001
+    formatter.add_text("Options by which every command reads data.")
+    for group in parser._action_groups:  # noqa: SLF001
+        if group.title == READING:
+            _add_group(formatter, group)
+    return formatter.format_help()
+
+
+def _metrics() -> str:
+    """Return every metric with what it counts."""
+    from shutil import get_terminal_size  # noqa: PLC0415 - only here
+    from textwrap import fill  # noqa: PLC0415
+
+    from rankwise.metrics import METRICS  # noqa: PLC0415 - imports numpy
+
+    width = min(get_terminal_size().columns - 2, 110)
+    indent = " " * (4 + max(map(len, METRICS)))
+    lines = [
+        fill(f"  {name.ljust(len(indent) - 4)}  {metric.describe()}", width, subsequent_indent=indent)
+        for name, metric in METRICS.items()
+    ]
+    return (
+        "Metrics, for --metric and --metrics; those that look at the top take a cutoff, as in ndcg@10.\n\n"
+        + "\n".join(lines)
+        + "\n"
+    )
+
+
+_TOPICS = {"reading": _reading, "metrics": _metrics}

@@ -7,13 +7,14 @@ from typing import Any
 import dask
 import numpy as np
 
+from rankwise.data.matrices import check_columns, through_scikit_learn
 from rankwise.distributed.cluster import current_client
 from rankwise.distributed.data import ClusterRows, distribute, local_values
 from rankwise.distributed.prediction import predicted, ranked
 from rankwise.distributed.seats import Options
 from rankwise.exceptions import Change, InvalidInputError, UnsuitableSolverError
 
-__all__ = ["checked_rows", "predicted", "ranked", "scored_data", "training_data"]
+__all__ = ["check_rows", "predicted", "ranked", "scored_data", "training_data"]
 
 # Solvers that walk through the rows themselves, a block after the other.
 _WALKERS = ("stochastic", "egdm-blocks")
@@ -66,6 +67,19 @@ def checked_rows(estimator: Any, X: Any) -> ClusterRows:
             "floating-point numbers.",
             "bring X to values around 1.",
         )
+    return rows
+
+
+def check_rows(estimator: Any, X: Any, *, reset: bool) -> ClusterRows:
+    """Return rows of a cluster, whose columns are those of the model; `reset` takes them for such."""
+    rows = checked_rows(estimator, X)
+    if rows.columns is not None:
+        # Of a data frame scikit-learn checks the names and their order.
+        through_scikit_learn(estimator, rows.empty_frame(), reset=reset, is_finite=True, ensure_min_samples=0)
+    else:
+        check_columns(estimator, rows, reset=reset)  # type: ignore[arg-type]
+        if reset:
+            estimator.__dict__.pop("feature_names_in_", None)
     return rows
 
 

@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Never, Self
+from typing import Any
 
 from rankwise.additive.choosing import Search, Split
-from rankwise.additive.fitting import AdditiveFit, Blueprint
-from rankwise.additive.training import Training
-from rankwise.arrays import Floats
-from rankwise.data.queries import Queries
-from rankwise.data.validation import check_qid
-from rankwise.estimators.additive_parameters import check_interactions
-from rankwise.estimators.additive_training import AdditiveTrainer
+from rankwise.additive.fitting import AdditiveFit
+from rankwise.additive.parameters import check_interactions
+from rankwise.additive.problem import AdditiveProblem
+from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.checks import check_stopping
 from rankwise.estimators.margin_ranker import check_alpha
-from rankwise.estimators.refusals import refuse_unknown
+from rankwise.estimators.stopping import StoppingRanker
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
-from rankwise.problems.training import TrainingData
-from rankwise.selection.cv_pairs import held_out_pairs
-from rankwise.threads import one_blas_thread
+from rankwise.problems.training import PairData, TrainingProblem
 
 __all__ = ["AdditiveRanker"]
 
-# Numbers of surfaces that "auto" tries, while they help.
-AUTO_COUNTS = (0, 5, 10, 20, 40, 80)
 
-
-class AdditiveRanker(AdditiveTrainer):
+class AdditiveRanker(StoppingRanker, AdditiveModel):
     """Rank by a sum of curves of single columns and surfaces of pairs of columns.
 
     Every column becomes a piecewise linear curve, and chosen pairs of columns a bilinear surface; a row's score is the
@@ -137,111 +129,40 @@ class AdditiveRanker(AdditiveTrainer):
     ) -> None:
         self._store(locals())
 
-    @one_blas_thread
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_importance: Any = None,
-        eval_set: Any = None,
-        **unknown: Never,
-    ) -> Self:
-        """Fit the model.
+    _watches = True  # an `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise
 
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-            NaN counts as missing; a sparse matrix becomes an array.
-        y : array-like of shape (rows,)
-            Labels: grades or real-valued scores, higher is better.
-        qid, sample_weight, query_importance
-            As in `RankRLS.fit`.
-        eval_set : tuple (X, y) or (X, y, qid), optional
-            What ``interactions="auto"`` watches; by default a share of the training data.
-        """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
-        blueprint, data = self._labelled(X, y, qid, sample_weight, query_importance, self.n_knots)
-        training = self._label_training(data, data.row_weight)
-        split = None
-        if self._is_auto:
-            if eval_set is not None:
-                split, _ = self._eval_split(data, training, eval_set)
-            elif len(blueprint.plan.curves) > 1:
-                split = self._row_split(data)
-        self._learn_additive(blueprint, training, split, data.queries, data.row_weight)
-        return self
-
-    @one_blas_thread
-    def fit_pairs(
-        self,
-        X: Any,
-        pairs: Any,
-        magnitude: Any = None,
-        weight: Any = None,
-        eval_set: Any = None,
-        **unknown: Never,
-    ) -> Self:
-        """Fit the model to preferences: a list of pairs instead of labels.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-        pairs, magnitude, weight
-            As in `RankSVM.fit_pairs`; with ``loss="squared"`` as in `RankRLS.fit_pairs`.
-        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What ``interactions="auto"`` watches.
-        """
-        refuse_unknown("fit_pairs", unknown)
-        self._check_parameters()
-        blueprint, data = self._listed(X, pairs, magnitude, weight, self.n_knots)
-        training = self._pair_training(data.graph)
-        split = None
-        if self._is_auto:
-            if eval_set is not None:
-                split, _ = self._eval_split(data, training, eval_set)
-            else:
-                plan = held_out_pairs(data, self.validation_fraction, self.random_state)
-                split = self._pair_split(data, plan, 0)
-        queries = check_qid(None, data.design.shape[0])
-        self._learn_additive(blueprint, training, split, queries, None)
-        return self
-
-    @property
-    def _is_auto(self) -> bool:
-        return isinstance(self.interactions, str)
-
-    def _row_split(self, data: TrainingData) -> Split | None:
-        """Hold a share out; None where there is too little to train on and to score by, and no surface is added."""
-        if data.assigner.n_units < 2:
-            return None
-        is_held = data.assigner.share(self.validation_fraction, self.random_state)
-        try:
-            return self._held_rows(data, is_held)
-        except (NoPairsError, UndefinedMetricError):
-            return None
-
-    def _learn_additive(
-        self,
-        blueprint: Blueprint,
-        training: Training,
-        split: Split | None,
-        queries: Queries,
-        row_weight: Floats | None,
-    ) -> None:
-        alpha, listed = float(self.alpha), self._listed_surfaces(blueprint)
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+        """Choose how many surfaces help, where that is asked for, and fit all terms together."""
+        problem = self._problem(data, self.n_knots)
+        blueprint, alpha = problem.blueprint, float(self.alpha)
+        listed = self._listed_surfaces(blueprint)
         count = 0 if self._is_auto or listed is not None else int(self.interactions)
-        if split is not None and len(blueprint.plan.curves) > 1:
-            search = Search(blueprint, [split])
-            count = search.run([alpha], AUTO_COUNTS).n_pairs
-        fit = AdditiveFit(blueprint, training)
+        if self._is_auto:
+            splits = self._splits(problem, eval_set)
+            if splits and len(blueprint.plan.curves) > 1:
+                count = Search(blueprint, splits).run([alpha], AUTO_COUNTS).n_pairs
+        fit = AdditiveFit(blueprint, problem.training())
         if listed is not None:
             layout, solution = fit.solve(alpha, listed)
         else:
             layout, solution = fit.solve_with_best(alpha, count)
-        self._finish(layout, solution, blueprint.X, queries, row_weight)
+        self._finish(layout, solution, problem)
+
+    def _splits(self, problem: AdditiveProblem, eval_set: object) -> list[Split]:
+        """Return what scores numbers of surfaces; nothing where too few rows can be held out."""
+        data, metric = problem.data, self._metric
+        if eval_set is not None or isinstance(data, PairData):
+            return problem.splits(self._held_out(data, eval_set, metric), metric)
+        if len(problem.blueprint.plan.curves) < 2 or data.assigner.n_units < 2:
+            return []
+        try:
+            return problem.splits(self._held_out(data, None, metric), metric)
+        except (NoPairsError, UndefinedMetricError):
+            return []
+
+    @property
+    def _is_auto(self) -> bool:
+        return isinstance(self.interactions, str)
 
     def _check_parameters(self) -> None:
         self._check_model_parameters()

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Never, Self
+from typing import Any
 
 import numpy as np
 
-from rankwise.additive.choosing import Candidate, Search, Split
+from rankwise.additive.choosing import Candidate, Search
 from rankwise.additive.fitting import AdditiveFit, Blueprint
-from rankwise.additive.training import Training
-from rankwise.arrays import Floats
-from rankwise.data.queries import Queries
-from rankwise.data.validation import check_count, check_qid
-from rankwise.estimators.additive import AUTO_COUNTS
-from rankwise.estimators.additive_parameters import check_interactions
-from rankwise.estimators.additive_training import AdditiveTrainer
-from rankwise.estimators.refusals import refuse_unknown
-from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
-from rankwise.metrics import Metric, get_metric
-from rankwise.problems.training import TrainingData
-from rankwise.selection.cv import plan_rows
-from rankwise.selection.cv_pairs import plan_pairs
-from rankwise.selection.grids import check_alphas
-from rankwise.selection.splits import Sampling, check_cv
-from rankwise.threads import one_blas_thread
+from rankwise.additive.parameters import check_interactions
+from rankwise.arrays import ArrayLike
+from rankwise.data.validation import check_count
+from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
+from rankwise.estimators.choosing import ChoosingRanker
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric
+from rankwise.problems.training import TrainingProblem
+from rankwise.selection.grids import check_alphas, check_positive
+from rankwise.selection.scorers import oriented
+from rankwise.selection.splits import check_cv
 
 __all__ = ["AdditiveRankerCV"]
 
 _GRID = tuple(float(f"{10.0 ** (-power / 2):.1g}") for power in range(2, 11))
 
 
-class AdditiveRankerCV(AdditiveTrainer):
+class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
     """`AdditiveRanker` with alpha, the number of surfaces and the number of knots chosen on held-out rows or pairs.
 
     Curves alone walk the grid of alphas from the largest down, as long as that helps; then surfaces are added in
@@ -114,109 +108,20 @@ class AdditiveRankerCV(AdditiveTrainer):
     ) -> None:
         self._store(locals())
 
-    @one_blas_thread
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        qid: Any = None,
-        sample_weight: Any = None,
-        query_importance: Any = None,
-        eval_set: Any = None,
-        **unknown: Never,
-    ) -> Self:
-        """Choose the settings and fit the model.
-
-        Parameters
-        ----------
-        X, y, qid, sample_weight, query_importance
-            As in `AdditiveRanker.fit`.
-        eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows to score by, instead of folds; the model is then fitted on X, y alone.
-        """
-        refuse_unknown("fit", unknown)
-        grid, knots = self._check_parameters()
-        blueprint, data = self._labelled(X, y, qid, sample_weight, query_importance, knots[0])
-        training = self._label_training(data, data.row_weight)
-        if eval_set is not None:
-            split, self.cv_ = self._eval_split(data, training, eval_set)
-            splits = [split]
-        else:
-            splits = self._folds(data)
-        self._choose(blueprint, training, splits, grid, knots, data.queries, data.row_weight)
-        return self
-
-    @one_blas_thread
-    def fit_pairs(
-        self,
-        X: Any,
-        pairs: Any,
-        magnitude: Any = None,
-        weight: Any = None,
-        eval_set: Any = None,
-        groups: Any = None,
-        **unknown: Never,
-    ) -> Self:
-        """Choose the settings and fit the model to preferences: a list of pairs instead of labels.
-
-        `scoring` must be "pairwise_error" or "concordance".
-
-        Parameters
-        ----------
-        X, pairs, magnitude, weight
-            As in `AdditiveRanker.fit_pairs`.
-        eval_set, groups
-            As in `RankSVMCV.fit_pairs`.
-        """
-        refuse_unknown("fit_pairs", unknown)
-        grid, knots = self._check_parameters()
-        blueprint, data = self._listed(X, pairs, magnitude, weight, knots[0])
-        training = self._pair_training(data.graph)
-        if eval_set is not None:
-            split, self.cv_ = self._eval_split(data, training, eval_set)
-            splits = [split]
-        else:
-            plan = plan_pairs(self.cv, data, groups, Sampling(self.random_state, self.judge_rows))
-            self.cv_ = plan.description
-            splits = [self._pair_split(data, plan, fold) for fold in plan.folds_that_score(data)]
-        self._choose(blueprint, training, splits, grid, knots, check_qid(None, data.design.shape[0]), None)
-        return self
-
-    def _folds(self, data: TrainingData) -> list[Split]:
-        sampling = Sampling(self.random_state, self.judge_rows)
-        plan = plan_rows(self.cv, data, get_metric(self.scoring), sampling)
-        fold, scored = plan.fold, plan.scored
-        self.cv_ = plan.description
-        splits: list[Split] = []
-        problem: InvalidInputError | None = None
-        for number in range(plan.n_folds):
-            try:
-                splits.append(self._held_rows(data, fold == number, scored[fold[scored] == number]))
-            except (NoPairsError, UndefinedMetricError) as error:
-                problem = error  # others may score; this one is not trained then
-        if problem is not None and not splits:
-            raise problem
-        return splits
-
-    def _choose(
-        self,
-        blueprint: Blueprint,
-        training: Training,
-        splits: Sequence[Split],
-        grid: Floats,
-        knots: Sequence[int],
-        queries: Queries,
-        row_weight: Floats | None,
-    ) -> None:
-        """Try the settings, fit the best one on all rows, and set the attributes."""
-        listed = self._listed_surfaces(blueprint)
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+        """Try the settings, and fit the best one on all rows."""
+        grid, knots = check_alphas(self.alphas).tolist(), self._knots()
+        problem = self._problem(data, knots[0])
+        held_out = self._held_out(problem.data, eval_set, groups)
+        self.cv_, splits = held_out.description, problem.splits(held_out, self._metric)
+        blueprint, listed = problem.blueprint, self._listed_surfaces(problem.blueprint)
         results: list[tuple[int, Candidate]] = []
         found: tuple[Candidate, Blueprint, Search] | None = None
         for n_knots in knots:
             if n_knots != knots[0]:
-                blueprint = self._blueprint(blueprint.X, queries, row_weight, n_knots)
+                blueprint = self._problem(data, n_knots).blueprint
             search = Search(blueprint, splits, listed)
-            best = search.run(grid.tolist(), self._counts())
+            best = search.run(grid, self._counts())
             results += [(n_knots, candidate) for candidate in search.tried]
             if found is None or best.error < found[0].error:
                 found, self.n_knots_ = (best, blueprint, search), n_knots
@@ -225,20 +130,20 @@ class AdditiveRankerCV(AdditiveTrainer):
                 break
         assert found is not None
         best, blueprint, search = found
-        sign = -1.0 if get_metric(self.scoring).greater_is_better else 1.0
+        is_gain = self._metric.greater_is_better
         self.cv_results_ = {
             "n_knots": np.array([n_knots for n_knots, _ in results]),
             "interactions": np.array([candidate.n_pairs for _, candidate in results]),
             "alpha": np.array([candidate.alpha for _, candidate in results]),
-            "score": np.array([sign * candidate.error for _, candidate in results]),
+            "score": oriented(np.array([one.error for _, one in results]), greater_is_better=is_gain),
         }
-        self.alpha_, self.best_score_ = best.alpha, sign * best.error
-        fit = AdditiveFit(blueprint, training)
+        self.alpha_, self.best_score_ = best.alpha, oriented(best.error, greater_is_better=is_gain)
+        fit = AdditiveFit(blueprint, problem.training())
         if listed is not None:
             layout, solution = fit.solve(best.alpha, listed, search.start_of_curves)
         else:
             layout, solution = fit.solve_with_best(best.alpha, best.n_pairs, search.start_of_curves)
-        self._finish(layout, solution, blueprint.X, queries, row_weight)
+        self._finish(layout, solution, problem)
 
     def _counts(self) -> list[int]:
         given = self.interactions
@@ -246,25 +151,19 @@ class AdditiveRankerCV(AdditiveTrainer):
             return list(AUTO_COUNTS)
         return sorted({int(count) for count in np.atleast_1d(given)}) if np.ndim(given) < 2 else []
 
-    def _check_parameters(self) -> tuple[Floats, list[int]]:
-        """Return the grid of alphas and the numbers of knots."""
+    def _knots(self) -> list[int]:
+        return [self.n_knots] if np.ndim(self.n_knots) == 0 else list(self.n_knots)
+
+    def _check_parameters(self) -> None:
         self._check_model_parameters()
         for given in self.interactions if self._is_list_of_counts() else [self.interactions]:
             check_interactions(given)
         check_cv(self.cv)
         check_count("judge_rows", self.judge_rows)
-        get_metric(self.scoring)
-        grid = check_alphas(self.alphas)
-        if grid[0] == 0:
-            raise InvalidInputError(
-                "alphas contains 0.",
-                "use positive values, such as 10.0 ** -np.arange(1, 6).",
-                Change("alphas"),
-            )
-        knots = [self.n_knots] if np.ndim(self.n_knots) == 0 else list(self.n_knots)
-        if not knots:
+        self._metric  # noqa: B018 - raises where there is none of that name
+        check_positive(self.alphas)
+        if not self._knots():
             raise InvalidInputError("n_knots is empty.", "use 8, or a list such as [8, 32].")
-        return grid, knots
 
     def _is_list_of_counts(self) -> bool:
         given = self.interactions

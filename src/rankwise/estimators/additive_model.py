@@ -1,33 +1,49 @@
-"""A fitted additive model: its scores, and its curves and surfaces to look at."""
+"""What the additive estimators share: columns with missing values and categories, scores, curves to look at."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from rankwise.additive.fitting import Layout
-from rankwise.additive.purification import purified, with_knots_of_surfaces
-from rankwise.additive.shapes import FittedCurve, FittedSurface, spread_inside_queries, term_masses
-from rankwise.arrays import Floats, Ints, MatrixLike
-from rankwise.data.queries import Queries
+from rankwise.additive.coordinates import PENALTIES
+from rankwise.additive.fitting import Blueprint, Layout
+from rankwise.additive.knots import plan_knots
+from rankwise.additive.parameters import lists_pairs, read_columns, read_directions, read_surfaces
+from rankwise.additive.problem import AdditiveProblem, queries_of
+from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
+from rankwise.additive.training import LOSSES
+from rankwise.arrays import Floats, Labels, MatrixLike
+from rankwise.data.containers import check_total, unmasked
+from rankwise.data.matrices import through_scikit_learn
+from rankwise.data.validation import check_choice, check_count
 from rankwise.design.additive import predict
 from rankwise.estimators.base import Ranker
-from rankwise.exceptions import caller_level
+from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.memory import fits
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.solvers.solution import Solution
 from rankwise.terms import Terms
 from rankwise.threads import default_threads
 
-__all__ = ["AdditiveModel"]
+__all__ = ["AUTO_COUNTS", "AdditiveModel"]
 
-_LOOKED_AT = 20_000  # rows whose spread inside queries tells how much a term matters
+# Numbers of surfaces that "auto" tries, while they help.
+AUTO_COUNTS = (0, 5, 10, 20, 40, 80)
+_MISSING = "allow-nan"  # as scikit-learn says it
 
 
 class AdditiveModel(Ranker):
-    """The part of `AdditiveRanker` and `AdditiveRankerCV` that does not depend on how a model was found."""
+    """The part of `AdditiveRanker` and `AdditiveRankerCV` that does not depend on how the settings are found."""
+
+    _multiplies_columns = False  # only where a value lies between knots counts
 
     terms_: Terms
     values_: Floats
@@ -55,76 +71,124 @@ class AdditiveModel(Ranker):
     @property
     def curves_(self) -> list[FittedCurve]:
         """What each column adds to the score, one curve per column that tells rows of a query apart."""
-        check_is_fitted(self)
-        names = self._names()
-        out = []
-        for number, curve in enumerate(self.terms_.curves):
-            values = self.values_[self.terms_.values_of(number)]
-            shares = self.shares_[self.terms_.values_of(number)]
-            n_knots = curve.knots.size
-            out.append(
-                FittedCurve(
-                    curve.column,
-                    names[curve.column],
-                    curve.knots,
-                    values[:n_knots],
-                    float(values[n_knots]) if curve.has_missing else 0.0,
-                    curve.is_levels,
-                    shares[:n_knots],
-                    float(self.importances_[number]),
-                )
-            )
-        return out
+        return self._fitted_terms().curves(self._names())
 
     @property
     def surfaces_(self) -> list[FittedSurface]:
         """What pairs of columns add to the score beyond their curves, the strongest first."""
+        return self._fitted_terms().surfaces(self._names())
+
+    def _fitted_terms(self) -> FittedTerms:
         check_is_fitted(self)
-        names, out = self._names(), []
-        for number, surface in enumerate(self.terms_.surfaces, start=len(self.terms_.curves)):
-            first, second = surface.first, surface.second
-            grid = self.values_[self.terms_.values_of(number)].reshape(first.n_values, second.n_values)
-            out.append(
-                FittedSurface(
-                    (first.column, second.column),
-                    (names[first.column], names[second.column]),
-                    (first.knots, second.knots),
-                    grid,
-                    (first.has_missing, second.has_missing),
-                    (first.is_levels, second.is_levels),
-                    float(self.importances_[number]),
-                )
-            )
-        return sorted(out, key=lambda surface: -surface.importance)
+        return FittedTerms(self.terms_, self.values_, self.shares_, self.importances_)
 
     def _names(self) -> list[str]:
         given = getattr(self, "feature_names_in_", None)
-        return (
-            [f"x{column}" for column in range(self.n_features_in_)]
-            if given is None
-            else [str(n) for n in given]
-        )
+        numbered = (f"x{column}" for column in range(self.n_features_in_))
+        return list(numbered) if given is None else [str(name) for name in given]
 
     def _threads(self) -> int:
         return default_threads() if self.n_threads is None else int(self.n_threads)
 
-    def _finish(
-        self, layout: Layout, solution: Solution, X: Any, queries: Queries, row_weight: Floats | None
-    ) -> None:
-        """Purify the model, and set the attributes that describe it."""
-        values = layout.coordinates.exact_values(solution.coef)
-        terms, values = with_knots_of_surfaces(layout.terms, values)
-        shares = term_masses(X, terms, row_weight, self._threads())
-        masses = [shares[terms.values_of(number)] for number in range(len(terms.all_terms))]
-        self.terms_, self.shares_ = terms, shares
-        self.values_, _ = purified(terms, values, masses)
-        rows = _whole_queries(queries, _LOOKED_AT)
-        weight = None if row_weight is None else row_weight[rows]
-        self.importances_ = spread_inside_queries(
-            X[rows], terms, self.values_, queries.subset(rows), weight, self._threads()
+    # --- training data on its way in ---
+
+    def _check_model_parameters(self) -> None:
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("penalty", self.penalty, PENALTIES)
+        check_squared_loss(self.query_weight, *self._which_pairs())
+        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-3")
+        if float(self.tol) >= 1:
+            raise InvalidInputError(
+                f"tol={self.tol!r} is not below 1: it is a share of what can be gained over no model.",
+                "use 1e-3.",
+            )
+        check_count("surface_knots", self.surface_knots, optional=False)
+        if self.surface_knots < 2:
+            raise InvalidInputError("surface_knots=1 makes every surface a constant.", "use 5.")
+        if self.monotone is not None and (self.penalty != "difference" or self.loss == "hinge"):
+            raise InvalidInputError(
+                f"monotone needs steps from knot to knot and a smooth loss, not penalty={self.penalty!r} with "
+                f"loss={self.loss!r}.",
+                "use penalty='difference' with loss='squared_hinge' or 'squared'.",
+            )
+
+    def _which_pairs(self) -> tuple[Any, Any]:
+        """With a margin, ties have no winner and a listed pair's magnitude is its margin."""
+        return (self.ties, self.cost) if self.loss == "squared" else ("exclude", "magnitude")
+
+    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Any:
+        """Return a checked array; NaN counts as missing, and a sparse matrix becomes an array."""
+        return _as_array(through_scikit_learn(self, _dense_fits(X), reset=reset, ensure_all_finite=_MISSING))
+
+    def _check_labelled(
+        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
+    ) -> tuple[Any, Floats]:
+        """Return a checked array and the labels of its rows."""
+        options = {
+            "y": unmasked("y", y),
+            "multi_output": True,
+            "y_numeric": True,
+            "ensure_min_samples": min_rows,
+            "ensure_all_finite": _MISSING,
+        }
+        checked, labels = through_scikit_learn(self, _dense_fits(X), reset=reset, **options)
+        if labels.ndim == 2 and labels.shape[1] > 1:
+            raise InvalidInputError(
+                f"y has {labels.shape[1]} columns, and a curve has one value per knot.",
+                "fit one model per output.",
+            )
+        labels = column_or_1d(labels, dtype=np.float64, warn=True)
+        check_total("y", float(np.abs(labels).max(initial=0.0)), "divide y by a constant.")
+        return _as_array(checked), labels
+
+    # --- models ---
+
+    def _problem(self, data: TrainingProblem, n_knots: int) -> AdditiveProblem:
+        """Choose the knots, and set what is said about the columns."""
+        weight = None if isinstance(data, PairData) else data.row_weight
+        X: Any = data.design.stored()
+        check_count("n_knots", n_knots, optional=False)
+        if n_knots < 2:
+            raise InvalidInputError(
+                "n_knots=1 makes every curve a constant.", "use at least 2; 8 is a good start."
+            )
+        names = getattr(self, "feature_names_in_", ())
+        levels: list[int] = []
+        if self.categorical is not None:
+            levels = read_columns("categorical", self.categorical, X.shape[1], names)
+        directions = read_directions(self.monotone, X.shape[1], names)
+        if set(levels) & set(directions):
+            raise InvalidInputError(
+                "A column is both categorical and monotone; levels of a category have no order.",
+                "take it out of one of the two.",
+            )
+        plan = plan_knots(X, queries_of(data), n_knots, int(self.surface_knots), levels=levels, weight=weight)
+        if not plan.curves:
+            raise InvalidInputError(
+                "Every column of X is constant inside each query, so no ranking depends on X.",
+                "check that qid groups the rows that compete, or add columns that differ between them.",
+            )
+        self.constant_columns_ = plan.constant
+        blueprint = Blueprint(X, plan, self.penalty, directions, self._threads())
+        curved = replace(data, design=blueprint.curves.design)
+        return AdditiveProblem(curved, blueprint, self.loss, float(self.tol), self.max_iter)
+
+    def _listed_surfaces(self, blueprint: Blueprint) -> list[tuple[int, int]] | None:
+        """Return the pairs of curves that the caller listed; None where a number of them is to be chosen."""
+        if not lists_pairs(self.interactions):
+            return None
+        names = getattr(self, "feature_names_in_", ())
+        return read_surfaces(
+            self.interactions, blueprint.plan.curves, blueprint.directions, blueprint.X.shape[1], names
         )
+
+    def _finish(self, layout: Layout, solution: Solution, problem: AdditiveProblem) -> None:
+        """Purify the model, and set the attributes that describe it."""
+        X, queries, weight = problem.blueprint.X, problem.queries, problem.row_weight
+        found = FittedTerms.of_solution(layout, solution.coef, X, queries, weight, self._threads())
+        self.terms_, self.values_, self.shares_, self.importances_ = found
         self.interactions_ = np.array(
-            [(s.first.column, s.second.column) for s in terms.surfaces], dtype=np.int64
+            [(s.first.column, s.second.column) for s in found.terms.surfaces], dtype=np.int64
         ).reshape(-1, 2)
         self.loss_, self.n_iter_ = self.loss, max(1, solution.n_iter)
         self._forget("duality_gap_")
@@ -139,10 +203,6 @@ class AdditiveModel(Ranker):
                 stacklevel=caller_level(),
             )
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
-        return hasattr(self, "values_")
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
@@ -150,11 +210,21 @@ class AdditiveModel(Ranker):
         return tags
 
 
-def _whole_queries(queries: Queries, at_most: int) -> Ints:
-    """Return the rows of as many whole queries as make about so many rows, evenly chosen; of one, an even share."""
-    if queries.n_rows <= at_most:
-        return np.arange(queries.n_rows)
-    if len(queries) == 1:
-        return np.linspace(0, queries.n_rows - 1, at_most).astype(np.int64)
-    every = -(-queries.n_rows // at_most)
-    return np.flatnonzero(queries.codes % every == 0)
+def _dense_fits(X: MatrixLike) -> Any:
+    """Return X as it was given; raise where it is sparse, and as an array larger than memory."""
+    given: Any = unmasked("X", X)
+    if scipy.sparse.issparse(given) and not fits(8 * given.shape[0] * given.shape[1]):
+        raise InvalidInputError(
+            f"X, a sparse matrix of {given.shape[0]} × {given.shape[1]}, does not fit into memory as an array.",
+            "use RankSVM or RankRLS; curves are for columns that most rows have.",
+        )
+    if isinstance(given, scipy.sparse.linalg.LinearOperator):
+        raise InvalidInputError(
+            "Curves look at the values of X, and a LinearOperator shows none.",
+            "pass an array or a data frame.",
+        )
+    return given
+
+
+def _as_array(X: Any) -> Any:
+    return X.toarray() if scipy.sparse.issparse(X) else X

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, BinaryIO, ClassVar, Never
 
@@ -11,28 +12,21 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse.linalg
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
-from rankwise.data.containers import (
-    check_magnitude,
-    check_not_tiny,
-    check_total,
-    is_moderate,
-    is_on_cluster,
-    is_plain,
-    unmasked,
-)
+from rankwise.data.containers import check_magnitude, check_total, is_on_cluster, unmasked
+from rankwise.data.matrices import check_labelled, check_labels, check_rows, largest
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
-from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
-from rankwise.design import Design, comparing_design
-from rankwise.estimators.refusals import in_our_words, refuse_unknown
+from rankwise.design import Design, as_design
+from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, caller_level
 from rankwise.metrics import Metric, concordance, preference_error
+from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.preferences import preference_graph
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 
@@ -48,11 +42,8 @@ _NEAR_TIE = 1e-4
 Importance = Mapping[Any, float] | ArrayLike
 
 
-class Ranker(BaseEstimator):  # type: ignore[misc]
-    """The base of the estimators: everything that does not depend on how a model is found.
-
-    A subclass predicts, and keeps the coefficients of its outputs in `_keep_models`.
-    """
+class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+    """The base of the estimators: everything that does not depend on how a model is found."""
 
     # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
@@ -60,6 +51,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
 
     # Whether columns are multiplied with each other whatever alpha is, so that they must not vanish.
     _squares_columns: ClassVar[bool] = True
+    # Whether columns are multiplied by anything at all, so that they must not be too large.
+    _multiplies_columns: ClassVar[bool] = True
+    # Where the coefficients of a model are kept, if it has some.
+    _coefficients: ClassVar[str] = "coef_"
     # Whether X may be rows of a Dask cluster.
     _takes_clusters: ClassVar[bool] = False
 
@@ -67,6 +62,14 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     n_queries_: int
     n_pairs_: int | npt.NDArray[np.int64]
     n_ignored_queries_: int | npt.NDArray[np.int64]
+
+    @abstractmethod
+    def predict(self, X: MatrixLike) -> Floats:
+        """Return a score for each row of X: higher is better."""
+
+    @abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise unless the arguments of `__init__` make sense."""
 
     def rank(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> npt.NDArray[np.int64]:
         """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
@@ -210,8 +213,12 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     # --- training data on its way in ---
 
     def _design(self, X: Matrix) -> Design:
-        """Return the design of checked rows to train on."""
-        return comparing_design(X, self.n_threads)
+        """Return the design of checked rows to train on: as they are, unless a subclass knows better."""
+        return as_design(X, self.n_threads)
+
+    def _which_pairs(self) -> tuple[Ties, Cost]:
+        """Return which pairs are meant by `ties` and `cost`."""
+        return self.ties, self.cost
 
     def _training_data(
         self,
@@ -232,17 +239,18 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         queries = check_qid(qid, n_rows)
         row_weight = check_weights(sample_weight, n_rows)
         if row_weight is not None:
-            total, largest = float(row_weight.sum()), float(row_weight.max())
-            check_total("y times sample_weight", total * _largest(labels), "use labels and weights around 1.")
-            has_values = not isinstance(checked, scipy.sparse.linalg.LinearOperator) and not is_on_cluster(X)
-            if largest > _MUCH_WEIGHT and has_values:
-                check_magnitude(checked, float(np.sqrt(_MUCH_WEIGHT / largest)))
+            total, most = float(row_weight.sum()), float(row_weight.max())
+            check_total("y times sample_weight", total * largest(labels), "use labels and weights around 1.")
+            is_matrix = not isinstance(checked, scipy.sparse.linalg.LinearOperator) and not is_on_cluster(X)
+            if most > _MUCH_WEIGHT and self._multiplies_columns and is_matrix:
+                check_magnitude(checked, float(np.sqrt(_MUCH_WEIGHT / most)))
         if self.query_weight == "equal":
             check_weights_of_queries(row_weight, queries)
         importance = check_importance(query_importance, queries)
-        design, pairs = self._design(checked), (self.ties, self.cost, self.query_weight)
-        data = TrainingData(design, labels, queries, row_weight, importance, *pairs)
-        if self.cost == "relative":
+        ties, cost = self._which_pairs()
+        pairs = (ties, cost, self.query_weight)
+        data = TrainingData(self._design(checked), labels, queries, row_weight, importance, *pairs)
+        if cost == "relative":
             for levels in data.levels:
                 gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
                 _warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
@@ -261,7 +269,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         """Pass listed pairs through validation, and set the attributes that describe them."""
         design = self._design(self._check_rows(X, reset=True))
         listed = check_pairs(pairs, design.shape[0], magnitude, weight)
-        if self.cost == "relative" and listed.magnitude is not None:
+        ties, cost = self._which_pairs()
+        if cost == "relative" and listed.magnitude is not None:
             positive = listed.magnitude[listed.magnitude > 0]
             _warn_of_near_ties(positive, "Pairs of a magnitude of", "magnitude", "magnitudes")
         graph = preference_graph(
@@ -270,8 +279,8 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
             design.shape[0],
             magnitude=listed.magnitude,
             weight=listed.weight,
-            ties=self.ties,
-            cost=self.cost,
+            ties=ties,
+            cost=cost,
             n_threads=design.n_threads,
         )
         if graph.n_pairs == 0:
@@ -284,7 +293,7 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self.n_queries_, self.n_ignored_queries_, self.fitted_with_qid_ = 1, 0, False
         return PairData(design, listed, graph)
 
-    def _eval_set(self, data: TrainingData | PairData, eval_set: object, metric: Metric) -> EvalSet:
+    def _eval_set(self, data: TrainingProblem, eval_set: object, metric: Metric) -> EvalSet:
         """Pass rows or pairs to score by through validation."""
         if isinstance(data, PairData):
             return pair_eval_set(eval_set, data, metric, self._check_rows)
@@ -297,6 +306,10 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
         self._forget(*WRITTEN)
         self._set(selection.attributes(metric, several=several))
         self._keep_models(selection.models, several=several)
+
+    def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
+        """Keep the coefficients of every output."""
+        setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(models, several)))
 
     def _store(self, parameters: Mapping[str, object]) -> None:
         """Keep the arguments of `__init__` as they are, under their names."""
@@ -331,84 +344,19 @@ class Ranker(BaseEstimator):  # type: ignore[misc]
     def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
         """Return a checked matrix; `reset` takes its columns for those of the model."""
         if is_on_cluster(X):
-            return self._check_cluster(X, reset=reset)
-        given: Any = unmasked("X", X)
-        if isinstance(given, scipy.sparse.linalg.LinearOperator):
-            return self._check_operator(given, reset=reset)
-        on_disk = isinstance(given, MappedMatrix) and given.is_on_disk
-        # What is on disk is known since it was written; looking again is a pass over the disk.
-        moderate = given.is_finite if on_disk else look_at_values and is_moderate(given)
-        checked: Matrix = self._validated(given, reset=reset, is_finite=moderate or not look_at_values)
-        if reset:
-            self._check_values(checked, moderate or on_disk)
-        return checked
+            return self._cluster.check_rows(self, X, reset=reset)  # type: ignore[no-any-return]
+        may_vanish = not self._squares_columns
+        return check_rows(self, X, reset=reset, look_at_values=look_at_values, may_vanish=may_vanish)
 
     def _check_labelled(
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
     ) -> tuple[Matrix, Floats]:
         """Return a checked matrix and the labels of its rows."""
         if is_on_cluster(X):
-            rows = self._check_cluster(X, reset=reset)
-            return rows, _check_label_size(_labels_of_operator(y, rows.shape[0]))
-        given: Any = unmasked("X", X)
-        target: Any = unmasked("y", y)
-        if isinstance(given, scipy.sparse.linalg.LinearOperator):
-            return self._check_operator(given, reset=reset), _check_label_size(
-                _labels_of_operator(target, given.shape[0])
-            )
-        if reset and is_plain(given, target, min_rows):
-            self.n_features_in_ = given.shape[1]
-            self._forget("feature_names_in_")
-            self._check_values(given, is_moderate=True)
-            return given, _check_label_size(target.astype(np.float64, copy=False))
-        on_disk = isinstance(given, MappedMatrix) and given.is_on_disk
-        moderate = given.is_finite if on_disk else is_moderate(given)
-        options = {"y": target, "multi_output": True, "y_numeric": True, "ensure_min_samples": min_rows}
-        checked, labels = self._validated(given, reset=reset, is_finite=moderate, **options)
-        self._check_values(checked, moderate or on_disk, is_training=reset)
-        return checked, _check_label_size(labels)
-
-    def _validated(self, X: MatrixLike, *, reset: bool, is_finite: bool, **options: object) -> Any:
-        """Pass a matrix through scikit-learn's validation."""
-        if is_finite:
-            options["ensure_all_finite"] = False
-        options |= {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": (np.float64, np.float32)}
-        try:
-            with np.errstate(invalid="ignore"):  # scikit-learn adds up numbers, which may be very large
-                checked = validate_data(self, X, reset=reset, **options)
-            return (checked[0], np.asarray(checked[1], dtype=np.float64)) if "y" in options else checked
-        except ValueError as error:
-            fitted = () if reset else getattr(self, "feature_names_in_", ())
-            raise in_our_words(error, X, fitted) from error
-
-    def _check_values(self, X: Matrix, is_moderate: bool, *, is_training: bool = True) -> None:
-        """Raise where numbers are too large to be multiplied, or columns of the training data too small."""
-        if not is_moderate:
-            check_magnitude(X)
-        if is_training and self._squares_columns:
-            check_not_tiny(X)
-
-    def _check_cluster(self, X: Any, *, reset: bool) -> Matrix:
-        """Return rows of a cluster; what their values are like was found when they were first looked at."""
-        rows: Any = self._cluster.checked_rows(self, X)
-        if rows.columns is None:
-            self._check_operator(rows, reset=reset)
-            if reset:
-                self._forget("feature_names_in_")
-        else:
-            # Of a data frame scikit-learn checks the names and their order.
-            self._validated(rows.empty_frame(), reset=reset, is_finite=True, ensure_min_samples=0)
-        return rows  # type: ignore[no-any-return]
-
-    def _check_operator(self, X: Matrix, *, reset: bool) -> Matrix:
-        if reset:
-            self.n_features_in_ = int(X.shape[1])
-        elif X.shape[1] != self.n_features_in_:
-            raise InvalidInputError(
-                f"X has {X.shape[1]} columns, but the model was fitted with {self.n_features_in_}.",
-                "score rows that have the columns of the training data.",
-            )
-        return X
+            rows: Any = self._cluster.check_rows(self, X, reset=reset)
+            return rows, check_labels(y, rows.shape[0])
+        may_vanish = not self._squares_columns
+        return check_labelled(self, X, y, reset=reset, min_rows=min_rows, may_vanish=may_vanish)
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
@@ -435,20 +383,6 @@ def _ranks(scores: Floats, queries: Queries) -> npt.NDArray[np.int64]:
     return ranks
 
 
-def _labels_of_operator(y: Labels, n_rows: int) -> Floats:
-    """Check labels that scikit-learn does not see, because it cannot look into their rows."""
-    try:
-        labels = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"y must be numbers ({error}).", "encode grades as numbers first.") from error
-    if labels.ndim not in {1, 2} or labels.shape[0] != n_rows or not np.isfinite(labels).all():
-        raise InvalidInputError(
-            f"y must hold one finite number per row ({n_rows}), got shape {labels.shape}.",
-            "drop rows whose label is missing.",
-        )
-    return labels
-
-
 def _warn_of_near_ties(differences: Floats, what: str, by: str, which: str) -> None:
     """Say it where the relative cost is all about a few small differences."""
     if differences.size and differences.min() < _NEAR_TIE * differences.max():
@@ -458,16 +392,3 @@ def _warn_of_near_ties(differences: Floats, what: str, by: str, which: str) -> N
             UserWarning,
             stacklevel=caller_level(),
         )
-
-
-def _largest(y: Floats) -> float:
-    return max(float(y.max(initial=0.0)), -float(y.min(initial=0.0)))
-
-
-def _check_label_size(y: Floats) -> Floats:
-    check_total(
-        "y",
-        _largest(y),
-        "divide y by a constant; if the number stands for a missing label, drop the rows that have it.",
-    )
-    return y

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar, Never, Self
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike
@@ -11,7 +12,7 @@ from rankwise.estimators.checks import check_running, check_squared_loss
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.selection.cv import Decomposition, plan_rows
 from rankwise.selection.cv_pairs import plan_pairs
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
@@ -113,9 +114,13 @@ class ChoosingRanker(Ranker):
         self._choose(self._pair_data(X, pairs, magnitude, weight), eval_set, groups)
         return self
 
+    @abstractmethod
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+        """Choose by an eval set, or by what `cv` makes of rows, or of pairs in groups; fit, and keep the model."""
+
     def _held_out(
         self,
-        data: TrainingData | PairData,
+        data: TrainingProblem,
         eval_set: object,
         groups: ArrayLike | None,
         *,
@@ -131,7 +136,7 @@ class ChoosingRanker(Ranker):
         how = {"is_exact": by is not None, "whole_components": whole_components}
         return plan_pairs(self.cv, data, groups, sampling, **how)
 
-    def _keep(self, best: Selection, data: TrainingData | PairData, beside: Selection | None = None) -> None:
+    def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
         """Write what was chosen, maybe beside other tables; say it where the grid ended too soon."""
         if any(choice.alpha > 0 for choice in best.chosen):  # early stopping has chosen no alpha
             warn_of_edges(self.alphas, *best.table, self._grid)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Never, Self
 
 import numpy as np
@@ -10,15 +9,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, Rows
 from rankwise.data.validation import check_choice, check_count, check_number
-from rankwise.design import Design, as_design
+from rankwise.design import Design
 from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.refusals import refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS, Kernel, KernelDesign, whole_entries
 from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem, check_precomputed, choose_basis, resolve_gamma
-from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.result import one_or_all
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRanker"]
@@ -29,6 +27,8 @@ _HAS_OFFSET = {"poly", "polynomial", "sigmoid"}
 
 class KernelRanker(Ranker):
     """A ranker whose scores are kernel values times `dual_coef_`; one alpha unless a subclass chooses."""
+
+    _coefficients = "dual_coef_"
 
     dual_coef_: Floats
     kernel_: Kernel
@@ -115,15 +115,8 @@ class KernelRanker(Ranker):
         assert self.X_fit_ is not None
         return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
 
-    def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
-        self.dual_coef_ = np.ascontiguousarray(one_or_all(models, several))
-
-    def _design(self, X: Matrix) -> Design:
-        """Return the rows as they are: which kernels may shift them, the kernels know."""
-        return as_design(X, self.n_threads)
-
     def _problem(
-        self, data: TrainingData | PairData, gamma: str | float, like: KernelProblem | None = None
+        self, data: TrainingProblem, gamma: str | float, like: KernelProblem | None = None
     ) -> KernelProblem:
         """Resolve the kernel and the reduced set.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,12 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats, Matrix, MatrixLike
 from rankwise.data.containers import is_on_cluster
-from rankwise.design import Design, as_design
+from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import check_columns_fit
-from rankwise.selection.result import one_or_all
 from rankwise.threads import blas_held
 
 __all__ = ["LinearRanker"]
@@ -92,10 +90,7 @@ class LinearRanker(Ranker):
 
     def _design(self, X: Matrix) -> Design:
         check_columns_fit(self.n_features_in_)
-        return super()._design(X)
-
-    def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
-        self.coef_ = np.ascontiguousarray(one_or_all(models, several))
+        return comparing_design(X, self.n_threads)
 
 
 def _check_not_vanished(scores: Floats, X: Matrix, coef: Floats) -> None:

@@ -13,7 +13,7 @@ from rankwise.estimators.streaming import StreamingRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import stop_early
 from rankwise.selection.result import outputs_of
 from rankwise.selection.solving import LeastSquares
@@ -138,7 +138,7 @@ class RankRLS(StreamingRanker, StoppingRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         self._forget("_stream", "n_samples_seen_")
         fit, several = self._least_squares(), data.several_outputs

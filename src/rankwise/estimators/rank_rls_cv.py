@@ -15,12 +15,12 @@ from rankwise.data.validation import check_number
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
+from rankwise.holdout.spaces import ColumnSpace
 from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
-from rankwise.selection.decompositions import ColumnSpace
-from rankwise.selection.equations import LinearCoordinates
+from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_powers
 from rankwise.selection.krylov_fit import KrylovFit
 from rankwise.selection.nested import nested_score
@@ -158,7 +158,7 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
     # Of each output, the run and the column of it that hold its Krylov space; not part of copies and files.
     _runs: Sequence[tuple[KrylovFit, int]] = ()
 
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
         alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
         by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
@@ -178,11 +178,10 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
             search = SurfaceSearch(
                 self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter
             )
-            coordinates = [LinearCoordinates(data.design, power) for power in powers]
-            refit = not isinstance(held_out, EvalSet)
-            chosen = search.choose(data, held_out, alphas, coordinates, refit=refit)
-            selection = chosen.selection.with_facts(scaling_=powers[chosen.tried])
-            self._runs = chosen.runs
+            coordinates: list[Coordinates] = [LinearCoordinates(data.design, power) for power in powers]
+            selection, trial = search.choose(data, held_out, alphas, coordinates)
+            selection = selection.with_facts(scaling_=powers[coordinates.index(trial.coordinates)])
+            self._runs = trial.columns
         self._keep(selection, data)
         if self.nested and isinstance(data, TrainingData):
             self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)

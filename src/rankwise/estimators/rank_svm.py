@@ -7,10 +7,11 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.data.validation import check_flag
 from rankwise.estimators.checks import check_stopping
+from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns, watched_margins
 from rankwise.selection.result import Selection
@@ -19,7 +20,7 @@ from rankwise.solvers.solution import Solution, Status
 __all__ = ["RankSVM"]
 
 
-class RankSVM(MarginRanker, StoppingRanker):
+class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
     """Rank by a linear function fitted with a pairwise loss that stops at a margin.
 
     Minimises the weighted mean over the pairs i > j that the labels order inside each query,
@@ -111,7 +112,7 @@ class RankSVM(MarginRanker, StoppingRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve the problem of every output."""
         prepare_columns(data.design)
         several = data.several_outputs

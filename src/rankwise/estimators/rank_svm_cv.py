@@ -7,11 +7,10 @@ from rankwise.data.validation import check_count
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
-from rankwise.exceptions import Change, InvalidInputError
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.alpha_path import AlphaPath, choose_on_path, splits_of
-from rankwise.selection.grids import check_alphas
+from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.splits import check_cv
@@ -102,7 +101,7 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
         prepare_columns(data.design)
         whole, graphs = margins_of(data, self.loss)
@@ -125,9 +124,4 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
         check_cv(self.cv)
         check_count("judge_rows", self.judge_rows)
         self._metric  # noqa: B018 - raises where there is none of that name
-        if check_alphas(self.alphas)[0] == 0:
-            raise InvalidInputError(
-                "alphas contains 0.",
-                "use positive values, such as 10.0 ** -np.arange(1, 7).",
-                Change("alphas"),
-            )
+        check_positive(self.alphas)

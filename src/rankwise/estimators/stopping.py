@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Never, Self
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike
-from rankwise.estimators.base import Importance
-from rankwise.estimators.linear import LinearRanker
+from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.cv import held_out_rows
 from rankwise.selection.cv_pairs import held_out_pairs
 from rankwise.selection.systems import HeldOut
@@ -19,8 +19,8 @@ from rankwise.threads import one_blas_thread
 __all__ = ["StoppingRanker"]
 
 
-class StoppingRanker(LinearRanker):
-    """A linear ranker of one alpha, which held-out rows or pairs may stop early."""
+class StoppingRanker(Ranker):
+    """A ranker of one alpha, which held-out rows or pairs may stop early."""
 
     @one_blas_thread
     def fit(
@@ -38,6 +38,7 @@ class StoppingRanker(LinearRanker):
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+            For `AdditiveRanker` no operator; NaN counts as missing there, and a sparse matrix becomes an array.
         y : array-like of shape (rows,) or (rows, outputs)
             Labels: grades or real-valued scores, higher is better.
         qid : array-like of shape (rows,), optional
@@ -47,11 +48,12 @@ class StoppingRanker(LinearRanker):
         query_importance : dict or array-like of shape (rows,), optional
             A factor on the weight of every pair of a query.
         eval_set : tuple (X, y) or (X, y, qid), optional
-            The rows that early stopping watches; by default a share of the training data.
+            The rows that early stopping watches, or ``interactions="auto"`` of `AdditiveRanker`; by default a share
+            of the training data.
         """
         refuse_unknown("fit", unknown)
         self._check_parameters()
-        self._check_watched(eval_set)
+        self._refuse_unwatched(eval_set)
         self._learn(self._training_data(X, y, qid, sample_weight, query_importance), eval_set)
         return self
 
@@ -85,10 +87,10 @@ class StoppingRanker(LinearRanker):
         weight : float or array-like of shape (pairs,), optional
             How much each pair weighs, 1 by default; 0 leaves it out.
         eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What early stopping watches; the pairs are row numbers of the X beside them. By default a share of the
-            training pairs is held out: `validation_fraction` of the couples of rows that are compared, chosen by the
-            content of the two rows and `random_state`, with all comparisons of a couple. `scoring` must be
-            "pairwise_error" or "concordance".
+            What early stopping watches, or ``interactions="auto"``; the pairs are row numbers of the X beside them. By
+            default a share of the training pairs is held out: `validation_fraction` of the couples of rows that are
+            compared, chosen by the content of the two rows and `random_state`, with all comparisons of a couple.
+            `scoring` must be "pairwise_error" or "concordance".
 
         Returns
         -------
@@ -119,11 +121,15 @@ class StoppingRanker(LinearRanker):
         """
         refuse_unknown("fit_pairs", unknown)
         self._check_parameters()
-        self._check_watched(eval_set)
+        self._refuse_unwatched(eval_set)
         self._learn(self._pair_data(X, pairs, magnitude, weight), eval_set)
         return self
 
-    def _held_out(self, data: TrainingData | PairData, eval_set: object, metric: Metric) -> HeldOut:
+    @abstractmethod
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+        """Fit, watched by an eval set or by a share of the data where that is asked for, and keep the model."""
+
+    def _held_out(self, data: TrainingProblem, eval_set: object, metric: Metric) -> HeldOut:
         """Return what early stopping watches."""
         if eval_set is not None:
             return self._eval_set(data, eval_set, metric)
@@ -131,8 +137,12 @@ class StoppingRanker(LinearRanker):
             return held_out_pairs(data, self.validation_fraction, self.random_state)
         return held_out_rows(data, self.validation_fraction, self.random_state)
 
-    def _check_watched(self, eval_set: object) -> None:
-        if eval_set is not None and not self.early_stopping:
+    @property
+    def _watches(self) -> bool:
+        return bool(self.early_stopping)
+
+    def _refuse_unwatched(self, eval_set: object) -> None:
+        if eval_set is not None and not self._watches:
             raise InvalidInputError(
                 "eval_set was passed, but nothing looks at it.",
                 f"set early_stopping=True, or use {type(self).__name__}CV to choose alpha on it.",

@@ -13,7 +13,7 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.explanation import Explanation, Part
 from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Table
-from rankwise.formula.reading import formula_of
+from rankwise.formula.reading import formula_of, rows_for
 
 __all__ = ["contributions", "explain", "explain_pair"]
 
@@ -81,6 +81,7 @@ def explain(
     True
     """
     formula = _formula(model, feature_names, output, qid)
+    X = rows_for(model, X)
     chosen = _chosen(X, rows)
     found = contributions(formula, X, qid, chosen)
     table = Table(X, qid)
@@ -114,8 +115,19 @@ def explain_pair(
         As in `explain`.
     i, j : int
         Rows of one query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
+    >>> model = rankwise.RankRLS(alpha=0.1).fit(X, [0, 1, 2, 3])
+    >>> why = rankwise.explain_pair(model, X, 3, 0, feature_names=["rating", "price"])
+    >>> [part.name for part in why.parts], bool(np.isclose(why.total, np.subtract(*model.predict(X)[[3, 0]])))
+    (['rating'], True)
     """
     formula = _formula(model, feature_names, output, qid)
+    X = rows_for(model, X)
     chosen = _chosen(X, [i, j])
     if qid is not None and np.asarray(qid)[chosen[0]] != np.asarray(qid)[chosen[1]]:
         raise InvalidInputError(

@@ -26,6 +26,13 @@ class Part:
     values : tuple
         What the row has there, in the column's own units; of a pair of rows, both.
     contribution : float
+
+    Examples
+    --------
+    >>> from rankwise.explanations import Part
+    >>> part = Part("price", (9.5,), -0.25)
+    >>> part.name, part.contribution
+    ('price', -0.25)
     """
 
     name: str
@@ -46,6 +53,15 @@ class Explanation:
         What no column contributes; 0 in a difference.
     parts : tuple of Part
         The largest first; those that contribute nothing are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> model = rankwise.RankRLS(alpha=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> (why,) = rankwise.explain(model, np.array([[2.0]]), feature_names=["rating"])
+    >>> bool(abs(why.constant + sum(part.contribution for part in why.parts) - why.total) < 1e-12)
+    True
     """
 
     title: str

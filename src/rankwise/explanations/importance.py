@@ -36,6 +36,17 @@ class FeatureImportance:
         Of that mean, from queries drawn with replacement, or from the repetitions where there is one query.
     losses : (columns, queries) float64
         The mean over repetitions, of each query that the metric judges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> model = rankwise.RankRLS().fit(X, X[:, 0] - 2 * X[:, 1], qid=qid)
+    >>> found = rankwise.feature_importance(model, X, X[:, 0] - 2 * X[:, 1], qid)
+    >>> found.importances.shape, found.intervals.shape, found.losses.shape
+    ((2,), (2, 2), (2, 10))
     """
 
     names: list[str]
@@ -90,6 +101,17 @@ def feature_importance(
     Returns
     -------
     FeatureImportance
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> model = rankwise.RankRLS().fit(X, X[:, 0] - 2 * X[:, 1], qid=qid)
+    >>> found = rankwise.feature_importance(model, X, X[:, 0] - 2 * X[:, 1], qid, feature_names=["a", "b"])
+    >>> found.metric, bool(found.importances[1] > found.importances[0] > 0)
+    ('concordance', True)
     """
     check_count("n_repeats", n_repeats, optional=False)
     if not 0 < level < 1:

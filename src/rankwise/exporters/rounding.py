@@ -31,6 +31,18 @@ class SinglePrecision:
         Of a difference between neighbours.
     closest : float
         The smallest difference between neighbours, as a multiple of its error: below 1 an order changes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> model = rankwise.RankRLS().fit(X, X[:, 0] - 2 * X[:, 1], qid=qid)
+    >>> from rankwise.exporters import single_precision
+    >>> found = single_precision(model, X, qid)
+    >>> found.n_neighbours, bool(found.largest_error < 1e-5)
+    (50, True)
     """
 
     n_neighbours: int
@@ -62,6 +74,18 @@ def single_precision(model: Any, X: Any, qid: Any = None) -> SinglePrecision:
     X : array-like of shape (rows, columns)
         A sample of the rows that will be ranked.
     qid : array-like of shape (rows,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> model = rankwise.RankRLS().fit(X, X[:, 0] - 2 * X[:, 1], qid=qid)
+    >>> from rankwise.exporters import single_precision
+    >>> found = single_precision(model, X, qid)
+    >>> found.n_swapped, bool(found.closest > 1)
+    (0, True)
     """
     formula = folded(formula_of(model))
     if X.shape[0] == 0:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, MatrixLike
+from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["ModelView", "dense_rows"]
@@ -32,12 +31,20 @@ class ModelView:
     ranker : estimator
     """
 
-    steps: tuple[Any, ...]
-    ranker: Any
+    steps: tuple[BaseEstimator, ...]
+    ranker: BaseEstimator
 
     @classmethod
     def of(cls, model: object) -> ModelView:
-        """Look at a fitted ranker, or at a fitted pipeline that ends in one."""
+        """Look at a fitted ranker, a fitted pipeline that ends in one, or what a search chose of those."""
+        chosen = getattr(model, "best_estimator_", None)
+        if chosen is not None:
+            if getattr(model, "encoder_", None) is not None:
+                raise InvalidInputError(
+                    "This model turns the columns of a table into others first.",
+                    "pass model.best_estimator_, and model.encoder_.transform(X) in the place of X.",
+                )
+            return cls.of(chosen)
         if isinstance(model, Pipeline):
             steps = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
             view = cls(steps, model.steps[-1][1])
@@ -51,7 +58,7 @@ class ModelView:
         check_is_fitted(view.ranker)
         return view
 
-    def prepare(self, X: MatrixLike, qid: ArrayLike | None) -> Any:
+    def prepare(self, X: MatrixLike, qid: ArrayLike | None) -> MatrixLike:
         """Return the rows as the ranker sees them."""
         for step in self.steps:
             takes_qid = "qid" in inspect.signature(step.transform).parameters
@@ -82,14 +89,28 @@ class ModelView:
                 return [str(name) for name in own]
         return [f"column {number}" for number in range(n_columns)]
 
+    def prepared_names(self, n_columns: int, names: Sequence[str]) -> list[str]:
+        """Return a name for each column that the ranker was given, from those of the user's columns."""
+        if n_columns == len(names):
+            return list(names)
+        own: AnyArray = np.asarray(names, dtype=object)
+        for step in self.steps:
+            if not hasattr(step, "get_feature_names_out"):
+                break
+            # A step that knows names takes no others.
+            own = step.get_feature_names_out(None if hasattr(step, "feature_names_in_") else own)
+        if len(own) == n_columns:
+            return [str(name) for name in own]
+        return [f"column {number}" for number in range(n_columns)]
+
     def describe(self) -> str:
         """Return the model in a few words, such as ``StandardScaler, RankRLSCV``."""
         return ", ".join(type(part).__name__ for part in (*self.steps, self.ranker))
 
 
-def dense_rows(X: Any, rows: npt.NDArray[np.int64]) -> Doubles:
+def dense_rows(X: MatrixLike, rows: npt.NDArray[np.int64]) -> Doubles:
     """Return some rows of a matrix or data frame as numbers."""
-    if scipy.sparse.issparse(X):
+    if is_sparse(X):
         return np.asarray(X.tocsr()[rows].toarray(), dtype=np.float64)
     if hasattr(X, "iloc"):
         return np.asarray(X.iloc[rows].to_numpy(), dtype=np.float64)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 from rankwise.arrays import ArrayLike
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_numbers, check_qid
+from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.gain import Err, MeanNdcg, Ndcg
 from rankwise.metrics.metric import Grouping, Metric, PerQuery
@@ -64,11 +65,19 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
         metric = name
     else:
         base, at, cutoff = name.partition("@") if isinstance(name, str) else (name, "", "")
-        metric = METRICS[check_choice("metric", base, METRICS)]
+        if base not in METRICS:
+            close = get_close_matches(str(base), METRICS, n=1)
+            guess = f"did you mean {close[0]!r}? " if close else ""
+            raise InvalidInputError(f"Unknown metric {name!r}.", f"{guess}There are {', '.join(METRICS)}.")
+        metric = METRICS[base]
         if at:
             if not cutoff.isdecimal():
                 raise InvalidInputError(
                     f"metric={name!r} has no number after '@'.", f"write for example '{base}@10'."
+                )
+            if int(cutoff) < 1:
+                raise InvalidInputError(
+                    f"{name}: the cutoff must be at least 1.", f"write for example '{base}@10'."
                 )
             options = {"k": int(cutoff), **options}
     known = {field.name for field in fields(metric)}

@@ -120,7 +120,8 @@ class TopMetric(Metric):
             isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1
         ):
             raise InvalidInputError(
-                f"k={self.k!r} is not a cutoff.", "pass a positive integer, or None for the whole list."
+                f"k={self.k!r}: the cutoff must be at least 1.",
+                "pass a whole number, or None for the whole list.",
             )
         if self.convention is not None:
             self._apply(check_choice("convention", self.convention, LETOR))

@@ -35,7 +35,7 @@ MAGIC = b"RANKWISE"
 FORMAT = (1, 0)  # major: a reader of another one cannot read it; minor: it can, and misses something
 
 Array = AnyArray
-_Entry = tuple[DType, tuple[int, ...], str]  # type, shape, order in memory
+_Entry = tuple[DType, tuple[int, ...], Any]  # type, shape, order in memory
 
 _PREFIX = 16
 _ALIGNMENT = 64
@@ -112,29 +112,31 @@ def read_container(stream: BinaryIO, *, only_header: bool = False) -> Container:
     size = stream.seek(0, io.SEEK_END) - start
     stream.seek(start)
     prefix = stream.read(_PREFIX)
-    major, minor = _check_prefix(prefix)
+    version = _check_prefix(prefix)
     if size < _PREFIX + _CHECKSUM:
         raise _damaged("it ends too early")
-    stream.seek(start)
-    _compare_checksum(stream, size)
-    stream.seek(start + _PREFIX)
     length = int.from_bytes(prefix[12:16], "little")
     room = size - _PREFIX - _CHECKSUM - length
     if room < 0 or length > _MAX_HEADER:
         raise _damaged(f"its header is said to take {length} bytes")
-    header = _parse(stream.read(length))
+    content = _read_checked(stream, prefix, size, _PREFIX + length if only_header else size)
+    header = _parse(bytes(content[_PREFIX : _PREFIX + length]))
     entries, needed = _check_entries(header.pop("arrays", None), room)
     if needed != room:
         raise _damaged(f"{room - needed} bytes belong to nothing")
-    arrays = {} if only_header else {name: _read_array(stream, *entry) for name, entry in entries.items()}
-    return Container(header, arrays, (major, minor))
+    arrays: dict[str, Array] = {}
+    at = _PREFIX + length
+    for name, (dtype, shape, order) in () if only_header else entries.items():
+        arrays[name] = _array_at(content, at, dtype, shape, order)
+        at += _padded(arrays[name].nbytes)
+    return Container(header, arrays, version)
 
 
 def _check_prefix(prefix: bytes) -> tuple[int, int]:
     """Return the version of the format that a file is written in, if it can be read."""
     if prefix[: len(MAGIC)] != MAGIC:
         raise ModelFileError(
-            "This is no rankwise model file: it does not start as one does.",
+            "This is not a rankwise model file.",
             "pass a file that model.save or `rankwise fit` wrote; data files are read by rankwise.data.",
         )
     if len(prefix) < _PREFIX:
@@ -178,42 +180,51 @@ def gathered(stream: BinaryIO) -> BinaryIO:
     return content
 
 
-def _compare_checksum(stream: BinaryIO, size: int) -> None:
-    checksum = hashlib.sha256()
-    left = size - _CHECKSUM
-    while left:
-        chunk = stream.read(min(left, _CHUNK))
+def _read_checked(stream: BinaryIO, prefix: bytes, size: int, n_kept: int) -> memoryview:
+    """Return the first `n_kept` of the bytes whose beginning was read already, once all agree with their checksum."""
+    content = np.empty(n_kept, dtype=np.uint8).data
+    content[: len(prefix)] = prefix
+    checksum = hashlib.sha256(prefix)
+    at, end = len(prefix), size - _CHECKSUM
+    while at < end:
+        chunk = stream.read(min(end - at, _CHUNK))
         if not chunk:
             raise _damaged("it ends too early")
         checksum.update(chunk)
-        left -= len(chunk)
+        if at < n_kept:
+            content[at : at + len(chunk)] = chunk[: n_kept - at]
+        at += len(chunk)
     if stream.read(_CHECKSUM) != checksum.digest():
         raise _damaged("its checksum does not match its contents")
+    return content
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{digits} is no finite number")
+    return number
+
+
+def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key comes twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(
+    parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=_without_duplicates
+)
 
 
 def _parse(text: bytes) -> dict[str, Any]:
-    def refuse_constant(name: str) -> Any:
-        raise ValueError(f"{name} is no JSON")
-
-    def finite(digits: str) -> float:
-        number = float(digits)
-        if not math.isfinite(number):
-            raise ValueError(f"{digits} is no finite number")
-        return number
-
-    def without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
-            raise ValueError("a key comes twice")
-        return found
-
     try:
-        header = json.loads(
-            text.decode("ascii"),
-            parse_constant=refuse_constant,
-            parse_float=finite,
-            object_pairs_hook=without_duplicates,
-        )
+        header = _DECODER.decode(text.decode("ascii"))
     except (ValueError, RecursionError) as error:
         raise _damaged(f"its header cannot be read ({error})") from error
     if not isinstance(header, dict):
@@ -239,32 +250,24 @@ def _check_entries(entries: object, room: int) -> tuple[dict[str, _Entry], int]:
             not isinstance(shape, list)
             or len(shape) > _MAX_AXES
             or not all(type(axis) is int and axis >= 0 for axis in shape)
-            or math.prod(max(axis, 1) for axis in shape) >= 2**60 // np.dtype(kind).itemsize
+            or math.prod(max(axis, 1) for axis in shape) >= 2**60 // (dtype := np.dtype(kind)).itemsize
         ):
             raise _damaged(f"array {name!r} has shape {shape!r}")
-        needed += _padded(math.prod(shape) * np.dtype(kind).itemsize)
+        needed += _padded(math.prod(shape) * dtype.itemsize)
         if needed > room:
             raise _damaged(f"there is no room for array {name!r}")
-        found[name] = np.dtype(kind), tuple(shape), str(order)
+        found[name] = dtype, tuple(shape), order
     return found, needed
 
 
-def _read_array(stream: BinaryIO, dtype: DType, shape: tuple[int, ...], order: str) -> Array:
-    flat = np.empty(math.prod(shape), dtype=dtype)
-    raw = flat.view(np.uint8).data if flat.size else memoryview(bytearray())
-    at = 0
-    while at < len(raw):
-        chunk = stream.read(min(len(raw) - at, _CHUNK))
-        if not chunk:
-            raise _damaged("it became shorter while it was read")
-        raw[at : at + len(chunk)] = chunk
-        at += len(chunk)
-    stream.read(_padded(at) - at)
+def _array_at(content: memoryview, at: int, dtype: DType, shape: tuple[int, ...], order: str) -> Array:
+    """Return an array in the bytes of its file, which it shares with the others."""
+    flat: Array = np.frombuffer(content, dtype, math.prod(shape), at)
     if dtype.kind == "U" and flat.size and int(flat.view(np.uint32).max()) > _LAST_CHARACTER:
         raise _damaged("it holds text that is none")
     if dtype.kind == "b" and flat.size and int(flat.view(np.uint8).max()) > 1:
         raise _damaged("it holds truth values that are none")
-    array = flat.reshape(shape, order="F" if order == "F" else "C")
+    array = flat if len(shape) == 1 else flat.reshape(shape, order="F" if order == "F" else "C")
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.exceptions import NoPairsError
 from rankwise.kernels import matrix_rows
-from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import (
     Cost,
     LabelGraph,
@@ -33,21 +31,6 @@ __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 
 
 _BLOCK = 1 << 18  # entries of X that are looked at together
-
-
-class TrainingProblem(Protocol):
-    """What a search for the regularisation asks of training data, be they labels or pairs."""
-
-    @property
-    def design(self) -> Design:
-        """The rows."""
-
-    @property
-    def several_outputs(self) -> bool:
-        """Whether coefficients have an axis of outputs."""
-
-    def graphs(self) -> Sequence[PairGraph]:
-        """Return one graph for outputs that can share it, else one per output."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +153,9 @@ class TrainingData:
             "query_importance": self.importance,
             "n_threads": self.design.n_threads,
         }
+
+
+TrainingProblem = TrainingData | PairData
 
 
 def code_rows(design: Design) -> Ints:

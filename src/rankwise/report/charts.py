@@ -14,7 +14,18 @@ from rankwise.formula.view import Doubles
 from rankwise.report.markup import number, text
 from rankwise.report.selection import AlphaCurve, SurfaceTable
 
-__all__ = ["PALETTE", "alpha_curve", "alpha_name", "choice_words", "curves", "heatmap", "histogram", "span"]
+__all__ = [
+    "PALETTE",
+    "alpha_curve",
+    "alpha_name",
+    "axis",
+    "choice_words",
+    "curves",
+    "heatmap",
+    "histogram",
+    "span",
+    "ticks",
+]
 
 # From best to worst; distinct in lightness, so that it survives printing and colour blindness.
 _ANCHORS = (
@@ -58,7 +69,8 @@ def span(low: float, high: float, value: float) -> float:
     return 50.0 if high <= low else 100.0 * (value - low) / (high - low)
 
 
-def _ticks(low: float, high: float, count: int = 5) -> list[float]:
+def ticks(low: float, high: float, count: int = 5) -> list[float]:
+    """Return round numbers between two others, about so many."""
     if not high > low:
         return [low]
     raw = (high - low) / count
@@ -68,7 +80,8 @@ def _ticks(low: float, high: float, count: int = 5) -> list[float]:
     return [float(round(value, 12)) for value in np.arange(first, high + step * 1e-9, step)]
 
 
-def _axis(kind: str, marks: Iterable[tuple[float, str]]) -> str:
+def axis(kind: str, marks: Iterable[tuple[float, str]]) -> str:
+    """Write words along an axis, each at its place in percent."""
     side = "left" if kind == "x" else "top"
     marks = list(marks)
     # On a phone there is room for about four words below a chart: every second gives way.
@@ -106,9 +119,9 @@ def heatmap(table: SurfaceTable) -> str:
     heights = [(n_alphas - 0.5 - row + (gap if row == 0 else 0)) / height * 100 for row in range(n_alphas)]
     stride = max(1, -(-(n_alphas - 1) // 10))
     shown = [0, *range(1, n_alphas, stride)]
-    y_axis = _axis("y", ((heights[row], alpha_name(table.alphas[row])) for row in shown))
+    y_axis = axis("y", ((heights[row], alpha_name(table.alphas[row])) for row in shown))
     every = max(1, -(-n_steps // 8))
-    x_axis = _axis(
+    x_axis = axis(
         "x",
         (((column + 0.5) / n_steps * 100, str(table.steps[column])) for column in range(0, n_steps, every)),
     )
@@ -265,15 +278,15 @@ def _line_plot(
     x_ticks: Sequence[tuple[float, str]] = (),
     shape: str = "",
 ) -> str:
-    levels = _ticks(*y_range, 4)
+    levels = ticks(*y_range, 4)
     rules = "".join(f'<path class="rule" d="M0 {100 - span(*y_range, level):.2f}H100"/>' for level in levels)
-    y_axis = _axis("y", ((100 - span(*y_range, level), number(level)) for level in levels))
+    y_axis = axis("y", ((100 - span(*y_range, level), number(level)) for level in levels))
     if x_range is not None:
-        x_ticks = [(span(*x_range, tick), number(tick)) for tick in _ticks(*x_range, 6) if tick == int(tick)]
+        x_ticks = [(span(*x_range, tick), number(tick)) for tick in ticks(*x_range, 6) if tick == int(tick)]
     return (
         f'<div class="plot {shape}"><div class="frame" id="{identity}"><svg viewBox="0 0 100 100" '
         f'preserveAspectRatio="none" role="img" aria-label="{text(y_title)} against {text(x_title)}">'
-        f'{rules}{drawn}</svg>{marks}<span class="guide" hidden></span>{y_axis}{_axis("x", x_ticks)}</div>'
+        f'{rules}{drawn}</svg>{marks}<span class="guide" hidden></span>{y_axis}{axis("x", x_ticks)}</div>'
         f'<span class="title y">{text(y_title)}</span><span class="title x">{text(x_title)}</span></div>'
     )
 
@@ -294,9 +307,9 @@ def histogram(values: Doubles, mean: float, title: str, bins: int = 20) -> str:
         for i, count in enumerate(counts)
         if count
     )
-    x_axis = _axis("x", ((span(low, high, tick), number(tick, 3)) for tick in _ticks(low, high, 5)))
-    levels = [tick for tick in _ticks(0, tallest, 3) if tick == int(tick)]
-    y_axis = _axis("y", ((100 - 100 * tick / tallest, number(tick)) for tick in levels))
+    x_axis = axis("x", ((span(low, high, tick), number(tick, 3)) for tick in ticks(low, high, 5)))
+    levels = [tick for tick in ticks(0, tallest, 3) if tick == int(tick)]
+    y_axis = axis("y", ((100 - 100 * tick / tallest, number(tick)) for tick in levels))
     where = span(low, high, mean)
     side = " left" if where > 70 else ""
     # The mean is written above the frame: a label between the bars would hide some of them.

@@ -10,15 +10,16 @@ import numpy.typing as npt
 
 from rankwise.arrays import MatrixLike
 from rankwise.data.queries import Queries
-from rankwise.formula.view import Doubles, dense_rows
+from rankwise.formula.view import Doubles
 from rankwise.metrics import PerQuery
+from rankwise.report.score_parts import ScoreParts
 
 __all__ = ["OpenQuery", "RankedRow", "open_queries"]
 
 _OPENED = 8  # best queries, and as many of the worst
 _TOP = 15  # rows shown from the top of a query
 _MISSED = 5  # good rows shown from below
-_COLUMNS = 30  # columns whose part in the scores is told apart
+_COLUMNS = 30  # parts of scores that are told apart
 _NUMBERS = 50_000  # all that is embedded in the page
 
 
@@ -36,9 +37,9 @@ class RankedRow:
     score : float
     label : float or None
     parts : (columns,) float64
-        What the shown columns add to the score.
+        What the shown parts add to the score.
     values : (columns,) float64
-        The columns as they are in the data.
+        Their columns as they are in the data; NaN for a part of two columns.
     """
 
     row: int
@@ -63,7 +64,7 @@ class OpenQuery:
         Its own value of the leading metric.
     size : int
     columns : (columns,) int64
-        The columns that are told apart: those that vary most in the scores of these rows.
+        The parts of scores that are told apart: those that vary most among these rows.
     rows : list of RankedRow
     n_top : int
         How many of the rows come from the top; the others stand further down, and should not.
@@ -80,8 +81,8 @@ class OpenQuery:
 
 def open_queries(
     X: MatrixLike,
-    prepared: object,
-    weights: Doubles | None,
+    prepared: MatrixLike,
+    score_parts: ScoreParts | None,
     scores: Doubles,
     labels: Doubles | None,
     queries: Queries,
@@ -92,19 +93,16 @@ def open_queries(
 ) -> list[OpenQuery]:
     """Choose the best and the worst queries and rank their rows."""
     chosen = _choose(per_query, queries, greater_is_better=greater_is_better)
-    n_columns = 0 if weights is None else min(weights.size, _COLUMNS)
-    if n_columns:
-        n_columns = max(5, min(n_columns, _NUMBERS // (2 * (_TOP + _MISSED) * max(len(chosen), 1))))
-        n_columns = min(n_columns, weights.size if weights is not None else 0)
+    n_parts = max(5, min(_COLUMNS, _NUMBERS // (2 * (_TOP + _MISSED) * max(len(chosen), 1))))
     opened = []
     for code, kind in chosen:
         rows, ranks = _ranked(np.flatnonzero(queries.codes == code), scores, labels)
         columns = np.empty(0, dtype=np.int64)
         parts = values = np.empty((rows.size, 0))
-        if weights is not None:
-            parts = dense_rows(prepared, rows) * weights
-            columns = np.argsort(-np.ptp(parts, axis=0), kind="stable")[:n_columns]
-            parts, values = parts[:, columns], dense_rows(X, rows)[:, columns]
+        if score_parts is not None:
+            parts, values = score_parts.of(X, prepared, rows)
+            columns = np.argsort(-np.ptp(parts, axis=0), kind="stable")[:n_parts]
+            parts, values = parts[:, columns], values[:, columns]
         opened.append(
             OpenQuery(
                 str(queries.ids[code]),

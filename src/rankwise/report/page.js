@@ -92,6 +92,44 @@
     lines.addEventListener("pointerleave", () => { hideTip(); guide.hidden = true; });
   }
 
+  // The rows of one query as dots on every curve and surface; A and B where they are being compared.
+  const markedPicker = find("pick-marked");
+  const compared = { query: null, rows: [] };
+  const markRows = () => {
+    if (!markedPicker) return;
+    const query = Number(markedPicker.value);
+    document.querySelectorAll("[data-picture]").forEach((frame) => {
+      const picture = Number(frame.dataset.picture);
+      frame.querySelectorAll(".rowmark").forEach((mark) => mark.remove());
+      data.marks[query][picture].forEach(([across, down], i) => {
+        const side = compared.query === query ? compared.rows.indexOf(i) : -1;
+        const mark = make("span", side < 0 ? undefined : "AB"[side], side < 0 ? "rowmark" : "rowmark picked");
+        Object.assign(mark.style, { left: `${across}%`, top: `${down}%` });
+        const [name, rank] = data.open[query].rows[i];
+        const show = (event) => showTip(`${name}, rank ${rank}`, event.clientX, event.clientY);
+        mark.addEventListener("pointerenter", show);
+        mark.addEventListener("pointerleave", hideTip);
+        frame.append(mark);
+      });
+    });
+  };
+  if (markedPicker) {
+    data.open.forEach((query, i) => {
+      const option = make("option", query.label);
+      option.value = i;
+      markedPicker.append(option);
+    });
+    markedPicker.addEventListener("change", markRows);
+    document.querySelectorAll("details[data-opened]").forEach((details) => {
+      details.addEventListener("toggle", () => {
+        if (!details.open) return;
+        markedPicker.value = details.dataset.opened;
+        markRows();
+      });
+    });
+    markRows();
+  }
+
   // Why is A above B: what each column adds to the difference of the two scores.
   const queryPicker = find("pick-query");
   if (queryPicker) {
@@ -113,6 +151,10 @@
     const explain = () => {
       const query = current();
       const [a, b] = pickers.map((picker) => query.rows[Number(picker.value)]);
+      compared.query = Number(queryPicker.value);
+      compared.rows = pickers.map((picker) => Number(picker.value));
+      if (markedPicker) markedPicker.value = queryPicker.value;
+      markRows();
       const difference = a[SCORE] - b[SCORE];
       const same = a === b;
       const relation = difference > 0 ? "above" : difference < 0 ? "below" : "level with";
@@ -132,7 +174,7 @@
         const line = make("tr");
         const head = make("th");
         head.scope = "row";
-        head.append(part.name === null ? make("small", "all other columns together") : make("bdi", part.name));
+        head.append(part.name === null ? make("small", data.marks.length ? "everything else together" : "all other columns together") : make("bdi", part.name));
         const bar = make("td", undefined, "w");
         const pull = make("div", undefined, "pull");
         const stripe = make("i", undefined, part.add > 0 ? "up" : "down");

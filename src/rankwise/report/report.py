@@ -27,6 +27,7 @@ from rankwise.report.evidence import Evidence, judge_labels, judge_pairs, suitab
 from rankwise.report.markup import counted, embed, name, number, plain, text
 from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
 from rankwise.report.openings import OpenQuery, open_queries
+from rankwise.report.score_parts import TermParts, parts_of
 from rankwise.report.sections import (
     RowWords,
     in_words,
@@ -36,6 +37,7 @@ from rankwise.report.sections import (
     why_section,
 )
 from rankwise.report.selection import SurfaceTable, read_curve, read_surface, read_trial
+from rankwise.report.term_pictures import TermPictures
 
 __all__ = ["Report"]
 
@@ -119,8 +121,7 @@ class Report:
         if self.scores.ndim != 1:
             raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
         self._names = self._view.names(int(X.shape[1]), feature_names)
-        weights = self._view.weights
-        self._weights = weights if weights is not None and weights.size == len(self._names) else None
+        self._parts = parts_of(self._view, self._names)
         self._row_names = _checked_row_names(row_names, self.scores.size)
         labels = None if y is None else check_numbers("y", y, self.scores.size)
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
@@ -132,13 +133,22 @@ class Report:
         self.opened = open_queries(
             X,
             prepared,
-            self._weights,
+            self._parts,
             self.scores,
             labels,
             queries,
             self.evidence.per_query,
             greater_is_better=self.evidence.figures[0].greater_is_better,
             row_names=self._row_names,
+        )
+        self._pictures = (
+            TermPictures(self._parts, is_scaled=bool(self._view.steps))
+            if isinstance(self._parts, TermParts)
+            else None
+        )
+        pictures = self._pictures
+        self._marks: list[list[list[list[float]]]] = (
+            [] if pictures is None else [pictures.marks(prepared, query) for query in self.opened]
         )
         n_pairs = len(pairs) if pairs is not None else None
         thing = "row" if pairs is None or row_names is None else "item"
@@ -170,8 +180,12 @@ class Report:
             [
                 metrics_section(evidence, best),
                 queries_section(evidence, self.opened, self._words),
-                why_section(self.opened, self._weights, is_scaled=is_scaled),
-                weights_section(self._weights, self._names, is_scaled=is_scaled),
+                why_section(self.opened, self._parts),
+                weights_section(
+                    self._view.weights if self._parts is not None else None, self._names, is_scaled=is_scaled
+                )
+                if self._pictures is None
+                else self._pictures.section(),
                 choice_section(surface, curve, view.ranker, self._trial),
                 data_section(self._facts, self._grades, self._source),
                 settings_section(self._settings, _parameters(view), self._commands),
@@ -182,16 +196,21 @@ class Report:
             f"{self._lead()}{_tiles(evidence, self._facts)}{verdict(evidence.figures[0], best)}",
             body,
             self._data(surface),
-            links={
-                **_LINKS,
-                **(
-                    {}
-                    if evidence.per_query is not None and len(evidence.per_query) > 1
-                    else {"queries": "Ranking"}
-                ),
-                **({} if self._trial is None else {"choice": "Choice"}),
-            },
+            links=self._links(),
         )
+
+    def _links(self) -> dict[str, str]:
+        links = dict(_LINKS)
+        if self.evidence.per_query is None or len(self.evidence.per_query) == 1:
+            links["queries"] = "Ranking"
+        if self._trial is not None:
+            links["choice"] = "Choice"
+        if self._pictures is not None:
+            links = {
+                ("curves" if anchor == "weights" else anchor): ("Curves" if anchor == "weights" else label)
+                for anchor, label in links.items()
+            }
+        return links
 
     def _lead(self) -> str:
         ranker = self._view.ranker
@@ -206,8 +225,9 @@ class Report:
 
     def _data(self, surface: SurfaceTable | None) -> dict[str, Any]:
         data: dict[str, Any] = {
-            "open": [self._open(query) for query in self.opened if self._weights is not None],
-            "columns": len(self._names),
+            "open": [self._open(query) for query in self.opened if self._parts is not None],
+            "columns": len(self._names if self._parts is None else self._parts.names),
+            "marks": self._marks,
         }
         if surface is not None:
             alpha, step, _ = surface.choices[surface.chosen]
@@ -232,7 +252,7 @@ class Report:
         )
         return {
             "label": label,
-            "columns": [plain(self._names[column]) for column in query.columns],
+            "columns": [plain(self._parts.names[part]) for part in query.columns if self._parts is not None],
             "rows": [
                 [
                     plain(row.called),

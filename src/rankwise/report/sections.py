@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise.formula.view import Doubles
 from rankwise.metrics import Comparison, Interval
 from rankwise.metrics.comparison import p_words
 from rankwise.report.charts import histogram, span
 from rankwise.report.evidence import Evidence, Figure
 from rankwise.report.markup import counted, name, number, plain, section, text
 from rankwise.report.openings import OpenQuery
+from rankwise.report.score_parts import ScoreParts
 
 __all__ = [
     "RowWords",
@@ -215,16 +215,16 @@ def _open_query(query: OpenQuery, position: int, words: RowWords) -> str:
     rest = f"<small>{counted(more, f'more {words.thing}')} not shown.</small>" if more else ""
     called = f"All {words.thing}s" if query.kind == "only" else f"query {name(query.name)}"
     return (
-        f"<details{' open' if query.kind == 'only' else ''}><summary>{value}{called} "
+        f'<details data-opened="{position}"{" open" if query.kind == "only" else ""}><summary>{value}{called} '
         f"<small>{counted(query.size, words.thing)}</small></summary>"
         f'<div class="scroll" tabindex="0" role="group" aria-label="Ranked rows"><table><thead>'
         f"<tr>{head}</tr></thead><tbody>{lines}</tbody></table>{rest}</div></details>"
     )
 
 
-def why_section(opened: Sequence[OpenQuery], weights: Doubles | None, *, is_scaled: bool) -> str:
-    """Let the reader pick two rows and see what each column adds."""
-    if weights is None:
+def why_section(opened: Sequence[OpenQuery], parts: ScoreParts | None) -> str:
+    """Let the reader pick two rows and see what each part of a score adds."""
+    if parts is None:
         return section(
             "why",
             "Why is A above B",
@@ -233,11 +233,10 @@ def why_section(opened: Sequence[OpenQuery], weights: Doubles | None, *, is_scal
         )
     if not any(len(query.rows) > 1 for query in opened):
         return section("why", "Why is A above B", "<p>No query has two rows to compare.</p>")
-    scaled = " after scaling" if is_scaled else ""
     return section(
         "why",
         "Why is A above B",
-        f"<p>A score is a sum over columns of weight × value{scaled}, so the difference of two scores is a sum too. "
+        f"<p>A score is {text(parts.words)}, so the difference of two scores is a sum too. "
         '<span class="noprint">Pick two rows here, or with the buttons in the tables above.</span></p>'
         '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
         '<div class="pickers"><label>Query<select id="pick-query"></select></label>'

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Rows
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import RowPlan
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import alphas_beyond, best_positions, is_default_grid, worth_keeping
 from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
 from rankwise.selection.result import Choice, Selection, on_one_grid
-from rankwise.selection.scorers import EvalSet, Scorer, row_scorer, scorer_of_pairs
+from rankwise.selection.scorers import EvalSet, MetricScorer, Scorer, row_scorer, scorer_of_pairs
 from rankwise.selection.systems import HeldOut
 from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["AlphaPath", "Split", "choose_on_path", "row_splits", "splits_of"]
+__all__ = ["AlphaPath", "Split", "choose_on_path", "scored_folds", "splits_of"]
 
 # The walk ends where every alpha down to a hundredth of the best one was worse than it by more than a standard error of
 # the difference over the splits.
@@ -141,7 +141,7 @@ class AlphaPath:
 
 
 def splits_of(
-    data: TrainingData | PairData, held_out: HeldOut, whole: Sequence[MarginPairs], metric: Metric, loss: str
+    data: TrainingProblem, held_out: HeldOut, whole: Sequence[MarginPairs], metric: Metric, loss: str
 ) -> list[list[Split]]:
     """Return the splits of every output: one with an eval set, else one per fold."""
     if isinstance(held_out, EvalSet):
@@ -151,28 +151,44 @@ def splits_of(
         assert isinstance(data, PairData)
         return _pair_splits(data, held_out, metric, loss)
     assert isinstance(data, TrainingData)
-    return row_splits(data, held_out, metric)
+    return _row_splits(data, held_out, metric)
 
 
-def row_splits(data: TrainingData, plan: RowPlan, metric: Metric) -> list[list[Split]]:
-    """Return the splits of every output; folds that cannot be scored are not trained where others can be."""
+def scored_folds(
+    data: TrainingData, plan: RowPlan, metric: Metric, output: int
+) -> Iterator[tuple[Floats, Rows, MetricScorer]]:
+    """Yield the weights that a fold trains with, the rows that score it, and their scorer.
+
+    Folds that cannot be scored are not trained, where others can be.
+    """
     weight = np.ones(plan.fold.size) if data.row_weight is None else data.row_weight
-    splits: list[list[Split]] = [[] for _ in data.columns]
     problem: InvalidInputError | None = None
+    n_scored = 0
     for fold in range(plan.n_folds):
         rows = plan.scored[plan.fold[plan.scored] == fold]
-        scoring, queries = data.design.rows(rows), data.queries.subset(rows)
-        for output, labels in enumerate(data.columns):
-            try:
-                threads = data.design.n_threads
-                scorer = row_scorer(metric, labels[rows], queries, threads, weight=weight[rows])
-            except (NoPairsError, UndefinedMetricError) as error:
-                problem = error
-                continue
-            pairs = label_margins(data, output, weight * (plan.fold != fold))
-            splits[output].append(Split(pairs, scoring, scorer, scorer.n_counted))
-    if problem is not None and not all(splits):
+        try:
+            labels, queries = data.columns[output][rows], data.queries.subset(rows)
+            scorer = row_scorer(metric, labels, queries, data.design.n_threads, weight=weight[rows])
+        except (NoPairsError, UndefinedMetricError) as error:
+            problem = error
+            continue
+        n_scored += 1
+        yield weight * (plan.fold != fold), rows, scorer
+    if problem is not None and not n_scored:
         raise problem
+
+
+def _row_splits(data: TrainingData, plan: RowPlan, metric: Metric) -> list[list[Split]]:
+    """Return the splits of every output, which share the rows to score by."""
+    splits: list[list[Split]] = []
+    scoring: dict[int, Design] = {}
+    for output in range(len(data.columns)):
+        splits.append([])
+        for weight, rows, scorer in scored_folds(data, plan, metric, output):
+            fold = int(plan.fold[rows[0]])
+            scoring[fold] = scoring.get(fold) or data.design.rows(rows)
+            pairs = label_margins(data, output, weight)
+            splits[-1].append(Split(pairs, scoring[fold], scorer, scorer.n_counted))
     return splits
 
 
@@ -184,17 +200,6 @@ def _pair_splits(data: PairData, plan: PairPlan, metric: Metric, loss: str) -> l
         scorer = scorer_of_pairs(data, plan.left_out.scoring(fold), metric)
         splits.append(Split(listed_margins(data.graph, loss, trained), data.design, scorer))
     return [splits]
-
-
-@dataclass(frozen=True)
-class _Walked:
-    """What was found about the grid of one output, and its model; `n_scored` alphas were scored by all splits."""
-
-    grid: Floats
-    errors: Floats
-    choice: Choice
-    solution: Solution
-    n_scored: int
 
 
 def choose_on_path(
@@ -217,26 +222,27 @@ def choose_on_path(
         A grid that goes on where the best is at its end.
     """
     default = default if is_default_grid(grid, default) else ()
-    found: list[_Walked] = []
+    found: list[Selection] = []
+    solutions: list[Solution] = []
     note = ""
     for output, path in enumerate(paths):
-        found.append(_choose(path, grid, None if whole is None else whole[output], default))
-        if found[-1].solution.status is Status.INTERRUPTED:
+        one, solution = _choose(path, grid, None if whole is None else whole[output], default)
+        found.append(one)
+        solutions.append(solution)
+        if solution.status is Status.INTERRUPTED:
             if len(found) < len(paths):
                 raise KeyboardInterrupt  # there is no model of the other outputs
-            note = f", interrupted after {found[-1].n_scored} of {grid.size} alphas"
-    alphas, tables = on_one_grid([one.grid for one in found], [one.errors for one in found])
-    solutions = [one.solution for one in found]
-    selection = Selection(
-        [solution.coef for solution in solutions],
-        [one.choice for one in found],
-        alphas,
-        np.column_stack(tables),
-    )
-    return selection, solutions, note
+            n_scored = sum(own.size == len(path.splits) for own in path.errors.values())
+            note = f", interrupted after {n_scored} of {grid.size} alphas"
+    alphas, tables = on_one_grid(*zip(*(one.table for one in found), strict=True))
+    models, chosen = [one.models[0] for one in found], [one.chosen[0] for one in found]
+    return Selection(models, chosen, alphas, np.column_stack(tables)), solutions, note
 
 
-def _choose(path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: tuple[float, ...]) -> _Walked:
+def _choose(
+    path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: tuple[float, ...]
+) -> tuple[Selection, Solution]:
+    """Do so for one output."""
     path.walk(grid[::-1].tolist())
     errors = path.mean_errors(grid)
     while (
@@ -256,7 +262,6 @@ def _choose(path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: t
     best = int(best_positions(errors[:, None])[0])
     choice = Choice(float(grid[best]), 0, float(errors[best]))
     solutions = path.solutions[choice.alpha]
-    n_scored = sum(own.size == len(path.splits) for own in path.errors.values())
     solution = solutions[0]
     if not path.is_interrupted and whole is not None:
         # The splits' models share most of their pairs with the final one: their mean is a good start.
@@ -267,4 +272,4 @@ def _choose(path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: t
             path.is_interrupted = True
     if path.is_interrupted:
         solution = replace(solution, status=Status.INTERRUPTED)
-    return _Walked(grid, errors, choice, solution, n_scored)
+    return Selection([solution.coef], [choice], grid, errors[:, None]), solution

@@ -14,9 +14,9 @@ import numpy as np
 from rankwise.arrays import Bools, Rows
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.holdout.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingData
-from rankwise.selection.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.selection.splits import (
     FOLDS,
     Sampling,

@@ -14,13 +14,13 @@ import numpy as np
 from rankwise.arrays import Bools, Floats
 from rankwise.exceptions import NoPairsError
 from rankwise.metrics import Metric
-from rankwise.objectives import ScaledObjective
+from rankwise.objectives import ScaledObjective, SquaredObjective
 from rankwise.pairs.graph import PairGraph
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.progress import ProgressLine
 from rankwise.selection.cv import RowPlan
 from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.equations import LinearCoordinates, scaled_objective
+from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.krylov_fit import warn_interrupted
 from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import EvalSet, PreferenceScorer, difference_scorer
@@ -119,7 +119,7 @@ def set_pairs_apart(data: PairData, plan: PairPlan, metric: Metric) -> tuple[Boo
 
 
 def stop_early(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Fit while held-out rows or pairs score the iterates, and keep the best one."""
     if fit.solver in {"auto", "cg"} and fit.options.precondition is None:
@@ -128,7 +128,7 @@ def stop_early(
 
 
 def _read_surface(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Read one column of the regularisation surface."""
     tol = min(float(fit.options.tol), EXACT)
@@ -139,14 +139,14 @@ def _read_surface(
         coefs = trial.models()
         if not np.any(coefs):  # nothing was learned: nothing to learn, or numbers that a first step shows
             for graph in data.graphs():
-                objective, _ = scaled_objective(data.design, graph, fit.scaling)
+                objective = fit.scaled(SquaredObjective(data.design, graph))
                 require_range(SOLVERS["cg"](objective, fit.alpha, SolverOptions(max_iter=1)))
     histories = [surface.table[0].tolist() for surface in trial.surfaces]
     return _selection("cg", coefs, trial.choices(trial.cells), histories)
 
 
 def _watch(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Run a solver that tells a monitor, once for each graph."""
     graphs: list[PairGraph]
@@ -166,7 +166,7 @@ def _watch(
     with ProgressLine("fitting") as line:
         for number, graph in enumerate(graphs, 1):
             first = len(coefs)
-            objective, _ = scaled_objective(data.design, graph, fit.scaling)
+            objective = fit.scaled(SquaredObjective(data.design, graph))
             scaled = objective if isinstance(objective, ScaledObjective) else None
             own = eval_set.scorers[first : first + n_outputs(graph)]
             monitor = EvalSetMonitor(replace(eval_set, scorers=own), patience, scaled)

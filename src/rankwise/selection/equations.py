@@ -16,7 +16,7 @@ import numpy as np
 from rankwise.arrays import Floats, Rows
 from rankwise.blocks import Folds, laplacian
 from rankwise.design import Design
-from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
+from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import Factor, factor_of
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import LabelGraph
@@ -24,7 +24,7 @@ from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.selection.cv_pairs import LeftOutPairs
-from rankwise.solvers.choose import require_diagonal
+from rankwise.solvers.choose import column_scale
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.surface import SurfaceRun
 
@@ -37,7 +37,6 @@ __all__ = [
     "LinearCoordinates",
     "PairFoldEquations",
     "Product",
-    "scaled_objective",
 ]
 
 
@@ -129,19 +128,7 @@ class LinearCoordinates:
 
     def scale(self, graph: PairGraph) -> Floats | None:
         """Return the units of the columns."""
-        return None if self.power == 0 else scaled_objective(self.design, graph, self.power)[1]
-
-
-def scaled_objective(
-    design: Design, graph: PairGraph, power: float
-) -> tuple[QuadraticObjective, Floats | None]:
-    """Return a graph's objective under a value of `scaling`, and the scale of its columns."""
-    objective = SquaredObjective(design, graph)
-    if power == 0:
-        return objective, None
-    require_diagonal(design)
-    scale = prior_scale(objective, power)
-    return ScaledObjective(objective, scale), scale
+        return column_scale(self.design, graph, self.power)
 
 
 class _Scaled:

@@ -9,7 +9,7 @@ import numpy as np
 
 from rankwise.arrays import ArrayLike, Bools, Floats, Ints
 from rankwise.data.containers import unmasked
-from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.exceptions import Change, InvalidInputError, caller_level
 from rankwise.solvers.surface import EQUAL
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "alphas_beyond",
     "best_positions",
     "check_alphas",
+    "check_positive",
     "check_powers",
     "is_default_grid",
     "warn_of_edges",
@@ -186,6 +187,14 @@ def check_alphas(alphas: ArrayLike) -> Floats:
             "alphas must be finite and not negative.", "use powers of two around 1; 0 means no penalty."
         )
     return grid
+
+
+def check_positive(alphas: ArrayLike) -> None:
+    """Raise unless a grid of alphas is one of positive numbers."""
+    if check_alphas(alphas)[0] == 0:
+        raise InvalidInputError(
+            "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7).", Change("alphas")
+        )
 
 
 def check_powers(scaling: ArrayLike) -> list[float]:

@@ -21,7 +21,7 @@ from rankwise.pairs.labels import pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.pairs.violations import ViolationSweep
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.progress import ProgressLine
 from rankwise.selection.cv import RowPlan
 from rankwise.selection.cv_pairs import PairPlan
@@ -73,7 +73,7 @@ def listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = Non
 
 
 def margins_of(
-    data: TrainingData | PairData, loss: str, row_weight: Floats | None = None
+    data: TrainingProblem, loss: str, row_weight: Floats | None = None
 ) -> tuple[Sequence[MarginPairs], Sequence[PairGraph]]:
     """Return the pairs of every output, with margins and as graphs; row weights may differ from the data's own."""
     if isinstance(data, PairData):
@@ -84,7 +84,7 @@ def margins_of(
 
 
 def watched_margins(
-    data: TrainingData | PairData, held_out: HeldOut, metric: Metric, loss: str, patience: int
+    data: TrainingProblem, held_out: HeldOut, metric: Metric, loss: str, patience: int
 ) -> tuple[Sequence[MarginPairs], Sequence[PairGraph], list[EvalSetMonitor]]:
     """Return what is trained on, and for each output what watches."""
     if isinstance(held_out, RowPlan):

@@ -67,11 +67,15 @@ class LeastSquares:
             )
         return self
 
+    def scaled(self, objective: QuadraticObjective) -> QuadraticObjective:
+        """Return an objective in the units of columns that `scaling` gives them."""
+        if self.scaling == 0:
+            return objective
+        return ScaledObjective(objective, prior_scale(objective, self.scaling))
+
     def solve(self, objective: QuadraticObjective) -> Solution:
         """Find the minimum of an objective plus the penalty; warn where it is not what was asked for."""
-        scaled = objective
-        if self.scaling != 0:
-            scaled = ScaledObjective(objective, prior_scale(objective, self.scaling))
+        scaled = self.scaled(objective)
         with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
             solution = SOLVERS[self.solver](scaled, self.alpha, self.options)
         require_range(solution)

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES, HingeLoss
 from rankwise.memory import fits
-from rankwise.objectives import QuadraticObjective
-from rankwise.pairs.graph import MarginPairs
+from rankwise.objectives import QuadraticObjective, SquaredObjective, prior_scale
+from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.eigen import EigenFactor
@@ -30,6 +31,7 @@ __all__ = [
     "SolverOptions",
     "choose_margin_solver",
     "choose_solver",
+    "column_scale",
     "fits_direct",
     "matrix_bytes",
     "matrix_reads",
@@ -154,6 +156,14 @@ def require_diagonal(design: Design) -> None:
             f"whole matrix of {n_features} × {n_features}.",
             "use precondition=None and scaling=0, or pass a dense or sparse X.",
         )
+
+
+def column_scale(design: Design, graph: PairGraph, power: float) -> Floats | None:
+    """Return the units of the columns under a value of `scaling`; None for 0, which leaves them as they are."""
+    if power == 0:
+        return None
+    require_diagonal(design)
+    return prior_scale(SquaredObjective(design, graph), power)
 
 
 def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:

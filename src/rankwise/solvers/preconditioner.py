@@ -34,8 +34,8 @@ _JITTER = 1e-13  # of a matrix of unit diagonal, so that duplicated columns have
 _STEADY = 3.0  # factor by which the share may change before the matrix is factored again
 _OTHERS = 0.05  # of the curvature at 0, for the rows that curve nowhere near now but may later
 _UPDATE_AFTER = 8  # iterations, at least
-# Iterations without. On independent columns (1,000 × 20 to 20,000 × 50) a tolerance of 1e-3 takes 5 to 17 in all, and no
-# matrix; on correlated ones and on scales of two decades 73 to 490, and with the matrix after these 9 to 15 more.
+# Iterations without. On independent columns (1,000 × 20 to 20,000 × 50) a tolerance of 1e-3 takes 5 to 17 in all
+# and no matrix; on correlated ones and on scales of two decades 73 to 490, and with the matrix then 9 to 15 more.
 _PLAIN = 16
 # Times the penalty: below, the diagonal does not pay. On text it takes 0 to 60 % more reads.
 _STEEP = 1e7

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import scipy.sparse
 
 from rankwise.cli.applicable import check_applicable
-from rankwise.cli.columns import roles_of
+from rankwise.cli.columns import item_column, roles_of
 from rankwise.cli.inputs import (
     PACKED,
     Rows,
@@ -51,9 +51,10 @@ def run(options: argparse.Namespace) -> int:
     if target == "table":
         _check_packing(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")
+    options.wants_items = True
     counts, has_comments = _convert(target, options)
     if has_comments:
-        remark("comments (# ...) of the text are not kept.")
+        remark("of comments (# ...) the ids of items are kept, and nothing else.")
     size = 0 if options.output == "-" else _size(options.output)
     if options.json:
         print_json({"read": options.data, "file": options.output, **counts, "bytes": size})
@@ -74,7 +75,7 @@ def _counts(header: Header) -> dict[str, int]:
 
 
 def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], bool]:
-    """Write the target; return how much of what was written, and whether comments were lost."""
+    """Write the target; return how much of what was written, and whether there were comments."""
     sources = {kind_of(path, options.format) for path in options.data}
     if target == "store" and sources == {"text"}:
         # Block by block: neither need fit in memory.
@@ -94,7 +95,7 @@ def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], 
 
 def _tables_to_store(options: argparse.Namespace) -> None:
     with kept_input(options.data) as files:
-        opened = open_tables(files, [options.qid])
+        opened = open_tables(files, [options.qid, options.item_id])
         source = ", ".join(options.data)
         roles = roles_of(opened[0].schema, source, options, needs_labels=True)._asdict()
         roles.pop("weight")
@@ -105,6 +106,7 @@ def _tables_to_store(options: argparse.Namespace) -> None:
             regroup=options.regroup,
             missing=options.missing,
             **roles,
+            item_id=item_column(opened[0].schema, options),
             n_threads=options.threads,
         )
 
@@ -118,9 +120,21 @@ def _store_to_text(options: argparse.Namespace) -> dict[str, int]:
             missing=_written(options),
             n_threads=options.threads,
         )
+        first = 0
         for X, y, qid in store.blocks():
-            writer.write(X, y, qid)
+            items = store.item_texts(first, first + y.size)
+            writer.write(X, y, qid, None if items is None else _comments(map(_decoded, items)))
+            first += y.size
     return _counts(store.header)
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogateescape")
+
+
+def _comments(items: Iterable[str]) -> list[str]:
+    """Return ids as they stand behind rows of text."""
+    return [f"docid = {item}" if item else "" for item in items]
 
 
 @contextmanager
@@ -168,10 +182,9 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
     if target == "table":
         _write_table(rows, options)
     elif target == "store":
-        block = (rows.X, rows.y) if rows.qid is None else (rows.X, rows.y, rows.qid)
         write_store(
             options.output,
-            [block],
+            [(rows.X, rows.y, rows.qid, rows.item_ids)],
             regroup=options.regroup,
             zero_based=rows.counts_from == 0,
             missing=options.missing,
@@ -185,6 +198,7 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
             options.output,
             qid=rows.qid,
             zero_based=rows.counts_from == 0,
+            comments=None if rows.item_ids is None else _comments(map(str, rows.item_ids.tolist())),
             missing=_written(options),
             n_threads=options.threads,
         )
@@ -193,16 +207,20 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
 def _write_table(rows: Rows, options: argparse.Namespace) -> None:
     plain = _unpacked(options.output)
     X = rows.X.toarray() if scipy.sparse.issparse(rows.X) and is_flat(plain) else rows.X
-    names, label, qid = rows.column_names(), options.label, options.qid
+    items = {} if rows.item_ids is None else {"item_ids": rows.item_ids, "item_name": options.item_id}
+    named: dict[str, Any] = {
+        "feature_names": rows.column_names(),
+        "label": options.label,
+        "qid_name": options.qid,
+        **items,
+    }
     with scratch_folder() as folder:
         if plain == options.output:
-            save_table(plain, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid)
+            save_table(plain, X, rows.y, rows.qid, **named)
             return
         scratch = folder / Path(plain).name
         with noting_written():  # nobody is told of what goes again
-            save_table(
-                scratch, X, rows.y, rows.qid, feature_names=names, label=label, qid_name=qid, durable=False
-            )
+            save_table(scratch, X, rows.y, rows.qid, **named, durable=False)
         with scratch.open("rb") as text, open_text(options.output) as stream:
             shutil.copyfileobj(text, stream)
 

@@ -98,7 +98,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _targets(choice: Choice) -> list[str]:
     """Return what the model can be exported to; `--for` keeps to what one of these can run."""
-    return exportable_to(formula_of(choice.ranker.best_estimator_))
+    try:
+        return exportable_to(formula_of(choice.ranker))
+    except InvalidInputError:  # words and crosses have no formula in single columns
+        return []
 
 
 def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:

@@ -12,24 +12,21 @@ import numpy.typing as npt
 
 from rankwise.cli.applicable import check_applicable
 from rankwise.cli.columns import recall
-from rankwise.cli.inputs import Rows, ids_of, kind_of, open_reader, read_rows
+from rankwise.cli.inputs import Rows, kind_of, read_rows
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.models import SavedModel, fit_columns, read_model
 from rankwise.cli.outputs import output_stream, score_target
 from rankwise.cli.printing import print_facts, print_json, show_warnings
 from rankwise.cli.scoring import score
+from rankwise.cli.streaming import streamed_tables, streamed_text
 from rankwise.data.runs import write_run
 from rankwise.data.tables.arrow_files import import_pyarrow
-from rankwise.data.text.query_ids import decode_ids
-from rankwise.data.text.reader import text_blocks
-from rankwise.exceptions import InvalidInputError
 from rankwise.memory import available_memory
 
 __all__ = ["run"]
 
 _LINES_AT_ONCE = 65536
-_BLOCK = 1 << 26  # bytes of text that are scored at a time
-_PARSED = 8  # times its text, what a file takes in memory with its scaled copy
+_PARSED = 8  # times its size, what a file takes in memory with its scaled copy
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,43 +63,23 @@ def _blocks(options: argparse.Namespace, reading: argparse.Namespace, saved: Sav
     """Yield the rows as the model takes them: all at once, or blocks of whole queries."""
     first = saved.notes.get("first_column")
     kinds = {kind_of(path, options.format) for path in options.data}
-    if kinds != {"text"} or options.items is not None:
-        if options.stream:
-            raise UsageError("--stream is for text.", "leave it out; a store is read where it lies.")
-        yield fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
-        return
-    sizes = [Path(path).stat().st_size for path in options.data if Path(path).is_file()]
-    if not options.stream and _PARSED * sum(sizes) < available_memory():
-        yield fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
-        return
-    yield from _streamed(options, reading, saved, first)
-
-
-def _streamed(
-    options: argparse.Namespace, reading: argparse.Namespace, saved: SavedModel, first: Any
-) -> Iterator[Rows]:
-    reading.columns = (
-        reading.columns or saved.n_columns
-    )  # later blocks may have columns that the first has not
-    reader = open_reader(options.data, reading, first)
-    source = ", ".join(one.name for one in reader.sources)
-    seen: set[str] = set()
-    for block in text_blocks(reader, _BLOCK):
-        n_rows, qid = block.labels.size, None
-        if block.runs is not None:
-            texts = block.runs.texts()
-            again = next((one for one in texts if one in seen), None)
-            if again is not None and (saved.scales_inside_queries or options.ranks or reading.wants_items):
-                raise InvalidInputError(
-                    f"{source}: query {again} comes again after others, and its rows are needed together.",
-                    "bring the rows of a query together, or leave --stream out.",
-                )
-            seen.update(texts)
-            qid = block.runs.repeat(decode_ids(texts), n_rows)
-        items = ids_of(reader.take_comments(n_rows)) if reader.keeps_comments else None
-        rows = Rows(
-            source, block.matrix(reader.n_columns), block.labels, qid, None, reader.base, item_ids=items
+    can_stream = kinds in ({"text"}, {"table"}) and options.items is None
+    if options.stream and not can_stream:
+        raise UsageError(
+            "--stream is for text and tables of rows.", "leave it out; a store is read where it lies."
         )
+    sizes = [Path(path).stat().st_size for path in options.data if Path(path).is_file()]
+    if not can_stream or (not options.stream and _PARSED * sum(sizes) < available_memory()):
+        yield fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
+        return
+    needs_queries = saved.scales_inside_queries or options.ranks or reading.wants_items
+    if kinds == {"table"}:
+        blocks = streamed_tables(reading, needs_queries=needs_queries)
+    else:
+        # Later blocks may have columns that the first has not.
+        reading.columns = reading.columns or saved.n_columns
+        blocks = streamed_text(reading, first, needs_queries=needs_queries)
+    for rows in blocks:
         yield fit_columns(rows, saved)
 
 

@@ -29,6 +29,7 @@ def run(options: argparse.Namespace) -> int:
         )
     saved = read_model(options.model)
     options = recall(options, saved.notes)
+    options.wants_items = "item_id" in options.recalled
     rows = fit_columns(read_rows(options.data, options, first_column=saved.notes.get("first_column")), saved)
     commands = [saved.notes.get("command"), options.line]
     settings = {

@@ -26,7 +26,7 @@ import numpy as np
 from rankwise import _core
 from rankwise.exceptions import Change, InvalidInputError
 
-__all__ = ["FILES", "HEADER", "VERSION", "Header", "Segment", "read_header"]
+__all__ = ["FILES", "HEADER", "ITEM_FILES", "VERSION", "Header", "Segment", "read_header"]
 
 HEADER = "header.json"
 FORMAT = "rankwise store"
@@ -40,6 +40,8 @@ FILES = (
     "query_text.bin",
     "query_text_end.bin",
 )
+# Of stores whose rows have ids; readers that do not know them see a store without.
+ITEM_FILES = ("item_text.bin", "item_text_end.bin")
 Segment = tuple[int, str]  # bytes, checksum
 
 
@@ -81,6 +83,16 @@ class Header:
 
     def _content(self) -> dict[str, Any]:
         return {"format": FORMAT, "version": VERSION, **asdict(self)}
+
+    @property
+    def has_items(self) -> bool:
+        """Whether rows have ids."""
+        return all(name in self.files for name in ITEM_FILES)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The files of the store."""
+        return FILES + (ITEM_FILES if self.has_items else ())
 
     def size_of(self, name: str) -> int:
         """Return how many bytes a file should have."""
@@ -148,6 +160,9 @@ def _check(header: Header) -> None:
         "query_text_end.bin": 8 * header.queries,
         "query_text.bin": header.size_of("query_text.bin"),
     }
+    if header.has_items:
+        wanted["item_text.bin"] = header.size_of("item_text.bin")
+        wanted["item_text_end.bin"] = 8 * header.rows
     for name, size in wanted.items():
         unit = 4 if name == "columns.bin" else 1  # a segment's numbers are looked at, so it has whole ones
         if header.size_of(name) != size or any(

@@ -13,6 +13,7 @@ import stat
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,7 +24,7 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.cached import cached_property
-from rankwise.data.store.format import FILES, HEADER, Header, damaged, read_header
+from rankwise.data.store.format import HEADER, Header, damaged, read_header
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.text.query_ids import QueryRuns
 from rankwise.exceptions import Change, InvalidInputError
@@ -47,6 +48,16 @@ class Store:
     y : ndarray of shape (rows,)
     query_start : ndarray of shape (queries + 1,)
         The first row of each query; rows of a query stand together.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from rankwise.data import open_store, write_store
+    >>> folder = os.path.join(tempfile.mkdtemp(), "rows.store")
+    >>> _ = write_store(folder, [([[1.0, 0.0], [0.0, 2.0]], [1, 0], [7, 7])])
+    >>> store = open_store(folder)
+    >>> store.X.shape, store.y.tolist(), store.query_start.tolist()
+    ((2, 2), [1.0, 0.0], [0, 2])
     """
 
     def __init__(
@@ -96,9 +107,26 @@ class Store:
         return None if ids is None else np.repeat(ids, np.diff(self.query_start))
 
     @property
+    def item_ids(self) -> npt.NDArray[np.str_] | None:
+        """The id of each row, empty where it has none; None where no row has one."""
+        texts = self.item_texts(0, self.header.rows)
+        if texts is None:
+            return None
+        return np.array([text.decode("utf-8", "surrogateescape") for text in texts], dtype=np.str_)
+
+    def item_texts(self, first: int, last: int) -> list[bytes] | None:
+        """Return the ids of consecutive rows as they are stored; None where no row has one."""
+        if not self.header.has_items:
+            return None
+        ends = self._arrays["item_text_end.bin"].view(np.int64)
+        cuts = np.concatenate(([0 if first == 0 else ends[first - 1]], ends[first:last])).tolist()
+        text = self._arrays["item_text.bin"][cuts[0] : cuts[-1]].tobytes()
+        return [text[low - cuts[0] : high - cuts[0]] for low, high in pairwise(cuts)]
+
+    @property
     def n_bytes(self) -> int:
         """How much the store takes on disk, but for its header."""
-        return sum(self.header.size_of(name) for name in FILES)
+        return sum(self.header.size_of(name) for name in self.header.names)
 
     def blocks(self, block_bytes: int = 1 << 26) -> Iterator[tuple[sp.csr_matrix, Floats, AnyArray | None]]:
         """Yield (X, y, qid) in memory, block by block, queries whole; what `iter_svmlight` yields for text.
@@ -121,7 +149,7 @@ class Store:
     def verify(self, n_threads: int | None = None) -> None:
         """Read everything once, and raise unless every checksum fits and every column number is in range."""
         segments = []
-        for name in FILES:
+        for name in self.header.names:
             at = 0
             for size, checksum in self.header.files[name]:
                 segments.append((name, at, size, checksum))
@@ -156,6 +184,10 @@ class Store:
         text_end = np.concatenate(([0], self._arrays["query_text_end.bin"].view(np.int64)))
         if (np.diff(text_end) < 1).any() or text_end[-1] != header.size_of("query_text.bin"):
             raise damaged(self.path, "query_text_end.bin is not ascending")
+        if header.has_items:
+            item_end = np.concatenate(([0], self._arrays["item_text_end.bin"].view(np.int64)))
+            if (np.diff(item_end) < 0).any() or item_end[-1] != header.size_of("item_text.bin"):
+                raise damaged(self.path, "item_text_end.bin is not ascending")
         if not np.isfinite(self.y).all():
             raise damaged(self.path, "labels.bin holds numbers that are not finite")
 
@@ -204,7 +236,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
         with _Folder(folder) as files:
             try:
                 header = read_header(files.read(HEADER), folder)
-                arrays = {name: files.map(name, header.size_of(name)) for name in FILES}
+                arrays = {name: files.map(name, header.size_of(name)) for name in header.names}
                 direct = files.open_directly("values.bin", "columns.bin")
             except InvalidInputError:
                 if files.is_current():

@@ -59,9 +59,12 @@ class Regrouping:
             yield self._sorted_bucket(int(which), texts, kind)
 
     def _in_order(self, block_bytes: int) -> Iterator[Rows]:
+        first = 0
         for X, y, _ in self._store.blocks(block_bytes):
             nothing = np.empty(0, dtype=np.int64)
-            yield Rows(X.data, X.indices, X.indptr.astype(np.int64), y, nothing, None, None)
+            texts = self._store.item_texts(first, first + y.size)
+            yield Rows(X.data, X.indices, X.indptr.astype(np.int64), y, nothing, None, None, texts)
+            first += y.size
 
     def _deal(self, query: npt.NDArray[np.int64], bucket: npt.NDArray[np.int64], block_bytes: int) -> None:
         first = 0
@@ -73,15 +76,17 @@ class Regrouping:
                 rows = np.flatnonzero(where == which)
                 values, columns, start = gather_rows(arrays, rows)
                 for name, part in zip(
-                    _PARTS, (values, columns, np.diff(start), y[rows], codes[rows]), strict=True
+                    _PARTS,
+                    (values, columns, np.diff(start), y[rows], codes[rows], rows + first),
+                    strict=True,
                 ):
                     with self._path(int(which), name).open("ab") as file:
                         part.tofile(file)
             first += y.size
 
     def _sorted_bucket(self, which: int, texts: list[bytes], kind: str) -> Rows:
-        types: tuple[Any, ...] = (self._store.X.dtype, np.int32, np.int64, np.float64, np.int64)
-        values, columns, lengths, labels, codes = (
+        types: tuple[Any, ...] = (self._store.X.dtype, np.int32, np.int64, np.float64, np.int64, np.int64)
+        values, columns, lengths, labels, codes, rows = (
             np.fromfile(self._path(which, name), dtype=kind_of)
             for name, kind_of in zip(_PARTS, types, strict=True)
         )
@@ -93,10 +98,17 @@ class Regrouping:
         codes = codes[order]
         run_start = np.concatenate(([0], np.flatnonzero(np.diff(codes)) + 1)).astype(np.int64, copy=False)
         run_texts = [texts[code] for code in codes[run_start]]
-        return Rows(values, columns, start, labels[order], run_start, run_texts, kind)
+        return Rows(
+            values, columns, start, labels[order], run_start, run_texts, kind, self._items_of(rows[order])
+        )
+
+    def _items_of(self, rows: npt.NDArray[np.int64]) -> list[bytes] | None:
+        if not self._store.header.has_items:
+            return None
+        return [text for row in rows.tolist() for text in self._store.item_texts(row, row + 1) or ()]
 
     def _path(self, which: int, name: str) -> Path:
         return self._folder / f"{which}.{name}"
 
 
-_PARTS = ("values", "columns", "lengths", "labels", "queries")
+_PARTS = ("values", "columns", "lengths", "labels", "queries", "rows")

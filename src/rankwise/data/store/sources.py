@@ -17,6 +17,7 @@ from rankwise.data.store.reading import Store
 from rankwise.data.tables.arrow_files import is_table, open_sources
 from rankwise.data.tables.numbered_columns import first_column_of
 from rankwise.data.tables.plan import TablePlan
+from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import encode_any_ids
 from rankwise.data.text.reader import (
     LAST_COLUMN,
@@ -46,6 +47,8 @@ class Rows:
         The ids; None without.
     kind : {"i", "f", "U", "text"} or None
         What ids are; "text" leaves it to what all of them look like.
+    item_texts : list of bytes or None
+        The id of each row; None without.
     is_ours : bool
         Whether nobody will fill the arrays again, so that they may be written while the next rows are made.
     """
@@ -57,6 +60,7 @@ class Rows:
     run_start: Ints
     run_texts: list[bytes] | None
     kind: str | None
+    item_texts: list[bytes] | None = None
     is_ours: bool = False
 
 
@@ -70,12 +74,15 @@ class Columns:
     qid : str or None
         A table without the usual column of ids, ``qid``, is one ranking.
     features, embedding : as in `load_table`
+    item_id : str or None
+        Kept beside the rows.
     """
 
     label: str = "label"
     qid: str | None = "qid"
     features: Sequence[str] | None = None
     embedding: str | Sequence[str] | None = None
+    item_id: str | None = None
 
 
 def rows_of(
@@ -89,6 +96,7 @@ def rows_of(
     block_bytes: int,
     n_threads: int | None,
     longest_line: int,
+    comments: bool,
 ) -> tuple[Iterator[Rows], Callable[[], tuple[int, int]]]:
     """Return an iterator over rows, and a function to ask once they have all come.
 
@@ -96,7 +104,7 @@ def rows_of(
     """
     base = 0 if zero_based is True else 1
     if isinstance(source, Store):
-        blocks = _Blocks(source.blocks(block_bytes), n_features or source.header.columns, "nan")
+        blocks = _Blocks(_stored(source, block_bytes), n_features or source.header.columns, "nan")
         return iter(blocks), lambda: (blocks.width(), source.header.first_column)
     parts = source if isinstance(source, (list, tuple)) else [source]
     if any(map(is_table, parts)):
@@ -118,6 +126,7 @@ def rows_of(
                 longest_line=longest_line,
             )
         )
+        reader.keeps_comments |= comments
         # Rows are written while the next ones are parsed: half a block each, but for the first.
         reader.parse_halves()
         return _text(reader, block_bytes), lambda: (reader.n_columns, reader.base)
@@ -127,16 +136,35 @@ def rows_of(
 
 def _text(reader: TextReader, block_bytes: int) -> Iterator[Rows]:
     for block in text_blocks(reader, max(1, block_bytes // 2), first_bytes=block_bytes):
-        yield _text_rows(block)
+        items = item_ids(reader.take_comments(block.labels.size)) if reader.keeps_comments else None
+        yield _text_rows(block, items)
         del block  # before the next one is made
 
 
-def _text_rows(block: TextBlock) -> Rows:
+def _text_rows(block: TextBlock, items: npt.NDArray[np.str_] | None) -> Rows:
     arrays = (block.values, block.columns, block.start, block.labels)
+    own = _item_texts(items)
     if block.runs is None:
-        return Rows(*arrays, np.empty(0, dtype=np.int64), None, None, is_ours=True)
+        return Rows(*arrays, np.empty(0, dtype=np.int64), None, None, own, is_ours=True)
     texts = [text.encode("utf-8", "surrogateescape") for text in block.runs.texts()]
-    return Rows(*arrays, block.runs.start, texts, "text", is_ours=True)
+    return Rows(*arrays, block.runs.start, texts, "text", own, is_ours=True)
+
+
+def _item_texts(items: AnyArray | None) -> list[bytes] | None:
+    """Return ids as they are stored; None where all are empty."""
+    if items is None:
+        return None
+    texts = [str(item).encode("utf-8", "surrogateescape") for item in items.tolist()]
+    return texts if any(texts) else None
+
+
+def _stored(store: Store, block_bytes: int) -> Iterator[tuple[Any, ...]]:
+    first = 0
+    for X, y, qid in store.blocks(block_bytes):
+        texts = store.item_texts(first, first + y.size)
+        items = None if texts is None else [text.decode("utf-8", "surrogateescape") for text in texts]
+        yield X, y, qid, items
+        first += y.size
 
 
 class _Tables:
@@ -149,9 +177,10 @@ class _Tables:
         self._missing, self._dtype, self._block_bytes = missing, dtype, block_bytes
         self.base = 1
 
-    def __iter__(self) -> Iterator[tuple[Any, Any, Any]]:
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
         asked = self._columns
-        sources = open_sources(self._source, text_columns=[asked.qid] if asked.qid else [])
+        texts = [name for name in (asked.qid, asked.item_id) if name is not None]
+        sources = open_sources(self._source, text_columns=texts)
         is_one = asked.qid == Columns.qid and asked.qid not in sources[0].schema.names
         plan = TablePlan.of(
             sources,
@@ -161,10 +190,11 @@ class _Tables:
             embedding=asked.embedding,
             missing=self._missing,
             dtype=self._dtype,
+            item_id=asked.item_id,
         )
         self.base = 0 if first_column_of(plan.first_name) == 0 else 1
-        for block in plan.blocks(plan.rows_in(self._block_bytes)):
-            yield block.X, block.y, block.qid
+        for block, items in plan.named_blocks(plan.rows_in(self._block_bytes)):
+            yield *block, items
 
 
 class _Blocks:
@@ -188,14 +218,21 @@ class _Blocks:
 
     def __iter__(self) -> Iterator[Rows]:
         for number, block in enumerate(self._blocks):
-            if not isinstance(block, (tuple, list)) or len(block) not in {2, 3}:
+            if not isinstance(block, (tuple, list)) or len(block) not in {2, 3, 4}:
                 raise InvalidInputError(
-                    f"Block {number} is not a tuple (X, y) or (X, y, qid).",
+                    f"Block {number} is not a tuple (X, y), (X, y, qid) or (X, y, qid, item_ids).",
                     "for one block, pass [(X, y, qid)].",
                 )
             yield self._rows(number, *block)
 
-    def _rows(self, number: int, X: MatrixLike, y: npt.ArrayLike, qid: npt.ArrayLike | None = None) -> Rows:
+    def _rows(
+        self,
+        number: int,
+        X: MatrixLike,
+        y: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        item_ids: npt.ArrayLike | None = None,
+    ) -> Rows:
         matrix = self._matrix(number, X)
         labels = check_numbers("y", y, matrix.shape[0])
         run_start, texts, kind = np.empty(0, dtype=np.int64), None, None
@@ -212,7 +249,19 @@ class _Blocks:
             run_start,
             texts,
             kind,
+            self._items(number, item_ids, matrix.shape[0]),
         )
+
+    def _items(self, number: int, item_ids: npt.ArrayLike | None, n_rows: int) -> list[bytes] | None:
+        if item_ids is None:
+            return None
+        items = np.asarray(item_ids)
+        if items.shape != (n_rows,):
+            raise InvalidInputError(
+                f"Block {number} has {n_rows} rows and ids of items of shape {items.shape}.",
+                "pass one id per row, or None.",
+            )
+        return _item_texts(items)
 
     def _matrix(self, number: int, X: MatrixLike) -> Any:
         X = unmasked(f"X of block {number}", X)

@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 from rankwise.arrays import AnyArray
 from rankwise.data.store.files import StoreFile, WritesBehind
-from rankwise.data.store.format import FILES, HEADER, Header
+from rankwise.data.store.format import FILES, HEADER, ITEM_FILES, Header
 from rankwise.data.store.reading import open_store
 from rankwise.data.store.regroup import Regrouping
 from rankwise.data.store.sources import Columns, Rows, rows_of
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import Missing, ZeroBased
 from rankwise.data.text.sources import LONGEST_LINE
-from rankwise.data.validation import check_count
+from rankwise.data.validation import check_count, check_flag
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.replacing import replacing_folder
 
@@ -40,6 +40,8 @@ def write_store(
     qid: str | None = "qid",
     features: Sequence[str] | None = None,
     embedding: str | Sequence[str] | None = None,
+    item_id: str | None = None,
+    comments: bool = False,
     block_bytes: int = 1 << 23,
     n_threads: int | None = None,
     longest_line: int = LONGEST_LINE,
@@ -58,8 +60,8 @@ def write_store(
         The folder to make.
     source : paths, table, iterable of blocks, or Store
         svmlight or LETOR text as `load_svmlight` takes it; tables as `load_table` takes them (files are told by their
-        endings: .parquet, .arrow, .feather, .csv and so on); or an iterable of blocks ``(X, y)`` or ``(X, y, qid)`` of
-        equal width.
+        endings: .parquet, .arrow, .feather, .csv and so on); or an iterable of blocks ``(X, y)``, ``(X, y, qid)`` or
+        ``(X, y, qid, item_ids)`` of equal width. Ids of items are kept as text, for `Store.item_ids`.
     n_features : int, optional
         The number of columns; by default as many as there are.
     dtype : {np.float64, np.float32}, default=np.float64
@@ -73,6 +75,10 @@ def write_store(
         Names of columns that `rankwise convert` gave, such as ``feature 0``, say it too.
     label, qid, features, embedding
         Of tables; see `load_table`. A table without a column ``qid`` is one ranking.
+    item_id : str, optional
+        Of tables: the column of ids of items, which is no feature.
+    comments : bool, default=False
+        Of text: whether ids of items are kept that comments name (``# docid = …``; see `rankwise.data.item_ids`).
     block_bytes : int, default=8388608
         About how much text makes a block: what is still in cache when it is written was never in memory. A larger query
         makes a larger block, and `regroup` holds eight of them.
@@ -94,6 +100,7 @@ def write_store(
     """
     check_count("block_bytes", block_bytes, optional=False)
     check_count("n_features", n_features)
+    check_flag("comments", comments)
     if np.dtype(dtype) not in {np.dtype(np.float32), np.dtype(np.float64)}:
         raise InvalidInputError(f"dtype={dtype!r} is not an option.", "use np.float32 or np.float64.")
     target = Path(path)
@@ -103,7 +110,7 @@ def write_store(
         )
     rows, columns = rows_of(
         source,
-        Columns(label, qid, features, embedding),
+        Columns(label, qid, features, embedding, item_id),
         n_features=n_features,
         dtype=dtype,
         zero_based=zero_based,
@@ -111,6 +118,7 @@ def write_store(
         block_bytes=block_bytes,
         n_threads=n_threads,
         longest_line=longest_line,
+        comments=comments,
     )
     with replacing_folder(target, durable=durable) as folder:
         if regroup:
@@ -161,7 +169,7 @@ class StoreWriter:
         except BaseException:
             self.__exit__()
             raise
-        self._rows = self._entries = self._text_bytes = 0
+        self._rows = self._entries = self._text_bytes = self._item_bytes = 0
         self._seen: set[bytes] = set()
         self._texts: list[bytes] = []
         self._last: bytes | None = None
@@ -205,6 +213,7 @@ class StoreWriter:
         self._write("labels.bin", block.labels)
         if block.run_texts is not None and block.labels.size:
             self._append_runs(block.run_start, block.run_texts, block.kind)
+        self._append_items(block)
         self._entries += int(block.start[-1])
         self._rows += block.labels.size
 
@@ -234,6 +243,21 @@ class StoreWriter:
         ends = np.fromiter(accumulate(map(len, texts)), np.int64, count=len(texts))
         self._write("query_text_end.bin", ends + self._text_bytes)
         self._text_bytes += int(ends[-1])
+
+    def _append_items(self, block: Rows) -> None:
+        """Write the ids of rows, once some have one."""
+        text, end = ITEM_FILES
+        if block.item_texts is not None and text not in self._files:
+            for name in ITEM_FILES:
+                self._files[name] = StoreFile(self.folder / name, self._behind)
+            self._write(end, np.zeros(self._rows, dtype=np.int64))
+        if text not in self._files:
+            return
+        lengths = map(len, block.item_texts) if block.item_texts else [0] * block.labels.size
+        ends = np.fromiter(accumulate(lengths), np.int64, count=block.labels.size) + self._item_bytes
+        self._write(text, np.frombuffer(b"".join(block.item_texts or ()), dtype=np.uint8))
+        self._write(end, ends)
+        self._item_bytes = int(ends[-1]) if ends.size else self._item_bytes
 
     def finish(self, n_columns: int, first_column: int = 1) -> None:
         """Write the header."""

@@ -149,8 +149,13 @@ def texts_of(sources: Sequence[TableSource], name: str) -> npt.NDArray[np.str_]:
     for source in sources:
         check_columns(source, [name], "a column of the first table")
         for batch in source.batches([name], _ROWS):
-            parts += ["" if value is None else str(value) for value in batch.column(0).to_pylist()]
-    return np.array(parts, dtype=np.str_)
+            parts += [texts_in(batch.column(0))]
+    return np.concatenate(parts) if parts else np.empty(0, dtype=np.str_)
+
+
+def texts_in(column: Any) -> npt.NDArray[np.str_]:
+    """Return the entries of a column as texts; what is missing is empty."""
+    return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=np.str_)
 
 
 def check_numeric(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import codecs
 import glob
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -97,7 +98,9 @@ def import_pyarrow() -> Any:
     return pa
 
 
-def open_sources(source: object, text_columns: Sequence[str] = ()) -> list[TableSource]:
+def open_sources(
+    source: object, text_columns: Sequence[str] = (), *, is_streamed: bool = False
+) -> list[TableSource]:
     """Open everything a caller may mean by a table.
 
     Parameters
@@ -105,14 +108,19 @@ def open_sources(source: object, text_columns: Sequence[str] = ()) -> list[Table
     source : path, glob, folder, data frame, Arrow table, open table, or list of those
     text_columns : list of str
         Columns that are text in files that do not say what they hold, so that ids stay as they are written.
+    is_streamed : bool
+        Whether text files are not read whole: what their columns hold is told by their beginning, and how many rows
+        there are is not known (-1).
     """
     pa = import_pyarrow()
     if isinstance(source, (list, tuple)):
         if not source:
             raise InvalidInputError("The list of tables is empty.", "pass at least one file.")
-        return [opened for one in source for opened in open_sources(one, text_columns)]
+        return [
+            opened for one in source for opened in open_sources(one, text_columns, is_streamed=is_streamed)
+        ]
     if isinstance(source, (str, os.PathLike)):
-        return [_open_file(pa, path, text_columns) for path in _expand(source)]
+        return [_open_file(pa, path, text_columns, is_streamed=is_streamed) for path in _expand(source)]
     return [source if isinstance(source, TableSource) else _of_frame(pa, source)]
 
 
@@ -141,13 +149,13 @@ def _plain_suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _open_file(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
+def _open_file(pa: Any, path: Path, text_columns: Sequence[str], *, is_streamed: bool) -> TableSource:
     with path.open("rb") as stream:
         magic = stream.read(6)
     if not magic:
         raise InvalidInputError(f"{path} is empty.", "check that the file is the one you mean.")
     with _reading(path):
-        return _named_in_utf8(_open_known(pa, path, magic, text_columns))
+        return _named_in_utf8(_open_known(pa, path, magic, text_columns, is_streamed=is_streamed))
 
 
 def _named_in_utf8(source: TableSource) -> TableSource:
@@ -156,7 +164,9 @@ def _named_in_utf8(source: TableSource) -> TableSource:
     return source
 
 
-def _open_known(pa: Any, path: Path, magic: bytes, text_columns: Sequence[str]) -> TableSource:
+def _open_known(
+    pa: Any, path: Path, magic: bytes, text_columns: Sequence[str], *, is_streamed: bool
+) -> TableSource:
     if magic[:4] == b"PAR1":
         return _of_parquet(path)
     if magic in {b"ARROW1", b"FEA1\0\0"} or magic[:4] == b"FEA1":
@@ -165,7 +175,7 @@ def _open_known(pa: Any, path: Path, magic: bytes, text_columns: Sequence[str]) 
         with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
             return _of_table(path.name, _valid(reader.read_all()))
     if _plain_suffix(path) in {".csv", ".tsv", ".txt"} or _looks_like_csv(path):
-        return _of_csv(pa, path, text_columns)
+        return _of_csv(pa, path, text_columns, is_streamed=is_streamed)
     if _plain_suffix(path) in TABLE_ENDINGS:
         raise InvalidInputError(
             f"{path} is not what its name says: it begins with {magic!r}, and such files do not.",
@@ -185,6 +195,13 @@ def _reading(path: Path) -> Iterator[None]:
     except (import_pyarrow().ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
+        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
+        if ragged is not None:
+            line, expected, got = ragged.groups()
+            raise InvalidInputError(
+                f"{path}: line {line} has {got} fields, the header has {expected}.",
+                "mend that line; entries that contain the separator must be in quotes.",
+            ) from error
         raise InvalidInputError(
             f"{path} cannot be read: {_one_line(error)}.",
             "check that the file is whole and of the kind it says.",
@@ -258,7 +275,7 @@ def _text_of(pa: Any, path: Path) -> Iterator[Any]:
         yield stream
 
 
-def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
+def _of_csv(pa: Any, path: Path, text_columns: Sequence[str], *, is_streamed: bool) -> TableSource:
     import pyarrow.csv  # noqa: PLC0415 - only when such a file is read
 
     with _text_of(pa, path) as stream:
@@ -278,6 +295,8 @@ def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
             column_types=dict.fromkeys(text_columns, pa.string()), null_values=NULLS
         ),
     }
+    if is_streamed:
+        return _of_streamed_csv(pa, path, numbered, options)
     # Whole, because the type of a column is known only after its last row.
     try:
         with _text_of(pa, path) as stream:
@@ -289,6 +308,45 @@ def _of_csv(pa: Any, path: Path, text_columns: Sequence[str]) -> TableSource:
             reading_options = pyarrow.csv.ReadOptions(use_threads=False, column_names=numbered)
             table = pyarrow.csv.read_csv(Metered(stream, str(path)), reading_options, **options)
     return _of_table(path.name, table, first_line=2 if numbered is None else 1)
+
+
+def _of_streamed_csv(pa: Any, path: Path, numbered: list[str] | None, options: dict[str, Any]) -> TableSource:
+    """Open text that does not fit in memory; numbers are taken as doubles, for later ones may be no integers."""
+    import pyarrow.csv  # noqa: PLC0415 - only when such a file is read
+
+    reading_options = pyarrow.csv.ReadOptions(column_names=numbered, block_size=1 << 24)
+    with _text_of(pa, path) as stream:
+        first = pyarrow.csv.open_csv(stream, reading_options, **options).read_next_batch()
+    types = {
+        field.name: pa.float64()
+        if pa.types.is_integer(field.type) or pa.types.is_null(field.type)
+        else field.type
+        for field in first.schema
+    }
+    schema = pa.schema(types.items())
+    n_bytes = first.nbytes // max(1, first.num_rows)
+
+    def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+        converting = pyarrow.csv.ConvertOptions(
+            column_types=types, null_values=NULLS, include_columns=list(columns)
+        )
+        with _text_of(pa, path) as stream:
+            try:
+                for batch in pyarrow.csv.open_csv(
+                    stream,
+                    reading_options,
+                    parse_options=options["parse_options"],
+                    convert_options=converting,
+                ):
+                    for start in range(0, batch.num_rows, n_rows):
+                        yield batch.slice(start, n_rows)
+            except pa.ArrowInvalid as error:
+                raise InvalidInputError(
+                    f"{path} holds something else than its beginning: {_one_line(error)}.",
+                    "correct the entry, or read the file whole, without --stream.",
+                ) from error
+
+    return TableSource(path.name, schema, -1, n_bytes, batches, 2 if numbered is None else 1)
 
 
 def _check_text(path: Path, head: bytes) -> None:

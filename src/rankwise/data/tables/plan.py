@@ -25,6 +25,7 @@ from rankwise.data.tables.arrow_columns import (
     numbers_of,
     rows_of,
     text_of_numbers,
+    texts_in,
 )
 from rankwise.data.tables.arrow_files import TableSource
 from rankwise.data.tables.sparse_columns import SparseColumns
@@ -73,6 +74,8 @@ class TablePlan:
         The length of the lists of each embedding, once rows were read.
     weight : str or None
         What `weights` returns; no feature.
+    item_id : str or None
+        What `named_blocks` tells of each row; no feature.
     """
 
     sources: Sequence[TableSource]
@@ -85,6 +88,7 @@ class TablePlan:
     dtype: DType
     widths: dict[str, int] = field(default_factory=dict)
     weight: str | None = None
+    item_id: str | None = None
 
     @classmethod
     def of(
@@ -98,13 +102,15 @@ class TablePlan:
         missing: str,
         dtype: Any,
         weight: str | None = None,
+        item_id: str | None = None,
+        ids: Sequence[str] = (),
     ) -> TablePlan:
-        """Check what was asked against the first table."""
+        """Check what was asked against the first table; columns of `ids` are no features unless those are named."""
         check_choice("missing", missing, MISSING)
         kind, source = np.dtype(dtype), sources[0]
         if kind not in {np.dtype(np.float64), np.dtype(np.float32)}:
             raise InvalidInputError(f"dtype={kind} is no type of X.", "use numpy.float64 or numpy.float32.")
-        for role, name in (("label", label), ("qid", qid), ("weight", weight)):
+        for role, name in (("label", label), ("qid", qid), ("weight", weight), ("item_id", item_id)):
             if name is not None:
                 check_columns(source, [name], role)
         embeddings = [embedding] if isinstance(embedding, str) else list(embedding or [])
@@ -117,13 +123,15 @@ class TablePlan:
         elif not embeddings:
             sparse = SparseColumns.of(sources)
             if sparse is None:
-                chosen, embeddings = _default_columns(source, {label, qid, weight})
+                chosen, embeddings = _default_columns(source, {label, qid, weight, item_id, *ids})
         taken = [*chosen, *embeddings]
         if len(set(taken)) != len(taken) or {label, qid, weight} & set(taken):
             raise InvalidInputError(
                 "A column has two roles among label, qid, features and embedding.", "name each column once."
             )
-        return cls(sources, label, qid, chosen, embeddings, sparse, missing, kind, weight=weight)
+        return cls(
+            sources, label, qid, chosen, embeddings, sparse, missing, kind, weight=weight, item_id=item_id
+        )
 
     @property
     def first_name(self) -> str | None:
@@ -153,8 +161,14 @@ class TablePlan:
 
     def blocks(self, n_rows: int) -> Iterator[TableBlock]:
         """Yield the rows of all tables in their order, at most so many at a time; there must be some."""
+        for block, _ in self.named_blocks(n_rows):
+            yield block
+
+    def named_blocks(self, n_rows: int) -> Iterator[tuple[TableBlock, AnyArray | None]]:
+        """Yield the same with the ids of their items, where a column of them was named."""
         for batch in self._batches(n_rows):
-            yield TableBlock(self._features(batch), self._labels(batch), self._ids(batch))
+            items = None if self.item_id is None else texts_in(batch.columns[self.item_id])
+            yield TableBlock(self._features(batch), self._labels(batch), self._ids(batch)), items
 
     def load(self) -> TableBlock:
         """Return all rows of all tables."""
@@ -216,7 +230,8 @@ class TablePlan:
         self._check_sources()
         for source in self.sources:
             row = 0
-            for batch in source.batches(self.columns, n_rows):
+            items = [] if self.item_id is None or self.item_id in self.columns else [self.item_id]
+            for batch in source.batches([*self.columns, *items], n_rows):
                 if batch.num_rows:
                     yield _Batch.of(source, row, batch)
                 row += batch.num_rows
@@ -247,8 +262,12 @@ class TablePlan:
     def _ids(self, batch: _Batch) -> Any:
         if self.qid is None:
             return None
-        column = batch.columns[self.qid]
-        return ids_of(batch.source, self.qid, column, batch.row, "the query id", self._kind_of_ids)
+        return self.ids_in(batch.source, batch.columns[self.qid], batch.row)
+
+    def ids_in(self, source: TableSource, column: Any, first_row: int) -> AnyArray:
+        """Return the query ids of some rows of a table, from its column of them."""
+        assert self.qid is not None
+        return ids_of(source, self.qid, column, first_row, "the query id", self._kind_of_ids)
 
     @cached_property
     def _kind_of_ids(self) -> str:

@@ -33,6 +33,15 @@ class PreferenceTable(NamedTuple):
     item_ids : ndarray of shape (items,)
         The id of each row of X.
     feature_names : list of str
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from rankwise.data import load_preferences
+    >>> items = pa.table({"id": ["tea", "milk"], "price": [2.0, 1.0]})
+    >>> table = load_preferences(pa.table({"winner": ["tea"], "loser": ["milk"]}), items)
+    >>> table.item_ids[table.pairs[0]].tolist(), table.feature_names, table.weight
+    (['tea', 'milk'], ['price'], None)
     """
 
     X: Any

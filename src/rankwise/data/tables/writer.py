@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from rankwise.arrays import MatrixLike
+from rankwise.arrays import AnyArray, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.tables.arrow_files import import_pyarrow
 from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
@@ -48,6 +48,8 @@ def save_table(
     feature_names: Sequence[str] | None = None,
     label: str = "label",
     qid_name: str = "qid",
+    item_ids: npt.ArrayLike | None = None,
+    item_name: str = "id",
     durable: bool = True,
 ) -> None:
     """Write rows as a table that `load_table` reads back exactly, but for the sign of -0.0 among whole numbers in CSV.
@@ -65,6 +67,10 @@ def save_table(
         By default ``f0``, ``f1``, ...
     label, qid_name : str
         The names of the columns of `y` and `qid`.
+    item_ids : array-like of shape (rows,), optional
+        What the rows are called.
+    item_name : str, default="id"
+        The name of that column.
     durable : bool, default=True
         Whether to wait until the disk has the file before it takes the place of another one.
 
@@ -80,7 +86,7 @@ def save_table(
     ['bm25']
     """
     with TableWriter(file, feature_names, label=label, qid_name=qid_name, durable=durable) as writer:
-        writer.write(X, y, qid)
+        writer.write(X, y, qid, {} if item_ids is None else {item_name: np.asarray(item_ids)})
 
 
 class TableWriter:
@@ -93,6 +99,18 @@ class TableWriter:
     label, qid_name : str
     durable : bool, default=True
         As in `save_table`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from rankwise.data import TableWriter, load_table
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.parquet")
+    >>> with TableWriter(path, ["price"]) as writer:
+    ...     for price in (2.0, 3.0):
+    ...         writer.write(np.array([[price]]), [1.0], ["a"])
+    >>> load_table(path).X.tolist()
+    [[2.0], [3.0]]
     """
 
     def __init__(
@@ -132,8 +150,14 @@ class TableWriter:
             raise error
         self._stack.__exit__(kind, error, trace)
 
-    def write(self, X: Any, y: npt.ArrayLike | None = None, qid: npt.ArrayLike | None = None) -> None:
-        """Write some rows; every block has the same columns."""
+    def write(
+        self,
+        X: Any,
+        y: npt.ArrayLike | None = None,
+        qid: npt.ArrayLike | None = None,
+        others: Mapping[str, AnyArray] | None = None,
+    ) -> None:
+        """Write some rows; every block has the same columns. `others` are columns beside labels and ids."""
         pa = import_pyarrow()
         if self._stream is None:
             raise InvalidInputError("The writer is not open.", "use it in a with statement.")
@@ -149,6 +173,8 @@ class TableWriter:
             columns[self._qid_name] = pa.array(ids)
         if y is not None:
             columns[self._label] = pa.array(np.asarray(y))
+        for name, values in (others or {}).items():
+            columns[name] = pa.array(values)
         for name, column in columns.items():
             if len(column) != X.shape[0]:
                 raise InvalidInputError(

@@ -194,8 +194,7 @@ class TextReader:
         if self.looks_for_comments and not self.has_comments:
             # The sign begins a comment wherever it stands.
             self.has_comments = buffer.find(b"#", 0, size) >= 0
-        if self.keeps_comments:
-            self.comments += comments_in(buffer, size)
+        rows_before = self.rows.rows
         lines = self.rows.lines - lines_before
         last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
         error = self.rows.append(
@@ -219,6 +218,10 @@ class TextReader:
                 )
                 changes = []
             raise _located(buffer, at, length, (what, remedy, *changes), source.name, lines)
+        if self.keeps_comments:
+            has_some = buffer.find(b"#", 0, size) >= 0
+            n_rows = self.rows.rows - rows_before
+            self.comments += comments_in(buffer, size) if has_some else [""] * n_rows
 
     def _settle_base(self) -> None:
         """Decide what the first column is called, once rows leave."""

@@ -7,7 +7,7 @@ import gzip
 import lzma
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import accumulate
 from pathlib import Path
@@ -48,8 +48,14 @@ class TextWriter:
         for line in text.splitlines():
             self._stream.write(f"# {line}\n".encode())
 
-    def write(self, X: Any, y: npt.NDArray[np.float64], qid: AnyArray | None) -> None:
-        """Write rows: an array or CSR matrix, finite labels, and ids or None."""
+    def write(
+        self,
+        X: Any,
+        y: npt.NDArray[np.float64],
+        qid: AnyArray | None,
+        comments: Sequence[str] | None = None,
+    ) -> None:
+        """Write rows: an array or CSR matrix, finite labels, ids or None, and what stands behind each row or None."""
         run_start, text, text_end = _runs(qid)
         step = max(1, WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if sp.issparse(X) else X.size))
         for first in range(0, X.shape[0], step):
@@ -66,8 +72,12 @@ class TextWriter:
                 self._base,
                 self._n_threads,
             )
-            for piece in pieces:
-                self._stream.write(piece.data)
+            if comments is None:
+                for piece in pieces:
+                    self._stream.write(piece.data)
+            else:
+                lines = b"".join(piece.tobytes() for piece in pieces).splitlines()
+                self._stream.write(_commented(lines, comments[first:last]))
         self._n_rows += X.shape[0]
 
     def _canonical(self, rows: sp.csr_matrix, first_row: int) -> sp.csr_matrix:
@@ -98,6 +108,7 @@ def dump_svmlight(
     qid: npt.ArrayLike | None = None,
     zero_based: bool = False,
     comment: str | None = None,
+    comments: Sequence[str] | AnyArray | None = None,
     missing: Literal["error", "nan"] = "error",
     n_threads: int | None = None,
     durable: bool = True,
@@ -120,6 +131,9 @@ def dump_svmlight(
         Whether columns count from 0. They mostly count from 1.
     comment : str, optional
         Lines for the top of the file.
+    comments : array-like of str of shape (rows,), optional
+        What stands behind ``#`` at the end of each line, such as ``docid = 7``; nothing where it is empty.
+        `load_svmlight` returns it with ``comments=True``.
     missing : {"error", "nan"}, default="error"
         Whether NaN is written, as ``NaN``; read it with the same option.
     n_threads : int, optional
@@ -148,11 +162,19 @@ def dump_svmlight(
     if qid is not None:
         queries = check_qid(qid, X.shape[0])
         ids = queries.ids[queries.codes]
+    texts = None if comments is None else [str(text).strip() for text in comments]
+    if texts is not None and (
+        len(texts) != X.shape[0] or any("\n" in text or "\r" in text for text in texts)
+    ):
+        raise InvalidInputError(
+            f"comments are not {X.shape[0]} texts of one line each.",
+            "pass one text per row, without line breaks.",
+        )
     with open_text(path, durable=durable) as stream:
         writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)
         if comment:
             writer.comment(comment)
-        writer.write(X, labels, ids)
+        writer.write(X, labels, ids, texts)
 
 
 @contextmanager
@@ -181,6 +203,14 @@ def _compressed(file: BinaryIO, name: str) -> AbstractContextManager[BinaryIO]:
     elif suffix == ".zst":
         packed = import_zstandard(name).ZstdCompressor().stream_writer(file, closefd=False)
     return cast("AbstractContextManager[BinaryIO]", packed)
+
+
+def _commented(lines: Sequence[bytes], comments: Sequence[str]) -> bytes:
+    """Return lines with what stands behind each of them."""
+    return b"".join(
+        line + (f" # {text}\n".encode("utf-8", "surrogateescape") if text else b"\n")
+        for line, text in zip(lines, comments, strict=True)
+    )
 
 
 def _slice(X: Any, first: int, last: int) -> sp.csr_matrix:

@@ -20,7 +20,7 @@ from rankwise.exceptions import ClusterError, MemoryLimitError
 def model_of(kind):
     if kind == "least squares":
         return RankRLSCV(cv=3, tol=1e-12, max_iter=60, patience=60)
-    return RankSVM(1e-3, tol=1e-7)
+    return RankSVM(1e-3, tol=1e-5)
 
 
 class Killer(threading.Thread):

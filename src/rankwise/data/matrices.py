@@ -1,0 +1,212 @@
+"""Matrices and labels on their way into an estimator: by scikit-learn's checks, and those that it does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse.linalg
+from sklearn.utils.validation import validate_data
+
+from rankwise.arrays import Floats, Labels, Matrix, MatrixLike
+from rankwise.data.containers import (
+    check_magnitude,
+    check_not_tiny,
+    check_total,
+    is_moderate,
+    is_plain,
+    unmasked,
+)
+from rankwise.data.store.mapped import MappedMatrix
+from rankwise.exceptions import InvalidInputError
+
+__all__ = [
+    "Validated",
+    "check_columns",
+    "check_labelled",
+    "check_labels",
+    "check_rows",
+    "largest",
+    "through_scikit_learn",
+]
+
+
+class Validated(Protocol):
+    """An estimator that remembers the columns it was fitted with."""
+
+    n_features_in_: int
+
+
+def check_rows(
+    estimator: Validated,
+    X: MatrixLike,
+    *,
+    reset: bool,
+    look_at_values: bool = True,
+    may_vanish: bool = False,
+) -> Matrix:
+    """Return a checked matrix.
+
+    Parameters
+    ----------
+    reset : bool
+        Whether its columns are those of the model from now on.
+    look_at_values : bool
+        Whether to look for numbers that are not finite.
+    may_vanish : bool
+        Whether the squares of the columns of training data may all be too small for numbers.
+    """
+    given: Any = unmasked("X", X)
+    if isinstance(given, scipy.sparse.linalg.LinearOperator):
+        return check_columns(estimator, given, reset=reset)
+    is_known, is_finite = _looked_at(given) if look_at_values else (False, True)
+    checked: Matrix = through_scikit_learn(estimator, given, reset=reset, is_finite=is_finite)
+    if reset:
+        _check_values(checked, is_known, may_vanish=may_vanish)
+    return checked
+
+
+def check_labelled(
+    estimator: Validated,
+    X: MatrixLike,
+    y: Labels,
+    *,
+    reset: bool,
+    min_rows: int = 2,
+    may_vanish: bool = False,
+) -> tuple[Matrix, Floats]:
+    """Return a checked matrix and the labels of its rows; see `check_rows`."""
+    given: Any = unmasked("X", X)
+    target: Any = unmasked("y", y)
+    if isinstance(given, scipy.sparse.linalg.LinearOperator):
+        checked = check_columns(estimator, given, reset=reset)
+        return checked, check_labels(target, given.shape[0])
+    if reset and is_plain(given, target, min_rows):
+        estimator.n_features_in_ = given.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        _check_values(given, is_known=True, may_vanish=may_vanish)
+        return given, _check_label_size(target.astype(np.float64, copy=False))
+    is_known, is_finite = _looked_at(given)
+    options = {"y": target, "multi_output": True, "y_numeric": True, "ensure_min_samples": min_rows}
+    checked, labels = through_scikit_learn(estimator, given, reset=reset, is_finite=is_finite, **options)
+    _check_values(checked, is_known, may_vanish=may_vanish or not reset)
+    return checked, _check_label_size(labels)
+
+
+def through_scikit_learn(
+    estimator: object, X: MatrixLike, *, reset: bool, is_finite: bool = False, **options: object
+) -> Any:
+    """Pass a matrix, and labels where there are some, through scikit-learn's validation."""
+    if is_finite:
+        options["ensure_all_finite"] = False
+    options |= {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": (np.float64, np.float32)}
+    try:
+        with np.errstate(invalid="ignore"):  # scikit-learn adds up numbers, which may be very large
+            checked = validate_data(estimator, X, reset=reset, **options)
+        return (checked[0], np.asarray(checked[1], dtype=np.float64)) if "y" in options else checked
+    except ValueError as error:
+        fitted = () if reset else getattr(estimator, "feature_names_in_", ())
+        raise _in_our_words(error, X, fitted) from error
+
+
+def largest(y: Floats) -> float:
+    """Return the size of the largest label."""
+    return max(float(y.max(initial=0.0)), -float(y.min(initial=0.0)))
+
+
+def _looked_at(X: Any) -> tuple[bool, bool]:
+    """Return whether the values of X are known to be moderate, and to be finite.
+
+    What is on disk is known since it was written; looking again is a pass over the disk.
+    """
+    if isinstance(X, MappedMatrix) and X.is_on_disk:
+        return True, bool(X.is_finite)
+    moderate = is_moderate(X)
+    return moderate, moderate
+
+
+def _check_values(X: Matrix, is_known: bool, *, may_vanish: bool) -> None:
+    """Raise where numbers are too large to be multiplied, or too small."""
+    if not is_known:
+        check_magnitude(X)
+    if not may_vanish:
+        check_not_tiny(X)
+
+
+def check_columns(estimator: Validated, X: Matrix, *, reset: bool) -> Matrix:
+    """Check the number of columns alone, of rows that scikit-learn cannot look into."""
+    if reset:
+        estimator.n_features_in_ = int(X.shape[1])
+    elif X.shape[1] != estimator.n_features_in_:
+        raise InvalidInputError(
+            f"X has {X.shape[1]} columns, but the model was fitted with {estimator.n_features_in_}.",
+            "score rows that have the columns of the training data.",
+        )
+    return X
+
+
+def check_labels(y: Labels, n_rows: int) -> Floats:
+    """Check labels that scikit-learn does not see, because it cannot look into their rows."""
+    try:
+        labels = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"y must be numbers ({error}).", "encode grades as numbers first.") from error
+    if labels.ndim not in {1, 2} or labels.shape[0] != n_rows or not np.isfinite(labels).all():
+        raise InvalidInputError(
+            f"y must hold one finite number per row ({n_rows}), got shape {labels.shape}.",
+            "drop rows whose label is missing.",
+        )
+    return _check_label_size(labels)
+
+
+def _check_label_size(y: Floats) -> Floats:
+    check_total(
+        "y",
+        largest(y),
+        "divide y by a constant; if the number stands for a missing label, drop the rows that have it.",
+    )
+    return y
+
+
+def _in_our_words(error: ValueError, X: object, fitted: Sequence[str] = ()) -> InvalidInputError:
+    """Return an error of scikit-learn's validation as one that ends in a remedy.
+
+    Parameters
+    ----------
+    fitted : sequence of str
+        The names of the columns that the model was fitted with, if X is to have the same.
+    """
+    text = str(error).strip()
+    if "NaN" in text:
+        text = text.partition("\n")[0]  # scikit-learn goes on to recommend estimators that do not rank
+    text = text if text.endswith((".", "!", "?")) else text + "."
+    given = list(getattr(X, "columns", ()))
+    if not len(fitted) or given == list(fitted) or not all(isinstance(name, str) for name in given):
+        return InvalidInputError(text, _remedy(text))
+    moved = [one for one, other in zip(given, fitted, strict=False) if one != other]
+    what = f" Moved: {_some(moved)}." if sorted(given) == sorted(fitted) else ""
+    return InvalidInputError(
+        f"{text}{what}", "pass the columns of the fit in their order: X[list(model.feature_names_in_)]."
+    )
+
+
+def _remedy(message: str) -> str:
+    if "NaN" in message or "infinity" in message:
+        return (
+            "use AutoRanker or AdditiveRanker, which take missing values in X, or fill them in, for example with "
+            "sklearn.impute.SimpleImputer in a Pipeline; rows whose label is missing must be dropped."
+        )
+    if "sample(s)" in message or "samples" in message:
+        return "a ranker needs at least two rows with different labels, and one label per row."
+    if "feature(s)" in message or "features" in message:
+        return "pass a matrix with one row per item and the columns that the model was fitted with."
+    if "could not convert" in message or "dtype" in message:
+        return "encode text and categories as numbers first, for example with sklearn.preprocessing.OneHotEncoder."
+    return "pass a two-dimensional numeric X with one row per item, and one finite label per row in y."
+
+
+def _some(names: list[str], shown: int = 5) -> str:
+    """Return ``'a', 'b'``, and how many more there are."""
+    more = f" and {len(names) - shown} more" if len(names) > shown else ""
+    return f"{', '.join(map(repr, names[:shown]))}{more}"

@@ -1,0 +1,91 @@
+"""The code on the pages of docs/, run as a reader would run it: in order, and with what it prints compared.
+
+A block of Python may be followed by a block ``text``, which is what it prints; a block ``console`` has commands
+behind ``$`` and what they print below. ``...`` stands for anything. What a page needs and does not show is a
+comment ``<!-- setup``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankwise.cli import main
+
+DOCS = Path(__file__).parents[1] / "docs"
+_FENCE = re.compile(
+    r"^(?P<fence>```)(?P<kind>python|text|console)\n(?P<code>.*?)^```$|^<!-- setup\n(?P<setup>.*?)^-->$",
+    re.MULTILINE | re.DOTALL,
+)
+_NOT_RUN = {"pip", "make", "source"}  # what installs
+
+
+@dataclass
+class Block:
+    """One block of a page; `output` is None where nothing is said about what it prints."""
+
+    kind: str
+    code: str
+    line: int
+    output: str | None = None
+
+
+def read_blocks(page):
+    """Return the blocks of a page, each with the output that follows it."""
+    text = page.read_text(encoding="utf-8")
+    blocks, end = [], 0
+    for match in _FENCE.finditer(text):
+        line = text.count("\n", 0, match.start()) + 2
+        if match["kind"] == "text":
+            between = text[end : match.start()].strip()
+            if blocks and blocks[-1].kind == "python" and not between:
+                blocks[-1].output = match["code"]
+        elif match["kind"] == "console":
+            for command, _, output in _commands(match["code"]):
+                blocks.append(Block("console", command, line, output))
+        else:
+            blocks.append(Block("python", match["setup"] or match["code"], line))
+        end = match.end()
+    return blocks
+
+
+def _commands(code):
+    for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        yield command, _, output if output.strip() else None
+
+
+def run_page(page, namespace):
+    """Run the blocks of a page; return what differs from what it says."""
+    differences = []
+    for block in read_blocks(page):
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            if block.kind == "console":
+                _run_command(block)
+            else:
+                # Line numbers of the page in tracebacks.
+                exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
+        got = printed.getvalue()
+        if block.output is not None and not _agree(block.output, got):
+            differences.append(f"{page.name}, line {block.line}: says\n{block.output}\nand prints\n{got}")
+    return differences
+
+
+def _run_command(block):
+    program, *arguments = shlex.split(block.code, comments=True)
+    if program in _NOT_RUN:
+        return
+    assert program == "rankwise", block.code
+    code = main(arguments)
+    assert code == 0, f"{block.code} ended with {code}"
+
+
+def _agree(wanted, got):
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(wanted, got, flags)
