@@ -14,9 +14,9 @@ from typing import Any
 from uuid import uuid4
 
 import dask
+import distributed
 import numpy as np
 
-import distributed
 from rankwise.distributed.holding import Answer, WorkerRows, fill
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
