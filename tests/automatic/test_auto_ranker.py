@@ -26,7 +26,8 @@ from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
 
 
-@parametrize_with_checks([AutoRanker(), AutoRanker(methods=["rls"], rule="one-standard-error")])
+# Once through the folds where everything is tried; several times, as by default, where one method is.
+@parametrize_with_checks([AutoRanker(cv=5), AutoRanker(methods=["rls"], rule="one-standard-error")])
 def test_common_checks(estimator, check):
     check(estimator)
 
@@ -67,6 +68,50 @@ def test_the_figure_is_that_of_models_fitted_by_hand_without_each_fold(graded):
         assert entry.value == pytest.approx(by_query.mean(), abs=1e-12)
         values = by_query.values[by_query.counted]
         assert entry.standard_error == pytest.approx(values.std(ddof=1) / np.sqrt(values.size), rel=1e-9)
+
+
+def test_small_data_are_assigned_to_folds_several_times(graded):
+    X, y, qid = graded
+    model = AutoRanker("pairwise_error", methods=["rls"], scalings=["none"]).fit(X, y, qid=qid)
+    assert model.cv_ == "5 folds of queries, 4 times, all 40 queries"
+    folds = model.search_.problem.folds
+    assert len({fold.tobytes() for fold in folds}) == 4
+    entry = next(one for one in model.leaderboard_ if not one.options)
+    values = []
+    for fold in folds:
+        scores = np.zeros(len(y))
+        for number in range(5):
+            test = fold == number
+            assert not set(qid[test]) & set(qid[~test])
+            scores[test] = RankRLS(entry.alpha).fit(X[~test], y[~test], qid[~test]).predict(X[test])
+        by_query = per_query("pairwise_error", y, scores, qid)
+        values.append(by_query.values[by_query.counted])
+    steady = np.mean(values, axis=0)
+    assert entry.value == pytest.approx(steady.mean(), abs=1e-12)
+    assert entry.standard_error == pytest.approx(steady.std(ddof=1) / np.sqrt(steady.size), rel=1e-9)
+    once = AutoRanker("pairwise_error", cv=5, methods=["rls"], scalings=["none"]).fit(X, y, qid=qid)
+    assert once.cv_ == "5 folds of queries, all 40 queries"
+    np.testing.assert_array_equal(once.search_.problem.folds[0], folds[0])
+
+
+def test_one_ranking_again_is_no_more_rows(curved):
+    X, y = curved
+    model = AutoRanker(methods=["rls"], scalings=["none"]).fit(X, y)
+    assert model.cv_ == "5 folds of rows, 4 times, all 400 rows"
+    entry = next(one for one in model.leaderboard_ if not one.options)
+    folds = model.search_.problem.folds
+    values = [
+        pairwise_error(
+            y[fold == k], RankRLS(entry.alpha).fit(X[fold != k], y[fold != k]).predict(X[fold == k])
+        )
+        for fold in folds
+        for k in range(5)
+    ]
+    assert entry.value == pytest.approx(np.mean(values), abs=1e-12)
+    figure = next(trial.figure for trial in model.search_.trials if not trial.candidate.options)
+    alone = Figure(figure.value, figure.per_unit, figure.share)
+    assert figure.standard_error == pytest.approx(2 * alone.standard_error, rel=1e-12)
+    assert paired_difference(figure, figure) == (0.0, 0.0)
 
 
 def test_it_agrees_with_the_estimator_that_chose_the_regularisation(graded):

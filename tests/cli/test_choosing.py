@@ -24,7 +24,7 @@ def test_scalings_that_are_the_same_model_get_the_same_figure(capsys, tmp_path):
     found = call_json(capsys, "select", write(tmp_path / "train.txt"), "--metric", "pairwise_error")
     values = {(one["method"], one["scaling"]): one["value"] for one in found["tried"] if not one["options"]}
     assert values["rls", "none"] == pytest.approx(values["rls", "standard"], abs=1e-12)
-    assert found["judged_by"] == "5 folds of queries, 59 of 60 queries"  # one has a single label
+    assert found["judged_by"] == "5 folds of queries, 4 times, 59 of 60 queries"  # one has a single label
 
 
 def test_what_can_be_asked_for_is_what_there_is():

@@ -59,7 +59,7 @@ def test_the_walk(capsys, folder, monkeypatch):
     code, out, err = call(capsys, "fit", "train.csv", *COLUMNS, "-o", "model.rw")
     assert code == 0, err
     assert "country: a category of 3 values" in out
-    assert "5 folds of queries, all 40 queries, ndcg@10" in out
+    assert "5 folds of queries, 4 times, all 40 queries, ndcg@10" in out
     assert "offer" not in load("model.rw").feature_names_in_
     found = call_json(capsys, "evaluate", "model.rw", "test.csv", "--metrics", "ndcg@10,pairwise_error")
     figures = json.dumps(found)

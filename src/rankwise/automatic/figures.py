@@ -22,28 +22,33 @@ class Figure:
     per_unit : (units,) float64
     share : (units,) float64
         How much each unit counts; they sum to 1.
+    repeats : int
+        How often the same rows are among the units, in folds that were assigned again. That makes a value steadier, and
+        the rows no more: standard errors are those of one time.
     """
 
     value: float
     per_unit: Floats
     share: Floats
+    repeats: int = 1
 
     @property
     def standard_error(self) -> float:
         """Of the value; NaN where there is one unit."""
-        return standard_error(self.per_unit, self.share)
+        return standard_error(self.per_unit, self.share, self.repeats)
 
 
-def standard_error(values: Floats, share: Floats) -> float:
-    """Return the standard error of the mean of units that count by their share."""
+def standard_error(values: Floats, share: Floats, repeats: int = 1) -> float:
+    """Return the standard error of the mean of units that count by their share, each there so many times."""
     n_units = int((share > 0).sum())
     if n_units < 2:
         return float("nan")
     centred = values - order_free_sum(share * values)
     spread = float(order_free_sum((share * centred) ** 2)) * n_units / (n_units - 1)
-    return float(np.sqrt(spread))
+    return float(np.sqrt(spread * repeats))
 
 
 def paired_difference(first: Figure, second: Figure) -> tuple[float, float]:
     """Return ``first - second`` and the standard error of that difference, unit by unit."""
-    return first.value - second.value, standard_error(first.per_unit - second.per_unit, first.share)
+    error = standard_error(first.per_unit - second.per_unit, first.share, first.repeats)
+    return first.value - second.value, error

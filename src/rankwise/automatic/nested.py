@@ -32,7 +32,7 @@ def nested_figure(estimator: Ranker, problem: LabelledRows) -> tuple[float, floa
         fitted = inner.fit(X[train], y[train], None if ids is None else ids[train], sample_weight=weight)
         scores[test] = fitted.predict(X[test], None if ids is None else ids[test])
     outer = LabelledRows(
-        problem.columns, y, problem.queries, problem.weight, problem.metric, fold, problem.block, None, ""
+        problem.columns, y, problem.queries, problem.weight, problem.metric, [fold], problem.block, None, ""
     )
-    figure = outer.figure(scores)
+    figure = outer.figure(scores[None])
     return figure.value, figure.standard_error

@@ -80,8 +80,9 @@ class LabelledRows:
     queries : Queries
     weight : (rows,) float64 or None
     metric : Metric
-    fold : (rows,) int32
-        -1 for rows that are never held out.
+    folds : list of (rows,) int32
+        Assignments to folds, in each of which every row that is held out at all is held out once; -1 for the others.
+        Regularisation is chosen on the first, and candidates are compared by all.
     block : (rows,) int64
         In one ranking: the block of the row inside its fold.
     cv : list of (train, test), or None
@@ -95,7 +96,7 @@ class LabelledRows:
     queries: Queries
     weight: Floats | None
     metric: Metric
-    fold: npt.NDArray[np.int32]
+    folds: list[npt.NDArray[np.int32]]
     block: Ints
     cv: Splits | None
     cv_words: str
@@ -127,12 +128,12 @@ class LabelledRows:
     def held_out(
         self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
     ) -> Floats:
-        """Return a score for each row that is held out, by the model that did not see it."""
+        """Return a score for each row that is held out, by the model that did not see it; a line per assignment."""
         if self.scored is not None and scored is not None:
-            return np.asarray(model.predict(scored))
-        scores = np.zeros(self.n_rows)
+            return np.asarray(model.predict(scored))[None]
+        scores = np.zeros((len(self.folds), self.n_rows))
         is_copied = bytes_of(X) <= _COPIED_BYTES
-        for test in self._tests():
+        for line, test in self.tests():
             others = np.ones(self.n_rows, dtype=np.bool_)
             others[test] = False
             fitted = clone(estimator)
@@ -148,53 +149,64 @@ class LabelledRows:
                     weight = others.astype(np.float64) if self.weight is None else self.weight * others
                     y = _ranked(self.y, weight) if by_rank else self.y
                     fitted.fit(X, y, self.qid, sample_weight=weight)
-            scores[test] = fitted.predict(X[test]) if is_copied else fitted.predict(X)[test]
+            scores[line, test] = fitted.predict(X[test]) if is_copied else fitted.predict(X)[test]
         return scores
 
-    def _tests(self) -> Iterator[Ints]:
-        for number in range(int(self.fold.max()) + 1):
-            yield np.flatnonzero(self.fold == number)
+    def tests(self) -> Iterator[tuple[int, Ints]]:
+        """Yield the rows of each fold, with the number of the assignment."""
+        for line, fold in enumerate(self.folds):
+            for number in range(int(fold.max()) + 1):
+                yield line, np.flatnonzero(fold == number)
 
     @cached_property
-    def _evaluators(self) -> tuple[Ints, Evaluator, Evaluator]:
-        """The rows that score, and the metric on them: by query, or by fold and by block of one ranking."""
+    def _evaluators(self) -> tuple[Ints, list[tuple[Evaluator, Evaluator]]]:
+        """The rows that score, and the metric on them: by query, or for each assignment by fold and by block."""
         if self.scored is not None:
             y, queries, block = self.scored
             rows, weight = np.arange(y.size), None
-            fold = np.zeros(y.size, dtype=np.int64)
+            folds = [np.zeros(y.size, dtype=np.int64)]
         else:
-            held = self.fold >= 0 if self.weight is None else (self.fold >= 0) & (self.weight > 0)
+            held = self.folds[0] >= 0
+            held = held if self.weight is None else held & (self.weight > 0)
             rows = np.flatnonzero(held)
             y, queries, block = self.y[rows], self.queries.subset(rows), self.block[rows]
             weight = self.weight[rows] if self.weight is not None and self.metric.takes_weights else None
-            fold = self.fold[rows].astype(np.int64)
+            folds = [fold[rows].astype(np.int64) for fold in self.folds]
         if len(queries) > 1:
-            whole = parts = self.metric.prepare(y, queries, sample_weight=weight)
-        else:
-            whole = self.metric.prepare(y, fold, sample_weight=weight)
-            parts = self.metric.prepare(y, fold * (block.max() + 1) + block, sample_weight=weight)
-        return rows, whole, parts
+            both = self.metric.prepare(y, queries, sample_weight=weight)
+            return rows, [(both, both)] * len(folds)
+        return rows, [
+            (
+                self.metric.prepare(y, fold, sample_weight=weight),
+                self.metric.prepare(y, fold * (block.max() + 1) + block, sample_weight=weight),
+            )
+            for fold in folds
+        ]
 
     def figure(self, held_out: Floats) -> Figure:
         """Return the mean over queries, or over the folds of one ranking, and the value of each query or block."""
-        rows, whole, parts = self._evaluators
-        scores = held_out[rows]
-        units = parts.per_query(scores)
-        values = units.values[units.counted]
-        return Figure(whole(scores), values, np.full(values.size, 1 / max(values.size, 1)))
+        rows, evaluators = self._evaluators
+        wholes, units = [], []
+        for scores, (whole, parts) in zip(held_out[:, rows], evaluators, strict=True):
+            wholes.append(whole(scores))
+            found = parts.per_query(scores)
+            units.append(found.values[found.counted])
+        has_queries = evaluators[0][0] is evaluators[0][1]
+        values = np.mean(units, axis=0) if has_queries else np.concatenate(units)
+        share = np.full(values.size, 1 / max(values.size, 1))
+        return Figure(float(np.mean(wholes)), values, share, 1 if has_queries else len(evaluators))
 
     def words(self) -> str:
         """Say what scored."""
-        rows, whole, _ = self._evaluators
+        rows, evaluators = self._evaluators
         if self.scored is not None:
             return f"an evaluation set of {rows.size:,} rows"
         if len(self.queries) == 1:
             judging, there, what = rows.size, self.n_rows, "rows"
         else:
-            judging, there, what = int(whole.counted.sum()), len(self.queries), "queries"
-        return (
-            f"{self.cv_words}, {f'all {there:,}' if judging == there else f'{judging:,} of {there:,}'} {what}"
-        )
+            judging, there, what = int(evaluators[0][0].counted.sum()), len(self.queries), "queries"
+        times = f", {len(self.folds)} times" if len(self.folds) > 1 else ""
+        return f"{self.cv_words}{times}, {f'all {there:,}' if judging == there else f'{judging:,} of {there:,}'} {what}"
 
     def sample(self, at_most: int, seed: int) -> LabelledRows:
         """Return about so many rows, whole queries of them, with the folds and blocks that they have."""
@@ -208,16 +220,17 @@ class LabelledRows:
         weight = None if self.weight is None else self.weight[rows]
         ids = queries.codes if len(queries) > 1 else None
         columns = ScaledColumns(self.columns.X[rows], ids, weight, self.columns.scored)
-        fold = np.unique(self.fold[rows], return_inverse=True)
+        fold = np.unique(self.folds[0][rows], return_inverse=True)
+        own = (fold[1] + min(int(fold[0][0]), 0)).astype(np.int32)
         return replace(
             self,
             columns=columns,
             y=self.y[rows],
             queries=queries,
             weight=weight,
-            fold=(fold[1] + min(int(fold[0][0]), 0)).astype(np.int32),
+            folds=[own],
             block=self.block[rows],
-            cv=None if self.cv is None else splits_of(fold[1] + min(int(fold[0][0]), 0)),
+            cv=None if self.cv is None else splits_of(own),
         )
 
 

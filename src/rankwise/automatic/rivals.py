@@ -25,10 +25,11 @@ def rival_entries(rivals: Sequence[BaseEstimator], problem: Problem) -> list[tup
     X, y, ids = problem.columns.X, problem.y, problem.qid
     found = []
     for rival in rivals:
-        start, scores = time.monotonic(), np.zeros(y.size)
-        for train, test in problem.cv or ():
+        start, scores = time.monotonic(), np.zeros((len(problem.folds), y.size))
+        for line, test in problem.tests():
+            train = np.setdiff1d(np.arange(y.size), test)
             weight = None if problem.weight is None else problem.weight[train]
             fitted = fit_ranker(clone(rival), X[train], y[train], None if ids is None else ids[train], weight)
-            scores[test] = predict_scores(fitted, X[test], None if ids is None else ids[test])
+            scores[line, test] = predict_scores(fitted, X[test], None if ids is None else ids[test])
         found.append((type(rival).__name__, problem.figure(scores), time.monotonic() - start))
     return found

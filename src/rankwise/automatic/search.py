@@ -137,7 +137,7 @@ class Search:
         return chosen
 
     def choose(self, rule: str) -> Trial:
-        """Return the best, or the simplest that is not worse by more than a standard error of the difference."""
+        """Return the best, or of the simplest form that is not worse by more than a standard error the best."""
         trials = [trial for trial in self.trials if trial.judged == "all"] or self.trials
         best = self.best(trials)
         if rule == "best":
@@ -147,7 +147,7 @@ class Search:
             close,
             key=lambda trial: (
                 not exportable_to(trial.candidate),
-                trial.candidate.complexity,
+                METHODS[trial.candidate.method].complexity,
                 self.loss(trial),
             ),
         )
@@ -221,7 +221,7 @@ class _Run:
         best = order[0]
         close = [trial for trial in order if search.is_close(trial, best, 2.0)]
         if search.rule == "one-standard-error":
-            close.sort(key=lambda trial: (trial is not best, trial.candidate.complexity))
+            close.sort(key=lambda trial: (trial is not best, METHODS[trial.candidate.method].complexity))
         affordable = [one for one in close if self._is_affordable(one.candidate, n_entries)] or [
             min(order, key=lambda trial: METHODS[trial.candidate.method].cost)
         ]

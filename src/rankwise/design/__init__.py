@@ -46,6 +46,11 @@ def as_design(X: Any, n_threads: int | None = None) -> Design:
     """Return the design of an array, a SciPy sparse matrix, a LinearOperator, or a design itself."""
     if isinstance(X, (AdditiveDesign, DenseDesign, CsrDesign, OperatorDesign, ShiftedDesign)):
         return X
+    if hasattr(X, "as_design"):  # rows that know their own storage, such as those of a cluster
+        made: Design = X.as_design(n_threads)
+        return made
+    if hasattr(X, "gram_product"):
+        return X  # type: ignore[no-any-return]
     threads = default_threads() if n_threads is None else n_threads
     if sp.issparse(X):
         return CsrDesign(X.tocsr(), threads)
@@ -68,6 +73,9 @@ def shifted_design(X: MatrixLike, shift: Shift | None, n_threads: int | None = N
     design = as_design(X, n_threads)
     if shift is None or not design.has_rows:
         return design
+    if hasattr(design, "shifted"):  # rows that are far away are shifted where they are
+        moved: Design = design.shifted(shift)
+        return moved
     if not _may_be_copied(design):
         return ShiftedDesign.of(design, shift)
     kind = DenseDesign if design.is_dense else CsrDesign

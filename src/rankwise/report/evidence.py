@@ -27,6 +27,7 @@ from rankwise.metrics import (
     get_metric,
     paired_test,
 )
+from rankwise.report.top import Top, look_at_top
 
 __all__ = ["Evidence", "Figure", "judge_labels", "judge_pairs", "suitable_metrics"]
 
@@ -74,11 +75,14 @@ class Evidence:
     per_query : PerQuery or None
         The first metric, query by query; None for preferences.
     best_column : tuple (column, sign) or None
+    top : Top or None
+        What stands at the top, for grades inside queries.
     """
 
     figures: list[Figure]
     per_query: PerQuery | None
     best_column: tuple[int, int] | None
+    top: Top | None = None
 
 
 def suitable_metrics(labels: Doubles, n_queries: int) -> tuple[str, ...]:
@@ -103,7 +107,8 @@ def judge_labels(
     best = _best_column(X, y, queries, chosen[0])
     column = None if best is None else _single_column(X, y, queries, chosen[0], best)
     figures = [_figure(metric, y, queries, scores, column, seed) for metric in chosen]
-    return Evidence(figures, chosen[0].prepare(y, queries).per_query(scores), best)
+    top = look_at_top(y, queries, scores) if is_graded(y) and len(queries) > 1 else None
+    return Evidence(figures, chosen[0].prepare(y, queries).per_query(scores), best, top)
 
 
 def _figure(

@@ -7,6 +7,7 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from html import escape
 from importlib.resources import files
 from typing import Any
 
@@ -24,7 +25,7 @@ from rankwise.metrics import Metric
 from rankwise.replacing import replacing
 from rankwise.report.charts import alpha_name, curves
 from rankwise.report.evidence import Evidence, judge_labels, judge_pairs, suitable_metrics
-from rankwise.report.markup import counted, embed, name, number, plain, text
+from rankwise.report.markup import counted, decimals, embed, name, number, plain, text
 from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
 from rankwise.report.openings import OpenQuery, open_queries
 from rankwise.report.score_parts import TermParts, parts_of
@@ -210,7 +211,13 @@ class Report:
                 ("curves" if anchor == "weights" else anchor): ("Curves" if anchor == "weights" else label)
                 for anchor, label in links.items()
             }
+        elif self._parts is None or self._view.weights is None:
+            del links["weights"]
         return links
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, in a frame of its own."""
+        return f'<iframe srcdoc="{escape(self.html())}" style="width:100%;height:80vh;border:0"></iframe>'
 
     def _lead(self) -> str:
         ranker = self._view.ranker
@@ -248,7 +255,7 @@ class Report:
         label = (
             f"all {self._words.thing}s"
             if query.kind == "only"
-            else f"{plain(query.name)} ({query.kind}, {number(query.value)})"
+            else f"{plain(query.name)} ({query.kind}, {decimals(query.value)})"
         )
         return {
             "label": label,
@@ -320,13 +327,11 @@ def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
     first = evidence.figures[0]
     shown = in_words(first.name)
     brackets = (
-        f' <span class="whole">[{number(first.model.low, 3)}, {number(first.model.high, 3)}]</span>'
+        f' <span class="whole">[{decimals(first.model.low, 3)}, {decimals(first.model.high, 3)}]</span>'
         if np.isfinite(first.model.low)
         else ""
     )
-    tiles = (
-        f'<div class="tile main"><b>{number(first.model.value)}</b><span>{text(shown)}{brackets}</span></div>'
-    )
+    tiles = f'<div class="tile main"><b>{decimals(first.model.value)}</b><span>{text(shown)}{brackets}</span></div>'
     for key in ("Queries", "Preferences", "Rows", "Items", "Columns"):
         if key in facts:
             tiles += f'<div class="tile"><b>{text(facts[key])}</b><span>{text(key.lower())}</span></div>'

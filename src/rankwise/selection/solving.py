@@ -20,6 +20,7 @@ from rankwise.solvers.choose import (
     fits_direct,
     matrix_bytes,
     require_diagonal,
+    widest_matrix,
 )
 from rankwise.solvers.solution import Solution, Status
 
@@ -57,6 +58,12 @@ class LeastSquares:
                 f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "
                 f"{matrix_bytes(n_features) / 2**30:.1f} GiB, more than is free.",
                 "use solver='cg', which needs only a few vectors of that length.",
+            )
+        if self.solver in {"direct", "eigen"} and n_features > widest_matrix(design):
+            raise UnsuitableSolverError(
+                f"solver={self.solver!r} adds up a matrix of {n_features} × {n_features} from every worker, and "
+                f"{widest_matrix(design):.0f} columns are the most that is done for.",
+                "use solver='cg', which exchanges vectors.",
             )
         return self
 
