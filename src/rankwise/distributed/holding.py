@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import AnyArray, DType, Floats, Ints
+from rankwise.arrays import AnyArray, DType, Floats, Ints, is_sparse
 from rankwise.blocks import as_table
 from rankwise.design import CsrDesign, DenseDesign, Design, Shift, shifted_design
 from rankwise.distributed.local_products import LocalProduct
@@ -175,7 +175,7 @@ class WorkerRows:
     def gathered(self, rows: Ints) -> Any:
         """Return some rows as an array or a SciPy matrix."""
         found = self.design.gathered(rows).matrix()
-        if self._names is None:
+        if self._names is None or not is_sparse(found):
             return found
         found = found.tocsr(copy=True)
         found.indices = self._names[found.indices].astype(np.int32)

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, Ints, is_sparse
 from rankwise.blocks import Folds, QueryBlocks, as_table, laplacian
 from rankwise.design import Design, GramProduct
 
@@ -184,7 +184,7 @@ class LocalProduct:
 
     def _dense(self, rows: Ints) -> Floats:
         found = self.design.gathered(rows).matrix()
-        return np.asarray(found if self.design.is_dense else found.toarray(), dtype=np.float64)
+        return np.asarray(found.toarray() if is_sparse(found) else found, dtype=np.float64)
 
     # --- arrays ---
 
