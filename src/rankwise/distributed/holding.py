@@ -22,7 +22,7 @@ from rankwise.design import CsrDesign, DenseDesign, Design, Shift, shifted_desig
 from rankwise.distributed.local_products import LocalProduct
 from rankwise.threads import blas_held
 
-__all__ = ["Answer", "WorkerRows", "fill", "rows_of"]
+__all__ = ["Answer", "WorkerRows", "fill", "rows_of", "uniform"]
 
 # From here on ids of two bytes do not suffice, and a second array of renamed ids would take too much memory.
 MANY_COLUMNS = 1 << 16
@@ -243,6 +243,15 @@ def fill(name: str, first: int, block: Any, chosen: slice | Ints, first_column: 
     if holder is None:
         raise LookupError(f"{name} is not on this worker")
     return holder.take_rows(first, rows_of(block)[chosen], first_column)
+
+
+def uniform(block: Any, first_column: int, n_columns: int) -> Any:
+    """Return the rows of a block with the columns that all blocks have together, counted from 0."""
+    rows = rows_of(block)
+    if not sp.issparse(rows) or (first_column == 0 and rows.shape[1] == n_columns):
+        return rows
+    parts = rows.data, rows.indices - np.int32(first_column), rows.indptr
+    return sp.csr_matrix(parts, shape=(rows.shape[0], n_columns))
 
 
 def rows_of(block: Any) -> Any:
