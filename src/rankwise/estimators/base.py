@@ -141,7 +141,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         ]
         return float(np.mean(per_output))
 
-    def _scores_of(self, X: Any, qid: Any) -> Floats:
+    def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
         scores: Floats = self.predict(X)
         return scores
@@ -303,8 +303,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _write(self, selection: Selection, metric: Metric, *, several: bool) -> None:
         """Set the attributes of a selection and of its models; nothing of another one lingers beside them."""
         self._forget(*WRITTEN)
-        self._set(selection.attributes(metric, several=several))
         self._keep_models(selection.models, several=several)
+        self._set(selection.attributes(metric, several=several))
 
     def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
         """Keep the coefficients of every output."""

@@ -128,7 +128,7 @@ class LinearCoordinates:
 
     def scale(self, graph: PairGraph) -> Floats | None:
         """Return the units of the columns."""
-        return column_scale(self.design, graph, self.power)
+        return None if self.power == 0 else column_scale(self.design, graph, self.power)
 
 
 class _Scaled:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.arrays import Bools, Floats
+from rankwise.arrays import AnyArray, Bools, Floats
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
 from rankwise.interrupts import tell_interrupted
@@ -72,7 +71,7 @@ def listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = Non
 
 
 def margins_of(
-    data: TrainingProblem, loss: str, trained: Any = None
+    data: TrainingProblem, loss: str, trained: AnyArray | None = None
 ) -> tuple[Sequence[MarginPairs], Sequence[PairGraph]]:
     """Return the pairs of every output, with margins and as graphs; `trained` as in `set_apart`."""
     if isinstance(data, PairData):

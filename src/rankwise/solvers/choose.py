@@ -158,10 +158,8 @@ def require_diagonal(design: Design) -> None:
         )
 
 
-def column_scale(design: Design, graph: PairGraph, power: float) -> Floats | None:
-    """Return the units of the columns under a value of `scaling`; None for 0, which leaves them as they are."""
-    if power == 0:
-        return None
+def column_scale(design: Design, graph: PairGraph, power: float) -> Floats:
+    """Return the units of the columns under a value of `scaling`."""
     require_diagonal(design)
     return prior_scale(SquaredObjective(design, graph), power)
 
