@@ -177,11 +177,11 @@ class WorkerRows:
         found = self.design.gathered(rows).matrix()
         if self._names is None or not is_sparse(found):
             return found
-        found = found.tocsr(copy=True)
-        found.indices = self._names[found.indices].astype(np.int32)
-        found.has_sorted_indices = False
-        found.sort_indices()
-        return found
+        renamed = sp.csr_matrix(found, copy=True)
+        renamed.indices = self._names[renamed.indices].astype(np.int32)
+        renamed.has_sorted_indices = False
+        renamed.sort_indices()
+        return renamed
 
     def expect_products(self) -> None:
         """Prepare for many of `dot` and `tdot`, where that takes little memory."""
