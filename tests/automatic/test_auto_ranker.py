@@ -26,7 +26,8 @@ from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
 
 
-@parametrize_with_checks([AutoRanker(), AutoRanker(methods=["rls"], rule="one-standard-error")])
+# Once through the folds where everything is tried; several times, as by default, where one method is.
+@parametrize_with_checks([AutoRanker(cv=5), AutoRanker(methods=["rls"], rule="one-standard-error")])
 def test_common_checks(estimator, check):
     check(estimator)
 

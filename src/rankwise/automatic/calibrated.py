@@ -8,6 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike
 from rankwise.automatic.calibration import Calibration, calibrate
+from rankwise.data.duels import duel_sides
 from rankwise.data.preferences import check_pairs
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
@@ -22,15 +23,18 @@ class CalibratedRanker(Ranker):
     calibration_: list[list[float]]
     log_loss_: float
 
-    def predict_pairs(self, X: MatrixLike, other: ArrayLike | MatrixLike) -> Floats:
+    def predict_pairs(self, X: MatrixLike, other: ArrayLike | MatrixLike | None = None) -> Floats:
         """Return how much one row of each pair is preferred to the other: positive where the first is.
 
         Parameters
         ----------
         X : array-like, sparse matrix or data frame of shape (rows, features)
-        other : array-like of int of shape (pairs, 2), or a matrix of the shape of X
-            What `fit_pairs` takes, row numbers of X; or the second rows, where row k of X is compared with row k of it.
+        other : array-like of int of shape (pairs, 2), or a matrix or table with the columns of X, optional
+            What `fit_pairs` takes: row numbers of X; or the second rows, where row k of X is compared with row k of it.
+            Without it X is a table of duels, with columns such as ``winner_age`` and ``loser_age``.
         """
+        if other is None:
+            X, other = duel_sides(X)
         scores = self.predict(X)
         edges = np.asarray(None if is_table_like(other) or sp.issparse(other) else other)
         is_listed = edges.ndim == 2 and edges.shape[1] == 2 and edges.dtype.kind in "iu"
@@ -46,7 +50,7 @@ class CalibratedRanker(Ranker):
             )
         return np.asarray(scores - others)
 
-    def predict_pairs_proba(self, X: MatrixLike, other: ArrayLike | MatrixLike) -> Floats:
+    def predict_pairs_proba(self, X: MatrixLike, other: ArrayLike | MatrixLike | None = None) -> Floats:
         """Return the probability that the first row of each pair is preferred, calibrated on held-out pairs.
 
         Parameters

@@ -142,12 +142,6 @@ class Candidate:
     options: tuple[tuple[str, Any], ...] = ()
 
     @property
-    def complexity(self) -> tuple[int, int, int, int]:
-        """What is simpler is smaller: the form of the model, the scaling of its columns, its options, the method."""
-        form, scaling = METHODS[self.method].complexity, list(SCALINGS).index(self.scaling)
-        return form, scaling, len(self.options), list(METHODS).index(self.method)
-
-    @property
     def parameters(self) -> dict[str, Any]:
         """Parameters of the method's estimators."""
         return {name: value for name, value in self.options if name != "labels"}

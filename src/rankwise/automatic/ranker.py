@@ -22,6 +22,7 @@ from rankwise.automatic.problems import Problem
 from rankwise.automatic.reading import labelled_rows, listed_pairs, read_pairs, read_rows, refuse_operator
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
+from rankwise.data.duels import read_duels, same_rows
 from rankwise.data.summary import is_graded
 from rankwise.data.validation import (
     check_choice,
@@ -62,7 +63,8 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         pairwise error otherwise.
     rule : {"best", "one-standard-error"}, default="best"
         Choose the candidate with the best value; or, of those that are not worse by more than one standard error of the
-        difference, one that can be exported, and of these the simplest.
+        difference, one that can be exported, of these one of the simplest form (linear, curves, surfaces, kernel), and
+        of these the best.
     cv : "auto", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and
         assigns the rows of small data to them up to four times. Not used where there is an `eval_set`.
@@ -248,7 +250,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     def fit_pairs(
         self,
         X: MatrixLike,
-        pairs: ArrayLike,
+        pairs: ArrayLike | MatrixLike | None = None,
         magnitude: ArrayLike | None = None,
         weight: ArrayLike | None = None,
         eval_set: object = None,
@@ -259,7 +261,11 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
 
         Parameters
         ----------
-        X, pairs, magnitude, weight
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2), or a matrix or table with the columns of X, optional
+            Row numbers of winner and loser; or the rows that lost, where row k of X won against row k of them. Without
+            it X is a table of duels, with columns such as ``winner_age`` and ``loser_age``.
+        magnitude, weight
             As in `RankRLS.fit_pairs`.
         eval_set : tuple (X, pairs) or (X, pairs, weight), optional
             What to score by instead of folds; the pairs are row numbers of the X beside them.
@@ -271,6 +277,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         self._check_parameters()
         if self.nested:
             raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
+        X, edges, is_stacked = read_duels(X, pairs)
         rows = self._check_rows(self._encode(X, None), reset=True)
         self._name_columns()
         refuse_operator(rows)
@@ -282,8 +289,10 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
             )
         self.fitted_with_qid_, self.n_queries_ = False, 1
         scored = read_pairs(eval_set, self._encoded)
+        # The same competitor stands in a row of its own for every duel.
+        same = same_rows(rows) if is_stacked else None
         problem = listed_pairs(
-            rows, pairs, magnitude, weight, metric, self.cv, self.random_state, groups, scored
+            rows, edges, magnitude, weight, metric, self.cv, self.random_state, groups, scored, same
         )
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
         chosen = self._choose(problem)

@@ -10,6 +10,7 @@ from scipy.sparse.linalg import LinearOperator
 from rankwise.arrays import ArrayLike, Floats, Ints, Matrix, MatrixLike
 from rankwise.automatic.problems import LabelledRows, ListedPairs, blocks_of_rows, splits_of
 from rankwise.automatic.scaling import ScaledColumns
+from rankwise.data.duels import read_duels
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
@@ -98,8 +99,12 @@ def listed_pairs(
     seed: int,
     groups: ArrayLike | None,
     eval_set: tuple[Matrix, Preferences] | None,
+    same: Ints | None = None,
 ) -> ListedPairs:
-    """Assign pairs to folds, all comparisons of the same two rows, or of a group, together."""
+    """Assign pairs to folds, all comparisons of the same two rows, or of a group, together.
+
+    Where `same` is given, rows with the same number in it are the same.
+    """
     design = as_design(X, 1)
     found = check_pairs(pairs, design.shape[0], magnitude, weight)
     if found.magnitude is not None and not (found.magnitude > 0).any():
@@ -107,7 +112,8 @@ def listed_pairs(
             "Every pair is a tie (magnitude 0), so nothing says which row is better.",
             "pass at least one pair with a positive magnitude.",
         )
-    unit, what = _same_two(found.winner, found.loser, design.shape[0]), "pairs"
+    own = np.arange(design.shape[0]) if same is None else same
+    unit, what = _same_two(own[found.winner], own[found.loser], design.shape[0]), "pairs"
     if groups is not None:
         unit = check_qid(groups, len(found), name="groups", what="group", beside="pairs").codes
         what = "groups"
@@ -160,5 +166,6 @@ def read_pairs(eval_set: object, check_matrix: CheckMatrix) -> tuple[Matrix, Pre
             "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
             "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
         )
-    X = check_matrix(eval_set[0])
-    return X, check_pairs(eval_set[1], X.shape[0], weight=eval_set[2] if len(eval_set) == 3 else None)
+    rows, pairs, _ = read_duels(eval_set[0], eval_set[1])
+    X = check_matrix(rows)
+    return X, check_pairs(pairs, X.shape[0], weight=eval_set[2] if len(eval_set) == 3 else None)

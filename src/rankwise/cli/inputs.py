@@ -25,6 +25,7 @@ from rankwise.cli.columns import (
     remember,
     roles_of,
 )
+from rankwise.cli.duels import are_duels, read_duels
 from rankwise.cli.encoding import is_to_be_encoded, learned, read_to_encode, was_missing
 from rankwise.cli.printing import remark
 from rankwise.cli.rows import Rows
@@ -225,6 +226,8 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         paths, [options.qid, options.item_id, *(listed(getattr(options, "category", None)) or [])]
     )
     schema = sources[0].schema
+    if are_duels(schema.names, options):
+        return read_duels(sources, source, options)
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
     if options.keeps_table:
         return read_to_encode(sources, source, roles, options)

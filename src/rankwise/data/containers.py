@@ -27,6 +27,7 @@ __all__ = [
     "check_total",
     "compressed_misfit",
     "is_moderate",
+    "is_on_cluster",
     "is_plain",
     "unmasked",
 ]
@@ -41,6 +42,11 @@ _LIMITS = {np.dtype(np.float64): _LARGEST, np.dtype(np.float32): float(np.finfo(
 # Fewer entries are looked at by one thread.
 _MANY = 1 << 20
 _INTEGERS = {np.dtype(np.int32), np.dtype(np.int64)}
+
+
+def is_on_cluster(X: object) -> bool:
+    """Tell whether this is a Dask collection, or rows that `rankwise.distributed` knows; Dask is not imported."""
+    return hasattr(type(X), "__dask_graph__") or type(X).__module__.startswith("rankwise.distributed.")
 
 
 def unmasked(name: str, values: object) -> Any:

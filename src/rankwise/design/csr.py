@@ -41,6 +41,8 @@ class CsrDesign:
 
     has_rows = True
     is_dense = False
+    # Of columns that are named by frequency already: a second array of ids would gain nothing.
+    keeps_names = False
 
     def __init__(self, X: sp.csr_matrix, n_threads: int = 1, shift: Shift | None = None) -> None:
         self.n_threads = n_threads
@@ -235,7 +237,7 @@ class CsrDesign:
         """Whether many products would be faster with renamed columns."""
         # Not for ids that are mapped from disk by somebody else either.
         is_mapped = self.disk is not None or isinstance(self.arrays[1], np.memmap)
-        return self.nnz >= MANY_NONZEROS and not is_mapped
+        return self.nnz >= MANY_NONZEROS and not is_mapped and not self.keeps_names
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
         def fetch(first: int, last: int) -> Floats:

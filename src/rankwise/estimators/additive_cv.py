@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from rankwise.additive.choosing import Candidate, Search
 from rankwise.additive.fitting import AdditiveFit, Blueprint
-from rankwise.additive.parameters import check_interactions
+from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_count
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
@@ -86,11 +86,11 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
 
     def __init__(
         self,
-        alphas: Any = _GRID,
+        alphas: ArrayLike = _GRID,
         *,
-        n_knots: Any = 8,
-        interactions: Any = "auto",
-        cv: Any = "auto",
+        n_knots: int | Sequence[int] = 8,
+        interactions: Interactions | Sequence[int] = "auto",
+        cv: object = "auto",
         scoring: str | Metric = "pairwise_error",
         judge_rows: int | None = None,
         surface_knots: int = 5,
@@ -99,8 +99,8 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
         query_weight: str = "equal",
         ties: str = "include",
         cost: str = "magnitude",
-        monotone: Any = None,
-        categorical: Any = None,
+        monotone: Mapping[int | str, int] | Sequence[int] | None = None,
+        categorical: Sequence[int | str] | None = None,
         tol: float = 1e-3,
         max_iter: int | None = None,
         random_state: int = 0,

@@ -173,7 +173,7 @@ class ColumnSpace:
 
     def of_rows(self, graph: LabelGraph) -> RowDecomposition:
         """Decompose the problem of labelled rows."""
-        scale = column_scale(self.design, graph, self.power)
+        scale = None if self.power == 0 else column_scale(self.design, graph, self.power)
         if self.X.shape[1] <= self.X.shape[0]:
             return _rows_of_features(_array(_scaled(self.X, scale)), graph, partial(_unscaled, scale))
         X = _scaled(self.X, scale)
@@ -183,7 +183,7 @@ class ColumnSpace:
 
     def of_pairs(self, graph: PreferenceGraph, group: Ints) -> PairDecomposition:
         """Decompose the problem of listed pairs."""
-        scale = column_scale(self.design, graph, self.power)
+        scale = None if self.power == 0 else column_scale(self.design, graph, self.power)
         X = _scaled(self.X, scale)
         return _pairs_of_features(X, graph, group, MemoryBudget(), partial(_unscaled, scale))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Bools, Floats, Ints, Rows
+from rankwise.arrays import AnyArray, Floats, Ints, Rows
 from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
@@ -54,7 +54,7 @@ class PairData:
         weight = self.preferences.weight
         return np.where(self.graph.is_ordered, 1.0 if weight is None else weight, 0.0)
 
-    def graphs(self, trained: Bools | None = None) -> list[PreferenceGraph]:
+    def graphs(self, trained: AnyArray | None = None) -> list[PreferenceGraph]:
         """Return the graph, alone; or that of some of the pairs."""
         graph = self.graph
         return [graph if trained is None else replace(graph, pair_weight=graph.pair_weight * trained)]
@@ -130,10 +130,10 @@ class TrainingData:
             self.columns[output], self.queries, levels=levels, row_weight=row_weight, **self._options()
         )
 
-    def graphs(self, trained: Floats | None = None) -> list[LabelGraph]:
+    def graphs(self, trained: AnyArray | None = None) -> list[LabelGraph]:
         """Return one graph for all outputs where they can share it, else one per output; so under other row weights."""
-        depends = laplacian_depends_on_labels(self.ties, self.cost, self.query_weight)
-        if trained is None and self.several_outputs and not depends:
+        may_share = trained is None and self.several_outputs
+        if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
             return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
         weight = self.row_weight if trained is None else trained
         return [self.graph(output, weight) for output in range(len(self.columns))]

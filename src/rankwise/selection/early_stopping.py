@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats
 from rankwise.exceptions import NoPairsError
 from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective, SquaredObjective
@@ -87,7 +86,7 @@ class EvalSetMonitor:
         return all(len(errors) - step >= self._patience for errors, step in stale)
 
 
-def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple[Any, EvalSet]:
+def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple[AnyArray | None, EvalSet]:
     """Return what is trained on, and the rest as an eval set.
 
     Returns

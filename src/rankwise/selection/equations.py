@@ -78,8 +78,10 @@ class Coordinates(Protocol):
     def of_graph(self, graph: PairGraph) -> Equations:
         """Return the equations of a graph, one column per output."""
 
-    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows) -> Equations:
-        """Return the equations of folds of rows, one column per fold."""
+    def of_folds(
+        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
+    ) -> Equations:
+        """Return the equations of folds of rows, one column per fold; only `scored` rows need held-out scores."""
 
     def of_pairs(self, graph: PreferenceGraph, left_out: LeftOutPairs) -> Equations:
         """Return the equations of folds of pairs, one column per fold."""
@@ -106,9 +108,11 @@ class LinearCoordinates:
         """Return ``X'LX``."""
         return GraphEquations(SquaredObjective(self.design, graph), self.scale(graph))
 
-    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows) -> Equations:
+    def of_folds(
+        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
+    ) -> Equations:
         """Return ``X'LX`` of every fold: in lockstep, reading X once."""
-        return FoldEquations(self.design, whole, graphs, fold, self.scale(whole))
+        return FoldEquations(self.design, whole, graphs, fold, scored, self.scale(whole))
 
     def of_pairs(self, graph: PreferenceGraph, left_out: LeftOutPairs) -> Equations:
         """Return ``X'LX`` of every fold."""
@@ -124,7 +128,7 @@ class LinearCoordinates:
 
     def scale(self, graph: PairGraph) -> Floats | None:
         """Return the units of the columns."""
-        return column_scale(self.design, graph, self.power)
+        return None if self.power == 0 else column_scale(self.design, graph, self.power)
 
 
 class _Scaled:
@@ -170,6 +174,7 @@ class FoldEquations(_Scaled):
         whole: LabelGraph,
         graphs: Iterable[LabelGraph],
         fold: Rows,
+        scored: Rows,
         scale: Floats | None,
     ) -> None:
         super().__init__(scale)
@@ -182,7 +187,7 @@ class FoldEquations(_Scaled):
             weight.append(graph.blocks.scale)
             if graph.blocks.coupling == "relative":
                 self._graphs.append(graph)
-        self._folds = Folds(fold.astype(np.int32), np.column_stack(degree), np.column_stack(weight))
+        self._folds = Folds(fold.astype(np.int32), np.column_stack(degree), np.column_stack(weight), scored)
         self._held_out = np.zeros(design.shape[0])
         self._fused = None if self._graphs else design.gram_product(whole.blocks, self._folds)
         self.rhs = self._scaled(design.tdot(np.column_stack(pull)))
@@ -247,7 +252,9 @@ class DualCoordinates:
         factor = factor_of(graph, by_products=True)
         return DualEquations(self.kernel, [factor], factor.target(graph.pull))
 
-    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows) -> Equations:
+    def of_folds(
+        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
+    ) -> Equations:
         """Return ``FKF'`` of every fold, in which its own rows weigh nothing."""
         factors, targets = [], []
         for graph in graphs:

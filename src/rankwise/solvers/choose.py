@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
@@ -35,6 +36,7 @@ __all__ = [
     "matrix_bytes",
     "matrix_reads",
     "require_diagonal",
+    "widest_matrix",
 ]
 
 
@@ -134,6 +136,11 @@ def fits_direct(n_features: int) -> bool:
     return fits(matrix_bytes(n_features))
 
 
+def widest_matrix(design: Design) -> float:
+    """Return from how many columns on a storage is not asked for ``X'LX``: every worker of a cluster sends one."""
+    return float(getattr(design, "widest_matrix", inf))
+
+
 def matrix_reads(design: Design, *, forms_matrix: bool = True) -> float:
     """Estimate how many reads of X cost as much as forming and factoring ``X'LX``; see `choose_solver`."""
     factor = _FACTOR * float(design.shape[1]) ** 3
@@ -151,10 +158,8 @@ def require_diagonal(design: Design) -> None:
         )
 
 
-def column_scale(design: Design, graph: PairGraph, power: float) -> Floats | None:
-    """Return the units of the columns under a value of `scaling`; None for 0, which leaves them as they are."""
-    if power == 0:
-        return None
+def column_scale(design: Design, graph: PairGraph, power: float) -> Floats:
+    """Return the units of the columns under a value of `scaling`."""
     require_diagonal(design)
     return prior_scale(SquaredObjective(design, graph), power)
 
@@ -171,7 +176,7 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
         Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product per column.
     """
     n_features = design.shape[1]
-    if not design.has_rows or not fits_direct(n_features):
+    if not design.has_rows or not fits_direct(n_features) or n_features > widest_matrix(design):
         return "cg"
     direct = _gram_time(design, forms_matrix=forms_matrix) + _FACTOR * float(n_features) ** 3
     iterate = _ITERATIONS * _PRODUCT * design.nnz

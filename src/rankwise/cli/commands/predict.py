@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -46,7 +47,10 @@ def run(options: argparse.Namespace) -> int:
     writer = _Writer(target, options)
     with output_stream(options.output) as stream:
         for rows in _blocks(options, reading, saved):
-            writer.write(stream, rows, score(saved, rows))
+            scores = score(saved, rows)
+            if rows.pairs is not None and options.items is None:
+                rows, scores = _differences(rows, scores, target)  # noqa: PLW2901
+            writer.write(stream, rows, scores)
         writer.close(stream)
     what = "ranks" if options.ranks else "scores"
     if options.json:
@@ -57,6 +61,21 @@ def run(options: argparse.Namespace) -> int:
             {"wrote": f"{options.output}: {writer.n_rows:,} {what} of {writer.facts['file']}"}, to_error=True
         )
     return 0
+
+
+def _differences(
+    rows: Rows, scores: npt.NDArray[np.float64], target: str
+) -> tuple[Rows, npt.NDArray[np.float64]]:
+    """Return by how much the first of each duel is preferred."""
+    if target != "scores":
+        raise UsageError(
+            f"{rows.source} lists duels, which are no rankings of items.",
+            "write one number per line: -o scores.txt, or nothing for standard output.",
+        )
+    assert rows.pairs is not None
+    first, second = rows.pairs.T
+    kept = replace(rows, X=rows.X[: len(rows.pairs)], pairs=None, magnitude=None, weight=None)
+    return kept, scores[first] - scores[second]
 
 
 def _blocks(options: argparse.Namespace, reading: argparse.Namespace, saved: SavedModel) -> Iterator[Rows]:

@@ -1,0 +1,149 @@
+"""Duels: what won and what lost side by side, in two tables or in the columns of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from rankwise.arrays import Ints
+from rankwise.data.preferences import stack_preferred
+from rankwise.exceptions import InvalidInputError
+
+__all__ = [
+    "WINNER_AND_LOSER",
+    "are_rows",
+    "duel_columns",
+    "duel_sides",
+    "read_duels",
+    "same_rows",
+    "stack_duels",
+]
+
+# How the names of columns begin: winner_age and loser_age are the age of what won, and of what lost.
+WINNER_AND_LOSER = ("winner_", "loser_")
+
+
+def duel_columns(names: Sequence[str]) -> list[str]:
+    """Return what stands on both sides: ``["age"]`` where there are columns ``winner_age`` and ``loser_age``."""
+    first, second = WINNER_AND_LOSER
+    there = set(names)
+    return [
+        name.removeprefix(first)
+        for name in names
+        if name.startswith(first) and name != first and second + name.removeprefix(first) in there
+    ]
+
+
+def are_rows(X: Any, other: Any) -> bool:
+    """Tell whether what stands beside X are rows that X's are compared with, and not pairs of row numbers."""
+    if hasattr(X, "columns") and hasattr(other, "columns"):
+        return [str(name) for name in X.columns] == [str(name) for name in other.columns]
+    shape = np.shape(other) if getattr(other, "shape", None) is None else other.shape
+    return len(shape) == 2 and shape[1] != 2  # a list of pairs has two columns
+
+
+def duel_sides(duels: Any) -> tuple[Any, Any]:
+    """Take a table with columns such as ``winner_age`` and ``loser_age`` apart, into two tables with columns ``age``.
+
+    Parameters
+    ----------
+    duels : data frame of pandas or polars, or Arrow table
+        A row for each duel. Columns that stand on one side only are left out.
+
+    Returns
+    -------
+    winners, losers : tables
+    """
+    names = [str(name) for name in getattr(duels, "column_names", getattr(duels, "columns", []))]
+    found = duel_columns(names)
+    if not found:
+        raise InvalidInputError(
+            "There are no pairs, and no two columns such as winner_age and loser_age.",
+            "pass pairs of row numbers, a second table with the rows that lost, or a table with such columns.",
+        )
+    first, second = (_renamed(duels, [side + name for name in found], found) for side in WINNER_AND_LOSER)
+    return first, second
+
+
+def stack_duels(winners: Any, losers: Any) -> tuple[Any, Ints]:
+    """Put two tables, or matrices, below each other; row k of the first won against row k of the second.
+
+    Parameters
+    ----------
+    winners, losers : data frames, Arrow tables or matrices
+        With the same columns.
+
+    Returns
+    -------
+    X : table or matrix
+    pairs : (duels, 2) int64
+    """
+    package = type(winners).__module__.partition(".")[0]
+    if package not in {"pandas", "polars", "pyarrow"}:
+        return stack_preferred(winners, losers)
+    if package != type(losers).__module__.partition(".")[0]:
+        raise InvalidInputError(
+            "The two tables are of different packages.", "pass both as data frames of the same package."
+        )
+    n_duels = len(winners)
+    sides = [
+        [str(name) for name in getattr(side, "column_names", getattr(side, "columns", []))]
+        for side in (winners, losers)
+    ]
+    if len(losers) != n_duels or sides[0] != sides[1]:
+        raise InvalidInputError(
+            f"The two tables have {n_duels} and {len(losers)} rows, of {len(sides[0])} and {len(sides[1])} columns.",
+            "pass tables with the same columns; row k of both is duel k.",
+        )
+    rows = np.arange(n_duels, dtype=np.int64)
+    return _concatenated(package, [winners, losers]), np.column_stack([rows, rows + n_duels])
+
+
+def read_duels(X: Any, pairs: Any) -> tuple[Any, Any, bool]:
+    """Return rows and a list of pairs, and whether the rows of every duel were put below each other for that."""
+    if pairs is None:
+        X, pairs = duel_sides(X)
+    elif not are_rows(X, pairs):
+        return X, pairs, False
+    return *stack_duels(X, pairs), True
+
+
+def same_rows(X: Any) -> Ints:
+    """Number rows by what they hold: rows of equal numbers get the same number."""
+    if sp.issparse(X):
+        kept = sp.csr_matrix(X)
+        kept.sort_indices()
+        ends = kept.indptr
+        keys = [(kept.indices[a:b].tobytes(), kept.data[a:b].tobytes()) for a, b in pairwise(ends)]
+        place: dict[Any, int] = {}
+        return np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.int64)
+    return np.unique(np.asarray(X), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _renamed(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
+    if hasattr(table, "iloc"):
+        chosen = table[list(columns)].copy()
+        chosen.columns = list(names)
+        return chosen
+    if hasattr(table, "rename_columns"):
+        return table.select(list(columns)).rename_columns(list(names))
+    return table.select(list(columns)).rename(dict(zip(columns, names, strict=True)))
+
+
+def _concatenated(package: str, sides: list[Any]) -> Any:
+    # Whoever has such a table has the package.
+    if package == "pandas":
+        import pandas as pd  # noqa: PLC0415
+
+        return pd.concat(sides, ignore_index=True)
+    if package == "polars":
+        import polars as pl  # noqa: PLC0415
+
+        return pl.concat(sides, how="vertical_relaxed")
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.concat_tables(sides, promote_options="permissive")
