@@ -163,7 +163,7 @@ def _convergence_sentence(ranker: object) -> str:
 def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
     """Describe the rows that the model was evaluated on."""
     named = f": {name(source, _LONG)}" if source else ""
-    which = f"<p>The rows that this page evaluates the model by{named}.</p>"
+    which = f"<p>The rows that this page judges the model by{named}.</p>"
     rows = "".join(f'<tr><th scope="row">{text(k)}</th><td>{text(v)}</td></tr>' for k, v in facts.items())
     total = sum(count for _, count in grades) or 1
     most = max((count for _, count in grades), default=1)
