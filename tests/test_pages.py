@@ -32,10 +32,10 @@ def test_what_a_page_shows_runs_and_prints_what_it_says(page, tmp_path, monkeypa
     monkeypatch.setattr(plt, "show", lambda: None)
     namespace = {}
     try:
-        differences = run_page(page, namespace)
+        differing = run_page(page, namespace)
     finally:
         plt.close("all")
-    assert not differences, "\n".join(differences)
+    assert [(block.line, block.output, got) for block, got in differing] == []
     if page.name in CLAIMS:
         CLAIMS[page.name](namespace)
 

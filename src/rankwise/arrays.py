@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 if TYPE_CHECKING:
     from sklearn.base import BaseEstimator
+    from typing_extensions import TypeIs
 
 __all__ = [
     "AnyArray",
@@ -19,6 +20,7 @@ __all__ = [
     "DType",
     "Estimator",
     "Floats",
+    "InMemory",
     "Ints",
     "Labels",
     "Matrix",
@@ -27,6 +29,7 @@ __all__ = [
     "SparseMatrix",
     "Splits",
     "is_sparse",
+    "shape_of",
 ]
 
 Bools = npt.NDArray[np.bool_]
@@ -65,21 +68,39 @@ class SparseMatrix(Matrix, Protocol):
     data: AnyArray
     indices: AnyArray
     indptr: AnyArray
+    has_canonical_format: bool
 
     @property
     def nnz(self) -> int:
         """Entries that are stored."""
 
+    def copy(self) -> SparseMatrix:
+        """Return a copy."""
+
+    def sum_duplicates(self) -> None:
+        """Add up entries that are stored in several pieces."""
+
     def tocsr(self, copy: bool = False) -> SparseMatrix:
         """Return the same, compressed by rows."""
+
+    def tocsc(self, copy: bool = False) -> SparseMatrix:
+        """Return the same, compressed by columns."""
 
     def toarray(self) -> AnyArray:
         """Return the same with its zeros."""
 
 
-def is_sparse(X: object) -> TypeGuard[SparseMatrix]:
+def shape_of(X: MatrixLike) -> tuple[int, ...]:
+    """Return rows and columns of whatever a caller passes as a matrix."""
+    return tuple(X.shape) if hasattr(X, "shape") else np.shape(X)
+
+
+def is_sparse(X: object) -> TypeIs[SparseMatrix]:
     """Tell whether a matrix that came through validation is sparse."""
     return bool(sp.issparse(X))
+
+
+InMemory: TypeAlias = AnyArray | SparseMatrix  # rows and columns that are not on disk
 
 
 class _HasShape(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from rankwise.arrays import ArrayLike, Floats, MatrixLike
 from rankwise.data.containers import unmasked
@@ -54,10 +54,10 @@ class PermutationTest:
 
 
 def permutation_test(
-    estimator: Any,
-    X: Any,
+    estimator: BaseEstimator,
+    X: MatrixLike,
     y: npt.ArrayLike,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     *,
     n_permutations: int = 1000,
     scoring: str | Metric = "pairwise_error",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 from rankwise.arrays import MatrixLike
@@ -88,7 +89,7 @@ def read_model(path: str) -> SavedModel:
     return _saved(path, load(path), header)
 
 
-def _saved(path: str, model: Any, header: dict[str, Any]) -> SavedModel:
+def _saved(path: str, model: BaseEstimator, header: dict[str, Any]) -> SavedModel:
     """Take apart a ranker that chose its model, and maybe encodes what the model takes."""
     chosen, encoder = getattr(model, "best_estimator_", model), getattr(model, "encoder_", None)
     return SavedModel(path, chosen, header["notes"], header, encoder)

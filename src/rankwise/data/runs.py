@@ -7,9 +7,9 @@ header line ``qid item rank score``, as `rankwise predict` writes it, is read as
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -166,7 +166,12 @@ def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
 
 
 def write_run(
-    stream: BinaryIO, qid: Sequence[Any], items: Sequence[Any], ranks: Sequence[int], scores: Floats, tag: str
+    stream: BinaryIO,
+    qid: Sequence[object],
+    items: Sequence[object],
+    ranks: Sequence[int],
+    scores: Floats,
+    tag: str,
 ) -> None:
     r"""Write lines of TREC: ``qid Q0 item rank score tag``.
 
@@ -193,7 +198,7 @@ def write_run(
     )
 
 
-def _lines(path: Any) -> Any:
+def _lines(path: object) -> Iterator[tuple[int, str, str]]:
     for source in list_sources(path):
         with open_source(source) as stream:
             for number, raw in enumerate(stream, start=1):
@@ -229,7 +234,7 @@ def _not_a_line(name: str, number: int, line: str, wanted: str) -> InvalidInputE
     )
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     text = str(value)
     if not text or text.split() != [text]:
         raise InvalidInputError(

@@ -6,7 +6,7 @@ know about: query ids, weights of rows and of queries, and options chosen by nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -221,7 +221,7 @@ def check_weights_of_queries(row_weight: npt.NDArray[np.float64] | None, queries
 
 
 def check_importance(
-    query_importance: npt.ArrayLike | Mapping[Any, float] | None, queries: Queries
+    query_importance: npt.ArrayLike | Mapping[Hashable, float] | None, queries: Queries
 ) -> npt.NDArray[np.float64] | None:
     """Return one non-negative factor per query, or None where all are equally important.
 
@@ -252,7 +252,7 @@ def check_importance(
 
 
 def _importance_of_queries(
-    query_importance: npt.ArrayLike | Mapping[Any, float], queries: Queries
+    query_importance: npt.ArrayLike | Mapping[Hashable, float], queries: Queries
 ) -> npt.NDArray[np.float64]:
     if isinstance(query_importance, Mapping):
         keys = queries.ids.tolist()

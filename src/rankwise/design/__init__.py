@@ -6,13 +6,12 @@ rows matter, columns far from zero are shifted (`rankwise.design.offsets`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import MatrixLike
+from rankwise.arrays import MatrixLike, is_sparse
 from rankwise.design.additive import AdditiveDesign
 from rankwise.design.csr import CsrDesign
 from rankwise.design.dense import DenseDesign
@@ -42,7 +41,7 @@ __all__ = [
 _COPY_SHARE = 4
 
 
-def as_design(X: Any, n_threads: int | None = None) -> Design:
+def as_design(X: MatrixLike | Design, n_threads: int | None = None) -> Design:
     """Return the design of an array, a SciPy sparse matrix, a LinearOperator, or a design itself."""
     if isinstance(X, (AdditiveDesign, DenseDesign, CsrDesign, OperatorDesign, ShiftedDesign)):
         return X
@@ -50,9 +49,9 @@ def as_design(X: Any, n_threads: int | None = None) -> Design:
         made: Design = X.as_design(n_threads)
         return made
     if hasattr(X, "gram_product"):
-        return X  # type: ignore[no-any-return]
+        return cast("Design", X)
     threads = default_threads() if n_threads is None else n_threads
-    if sp.issparse(X):
+    if is_sparse(X):
         return CsrDesign(X.tocsr(), threads)
     if isinstance(X, LinearOperator):
         return OperatorDesign(X, threads)

@@ -6,9 +6,12 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rankwise.exceptions import MissingPackageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Explanation", "Part"]
 
@@ -36,7 +39,7 @@ class Part:
     """
 
     name: str
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     contribution: float
 
 
@@ -110,7 +113,7 @@ class Explanation:
 
     _repr_html_ = to_html
 
-    def plot(self, ax: Any = None, n_parts: int = 12) -> Any:
+    def plot(self, ax: Axes | None = None, n_parts: int = 12) -> Axes:
         """Draw bars with matplotlib, and return the axes.
 
         Parameters
@@ -147,12 +150,12 @@ class Explanation:
         return rows
 
 
-def shown(values: Sequence[Any]) -> str:
+def shown(values: Sequence[object]) -> str:
     """Return what stands in a cell: one value, or both of a pair of rows."""
     return " / ".join(_one(value) for value in values)
 
 
-def _one(value: Any) -> str:
+def _one(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(_one(part) for part in value)
     if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.c_source import CSource
@@ -44,7 +45,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def export(
-    model: Any,
+    model: BaseEstimator,
     format: str,  # noqa: A002 - the word of the field
     *,
     path: str | os.PathLike[str] | None = None,

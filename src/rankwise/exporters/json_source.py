@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
-from typing import Any
 
 import rankwise
 from rankwise.formula.folding import raw
@@ -18,7 +17,7 @@ def json_source(formula: Formula) -> str:
     """Return the document."""
     plain = raw(formula)
     weights = plain.weights
-    about: dict[str, Any] = {"rankwise": rankwise.__version__}
+    about: dict[str, object] = {"rankwise": rankwise.__version__}
     if weights is not None:
         document = {
             "format": "rankwise linear weights",
@@ -47,7 +46,7 @@ def json_source(formula: Formula) -> str:
     return json.dumps(json_value(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: Column) -> dict[str, object]:
     steps = [
         {"kind": type(step).__name__, **{part.name: getattr(step, part.name) for part in fields(step)}}  # type: ignore[arg-type]
         for step in column.steps
@@ -55,7 +54,7 @@ def _column(column: Column) -> dict[str, Any]:
     return {"column": column.input, "steps": steps}
 
 
-def _kernel(formula: Formula) -> dict[str, Any] | None:
+def _kernel(formula: Formula) -> dict[str, object] | None:
     if formula.kernel is None:
         return None
     kernel = formula.kernel

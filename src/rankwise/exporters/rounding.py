@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, MatrixLike, shape_of
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.engines import single_scores
@@ -64,7 +64,7 @@ class SinglePrecision:
         )
 
 
-def single_precision(model: Any, X: Any, qid: Any = None) -> SinglePrecision:
+def single_precision(model: BaseEstimator, X: MatrixLike, qid: ArrayLike | None = None) -> SinglePrecision:
     """Compare the scores of a linear model with those that Solr and the plug-ins compute from floats.
 
     Parameters
@@ -88,9 +88,10 @@ def single_precision(model: Any, X: Any, qid: Any = None) -> SinglePrecision:
     (0, True)
     """
     formula = folded(formula_of(model))
-    if X.shape[0] == 0:
+    n_rows = shape_of(X)[0]
+    if n_rows == 0:
         raise InvalidInputError("The sample has no rows.", "pass rows that will be ranked.")
-    queries = check_qid(qid, int(X.shape[0]))
+    queries = check_qid(qid, n_rows)
     exact, single = formula.evaluate(X, qid), single_scores(formula, X)
     order = np.lexsort((exact, queries.codes))
     together = np.diff(queries.codes[order]) == 0

@@ -6,7 +6,6 @@ import argparse
 import shlex
 import time
 from pathlib import Path
-from typing import Any
 
 import scipy.sparse
 
@@ -187,7 +186,7 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
     return facts
 
 
-def choice_json(choice: Choice, *, times: bool = True) -> dict[str, Any]:
+def choice_json(choice: Choice, *, times: bool = True) -> dict[str, object]:
     """Name the choice for a machine."""
     ranker = choice.ranker
     nested = (
