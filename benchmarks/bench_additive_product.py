@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from bench_fused_product import equal_queries
 from harness import interleave, print_table, write_json
 from rankwise.design import AdditiveDesign, CsrDesign
-from rankwise.design.additive import predict
 from rankwise.design.hats import hat_matrix
 from rankwise.design.pair_statistics import pair_gains
+from rankwise.design.term_scores import predict
 from rankwise.terms import Curve, Surface, Terms
 
 

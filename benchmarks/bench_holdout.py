@@ -29,12 +29,12 @@ from rankwise.holdout import (
     leave_pair_out_error,
     level_pair_out_error,
 )
+from rankwise.holdout.spaces import reweighted_kernel
 from rankwise.kernels import Kernel
 from rankwise.memory import MemoryBudget
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.problems.kernel import KernelProblem
-from rankwise.selection.decompositions import reweighted_kernel
 from rankwise.solvers.dual import DualSpectrum
 from rankwise.threads import default_threads
 

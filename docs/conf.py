@@ -24,7 +24,6 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "sphinx_copybutton",
-    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
@@ -34,7 +33,6 @@ nitpicky = True
 default_role = "py:obj"
 nitpick_ignore_regex = [("py:obj", r".*")]
 
-myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -47,6 +45,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_context = {"default_mode": "auto"}  # light or dark as the reader has it
 html_theme_options = {
     "show_prev_next": False,
     "navigation_with_keys": False,
@@ -63,7 +62,7 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "gallery",
     "filename_pattern": r"/plot_",
-    "ignore_pattern": r"demo\.py|__init__\.py",
+    "ignore_pattern": r"/(?!plot_)[^/]*\.py$",
     "write_computation_times": False,  # that page would load scripts from elsewhere
     "download_all_examples": False,
     "show_signature": False,

@@ -13,8 +13,8 @@ import numpy as np
 from rankwise import KernelRankRLS, KernelRankRLSCV
 
 rng = np.random.default_rng(0)
-X = rng.normal(size=(28, 15))
-y = X[:, 0] + X[:, 1] + 2 * rng.normal(size=28)
+X = rng.normal(size=(28, 20))
+y = X[:, 0] - X[:, 1] + X[:, 2] + 1.2 * rng.normal(size=28)
 alphas = 2.0 ** np.arange(-6, 13)
 model = KernelRankRLSCV("linear", cv="leave-pair-out", alphas=alphas).fit(X, y)
 print(f"{model.cv_}: alpha {model.alpha_:g}, error {model.best_score_:.3f}")

@@ -33,7 +33,6 @@ right.scatter(a, b, s=15)
 right.axline((0.6, 0.6), slope=1, color="grey", lw=1)
 right.set(xlabel="first, NDCG@10 of each query", ylabel="second", aspect="equal")
 difference = comparison.difference
-figure.suptitle(
-    f"difference {difference.value:.3f} ({difference.low:.3f} to {difference.high:.3f}), p = {comparison.p_value:.4f}"
-)
+low, high = f"{difference.low:.3f}", f"{difference.high:.3f}"
+figure.suptitle(f"first minus second: {difference.value:.3f} ({low} to {high}), p = {comparison.p_value:.4f}")
 plt.show()

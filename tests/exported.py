@@ -78,8 +78,11 @@ def run_c(source, X, qid, is_query, folder):
         out = np.empty(len(rows))
         for chosen in by_query(rows, qid):
             part, scores = np.ascontiguousarray(numbers[chosen]), np.empty(chosen.size)
+            flat = [text for at in chosen for text in texts[at]]
+            more = [(ctypes.c_char_p * len(flat))(*flat)] if has_texts else []
             places = (
                 part.ctypes.data_as(pointer),
+                *more,
                 ctypes.c_size_t(chosen.size),
                 scores.ctypes.data_as(pointer),
             )

@@ -2,7 +2,8 @@
 
 A block of Python may be followed by a block ``text``, which is what it prints; a block ``console`` has commands
 behind ``$`` and what they print below. ``...`` stands for anything. What a page needs and does not show is a
-comment ``<!-- setup``.
+comment ``<!-- setup``. After a change of models, ``python tests/page_blocks.py docs/tutorial.md`` writes what Python
+prints now into the blocks ``text`` that have no ``...``: read what it changed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import doctest
 import io
 import re
 import shlex
+import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,12 +30,13 @@ _NOT_RUN = {"pip", "make", "source"}  # what installs
 
 @dataclass
 class Block:
-    """One block of a page; `output` is None where nothing is said about what it prints."""
+    """One block of a page; `output` is None where nothing is said about what it prints, `place` where it stands."""
 
     kind: str
     code: str
     line: int
     output: str | None = None
+    place: tuple[int, int] | None = None
 
 
 def read_blocks(page):
@@ -44,10 +48,11 @@ def read_blocks(page):
         if match["kind"] == "text":
             between = text[end : match.start()].strip()
             if blocks and blocks[-1].kind == "python" and not between:
-                blocks[-1].output = match["code"]
+                blocks[-1].output, blocks[-1].place = match["code"], match.span("code")
         elif match["kind"] == "console":
-            for command, _, output in _commands(match["code"]):
-                blocks.append(Block("console", command, line, output))
+            blocks += [
+                Block("console", command, line, output) for command, output in _commands(match["code"])
+            ]
         else:
             blocks.append(Block("python", match["setup"] or match["code"], line))
         end = match.end()
@@ -57,12 +62,12 @@ def read_blocks(page):
 def _commands(code):
     for part in re.split(r"^\$ ", code, flags=re.MULTILINE)[1:]:
         command, _, output = part.partition("\n")
-        yield command, _, output if output.strip() else None
+        yield command, output if output.strip() else None
 
 
 def run_page(page, namespace):
-    """Run the blocks of a page; return what differs from what it says."""
-    differences = []
+    """Run the blocks of a page; return those that say something else than they print, and what they print."""
+    differing = []
     for block in read_blocks(page):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -73,8 +78,19 @@ def run_page(page, namespace):
                 exec(compile("\n" * (block.line - 1) + block.code, str(page), "exec"), namespace)
         got = printed.getvalue()
         if block.output is not None and not _agree(block.output, got):
-            differences.append(f"{page.name}, line {block.line}: says\n{block.output}\nand prints\n{got}")
-    return differences
+            differing.append((block, got))
+    return differing
+
+
+def rewrite(page, differing):
+    """Have a page say what its blocks of Python print."""
+    text = page.read_text(encoding="utf-8")
+    for block, got in reversed(differing):  # from the end, so that places stay what they are
+        if block.place and "..." not in block.output:
+            text = (
+                text[: block.place[0]] + re.sub(r" +$", "", got, flags=re.MULTILINE) + text[block.place[1] :]
+            )
+    page.write_text(text, encoding="utf-8")
 
 
 def _run_command(block):
@@ -89,3 +105,10 @@ def _run_command(block):
 def _agree(wanted, got):
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     return doctest.OutputChecker().check_output(wanted, got, flags)
+
+
+if __name__ == "__main__":
+    for name in map(Path, sys.argv[1:]):
+        page = name.resolve()
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            rewrite(page, run_page(page, {}))

@@ -12,9 +12,9 @@ from making_blocks import make_blocks, make_folds
 from rankwise import _core
 from rankwise.data import open_store, write_store
 from rankwise.design import AdditiveDesign, additive, as_design, comparing_design
-from rankwise.design.additive import predict
 from rankwise.design.hats import hat_matrix
 from rankwise.design.pair_statistics import MOST_BINS, pair_gains, pair_histograms
+from rankwise.design.term_scores import predict
 from rankwise.terms import Curve, Surface, Terms
 
 # Codes round positions: to 2^-28 of an interval for eight knots, and the tests have sums of a few hundred of them.

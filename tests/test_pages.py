@@ -1,5 +1,6 @@
 """What the pages show must run as it stands, in its order, and print what they say it prints."""
 
+import inspect
 import os
 import re
 import runpy
@@ -31,10 +32,10 @@ def test_what_a_page_shows_runs_and_prints_what_it_says(page, tmp_path, monkeypa
     monkeypatch.setattr(plt, "show", lambda: None)
     namespace = {}
     try:
-        differences = run_page(page, namespace)
+        differing = run_page(page, namespace)
     finally:
         plt.close("all")
-    assert not differences, "\n".join(differences)
+    assert [(block.line, block.output, got) for block, got in differing] == []
     if page.name in CLAIMS:
         CLAIMS[page.name](namespace)
 
@@ -110,10 +111,14 @@ PUBLIC = [
 
 
 @pytest.mark.parametrize("module", PUBLIC)
-def test_every_public_name_is_in_the_reference(module):
+def test_every_public_name_is_in_the_reference_and_has_an_example(module):
     page = (DOCS / "api.md").read_text(encoding="utf-8")
     listed = {line.split(".")[-1] for line in re.findall(r"^   ([\w.]+)$", page, re.MULTILINE)}
-    assert set(import_module(module).__all__) - INTERNAL <= listed
+    names = set(import_module(module).__all__) - INTERNAL
+    assert names <= listed
+    documented = {name: inspect.getdoc(getattr(import_module(module), name)) for name in names}
+    errors = {name for name in names if name.endswith("Error")}  # a sentence says what they are
+    assert {name for name, text in documented.items() if ">>>" not in text} == errors
 
 
 def test_sections_of_the_mathematics_that_docstrings_cite_are_there():

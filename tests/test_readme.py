@@ -9,13 +9,12 @@ from pathlib import Path
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_the_examples_run():
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) >= 2
-    namespace = {}
-    for block in blocks:
-        exec(compile(block, str(README), "exec"), namespace)
-    assert namespace["model"].alpha_ > 0
+def test_the_example_prints_what_stands_below_it(capsys):
+    (code, output) = re.search(
+        r"```python\n(.*?)```\n\n```text\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL
+    ).groups()
+    exec(compile(code, str(README), "exec"), {})
+    assert capsys.readouterr().out == output
 
 
 def test_a_newcomers_first_commands_work_as_they_stand(tmp_path):

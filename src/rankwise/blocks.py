@@ -23,7 +23,7 @@ import numpy.typing as npt
 
 from rankwise import _core
 
-__all__ = ["Coupling", "Folds", "QueryBlocks", "as_table", "laplacian"]
+__all__ = ["Coupling", "Folds", "QueryBlocks", "as_table", "laplacian", "ranges"]
 
 Coupling = Literal["all", "others", "relative"]
 COUPLINGS: tuple[Coupling, ...] = ("all", "others", "relative")
@@ -83,6 +83,21 @@ class QueryBlocks:
             None if self.level_value is None else self.level_value[segments],
         )
 
+    def chosen(self, queries: npt.NDArray[np.int64]) -> QueryBlocks:
+        """Return the blocks of some queries, in the order given; `order` holds the caller's rows as before."""
+        segment, row = ranges(self.query_segment, queries), ranges(self.query_start, queries)
+        return replace(
+            self,
+            order=self.order[row],
+            query_start=_starts(np.diff(self.query_start)[queries]),
+            segment_start=_starts(np.diff(self.segment_start)[segment]),
+            query_segment=_starts(np.diff(self.query_segment)[queries]),
+            degree=self.degree[segment],
+            scale=self.scale[queries],
+            row_weight=None if self.row_weight is None else self.row_weight[row],
+            level_value=None if self.level_value is None else self.level_value[segment],
+        )
+
     def compiled(self) -> _core.Blocks:
         """Return the same arrays as the compiled kernels take them."""
         return _core.Blocks(
@@ -111,11 +126,19 @@ class Folds:
     degree : (segments, folds) float64
     scale : (queries, folds) float64
         As in `QueryBlocks`, for the weights that each column sees.
+    scored : (k,) int64, optional
+        The rows whose held-out scores anybody looks at: the others need not be brought from far away. None for all.
     """
 
     fold: npt.NDArray[np.int32]
     degree: npt.NDArray[np.float64]
     scale: npt.NDArray[np.float64]
+    scored: npt.NDArray[np.int64] | None = None
+
+    def chosen(self, blocks: QueryBlocks, queries: npt.NDArray[np.int64]) -> Folds:
+        """Return the folds of some queries of the blocks; see `QueryBlocks.chosen`."""
+        segment = ranges(blocks.query_segment, queries)
+        return replace(self, degree=self.degree[segment], scale=self.scale[queries])
 
     def compiled(self, held_out: npt.NDArray[np.float64] | None = None) -> _core.Folds:
         """Return the same arrays as the compiled kernels take them, and where held-out scores go."""
@@ -154,6 +177,17 @@ def sampled(blocks: QueryBlocks, n_wanted: int, seed: int) -> QueryBlocks:
         scale=blocks.scale * pairs_factor,
         row_weight=None if blocks.row_weight is None else blocks.row_weight[kept],
     )
+
+
+def ranges(start: npt.NDArray[np.int64], chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return the positions of some ranges, one range after the other."""
+    sizes = np.diff(start)[chosen]
+    ends = np.cumsum(sizes)
+    return np.repeat(start[chosen] - ends + sizes, sizes) + np.arange(int(sizes.sum()))
+
+
+def _starts(sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64, copy=False)
 
 
 def as_table(v: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

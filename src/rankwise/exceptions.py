@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Self
 
 __all__ = [
     "Change",
+    "ClusterError",
     "InvalidInputError",
     "MemoryLimitError",
     "MissingPackageError",
@@ -102,6 +103,10 @@ class UnsuitableSolverError(InvalidInputError):
 
 class MemoryLimitError(RankwiseError, MemoryError):
     """Something would not fit in memory; nothing was allocated."""
+
+
+class ClusterError(RankwiseError, RuntimeError):
+    """Workers of a cluster were lost or did not answer, and work could not go on without them."""
 
 
 class MissingPackageError(RankwiseError, ImportError):

@@ -19,7 +19,7 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
-from rankwise.arrays import DType, Floats, Matrix
+from rankwise.arrays import DType, Floats, Matrix, is_sparse
 from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.cached import cached_property
 from rankwise.design import Design, GramProduct, gram
@@ -96,19 +96,19 @@ class Kernel:
         """Return the kernel values of the rows of X and of Y as one new array."""
         return self.towards(Y)(X)
 
-    def towards(self, Y: Any) -> Callable[[Any], Floats]:
+    def towards(self, Y: Matrix) -> Callable[[Matrix], Floats]:
         """Return what gives the kernel values of rows and the rows of Y, which are shifted once."""
         Y = Y.astype(np.float64, copy=False)
         shift = self._shift(Y)
         shifted = Y if shift is None else shift.taken_off(Y)
 
-        def values(X: Any) -> Floats:
-            X = X.astype(np.float64, copy=False)
-            return self._values(X if shift is None else shift.taken_off(X), shifted)
+        def values(X: Matrix) -> Floats:
+            rows = X.astype(np.float64, copy=False)
+            return self._values(rows if shift is None else shift.taken_off(rows), shifted)
 
         return values
 
-    def _values(self, X: Any, Y: Any) -> Floats:
+    def _values(self, X: Matrix, Y: Matrix) -> Floats:
         if isinstance(self.name, str):
             with np.errstate(over="ignore"):  # looked at below
                 values = pairwise_kernels(X, Y, metric=self.name, **self.parameters)
@@ -327,15 +327,15 @@ class KernelDesign:
         ahead = _ReadAhead(self, blocks)
         return gram.CentredBlocks(ahead.fetch, blocks, self.shape[1], self.n_threads)
 
-    def kernel_rows(self, rows: Any) -> Floats:
+    def kernel_rows(self, rows: RowIndex) -> Floats:
         """Return the kernel between some rows and the basis."""
         return self._towards_basis(self._X[rows])
 
     @cached_property
-    def _towards_basis(self) -> Callable[[Any], Floats]:
+    def _towards_basis(self) -> Callable[[Matrix], Floats]:
         return self._kernel.towards(self._basis)
 
-    def features(self, rows: object) -> Floats:
+    def features(self, rows: RowIndex) -> Floats:
         """Return some rows of Z."""
         values = self.kernel_rows(rows)
         return values if self.projection is None else values @ self.projection
@@ -408,14 +408,14 @@ class _ReadAhead:
         return self._block[first - self._first : last - self._first].copy()
 
 
-def matrix_rows(design: Design) -> Any:
+def matrix_rows(design: Design) -> Matrix:
     """Return the matrix behind a design as something whose rows can be sliced."""
     return whole_entries(design.matrix())
 
 
-def whole_entries(X: Any) -> Any:
+def whole_entries(X: Matrix) -> Matrix:
     """Return rows whose entries are stored in one piece each: scikit-learn's norms would square parts one by one."""
-    if sp.issparse(X) and not X.has_canonical_format:
+    if is_sparse(X) and not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
     return X

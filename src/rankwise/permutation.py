@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from rankwise.arrays import ArrayLike, Floats, MatrixLike
 from rankwise.data.containers import unmasked
@@ -35,6 +35,16 @@ class PermutationTest:
     p_value : float
         The share of all outcomes, the true one included, that are at least as good as the true one.
     metric : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RankRLS
+    >>> from rankwise.permutation import permutation_test
+    >>> X = np.random.default_rng(0).normal(size=(30, 1))
+    >>> found = permutation_test(RankRLS(), X, X[:, 0], n_permutations=20)
+    >>> found.null_distribution.shape, found.p_value == 1 / 21
+    ((20,), True)
     """
 
     statistic: float
@@ -44,10 +54,10 @@ class PermutationTest:
 
 
 def permutation_test(
-    estimator: Any,
-    X: Any,
+    estimator: BaseEstimator,
+    X: MatrixLike,
     y: npt.ArrayLike,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     *,
     n_permutations: int = 1000,
     scoring: str | Metric = "pairwise_error",

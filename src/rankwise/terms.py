@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise import _core
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.cached import cached_property
 
 __all__ = ["Coordinates", "Curve", "Surface", "Terms", "compiled_curves"]
@@ -67,7 +66,7 @@ class Curve:
         """The number of values: one per knot, and one for what is missing."""
         return self.knots.size + self.has_missing
 
-    def weights(self, x: npt.NDArray[Any]) -> tuple[Ints, Floats]:
+    def weights(self, x: AnyArray) -> tuple[Ints, Floats]:
         """Return which two values each entry of a column reads, (rows, 2), and their weights, (rows, 2).
 
         Both values are the same where a weight is zero, and both weights are zero for what reads nothing.
@@ -111,7 +110,7 @@ class Surface:
         """The number of values of the grid."""
         return self.first.n_values * self.second.n_values
 
-    def weights(self, x: npt.NDArray[Any], other: npt.NDArray[Any]) -> tuple[Ints, Floats]:
+    def weights(self, x: AnyArray, other: AnyArray) -> tuple[Ints, Floats]:
         """Return which four values each row reads, (rows, 4), and their weights."""
         ids, weights = self.first.weights(x)
         other_ids, other_weights = self.second.weights(other)
@@ -157,7 +156,7 @@ class Terms:
         """The same as arrays, as the compiled kernels take them."""
         return compiled_curves(self.sides, self.offsets, len(self.curves))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Return the terms alone: compiled arrays belong to a process."""
         return {"curves": self.curves, "surfaces": self.surfaces}
 

@@ -7,7 +7,6 @@ import sklearn
 from sklearn.model_selection import GridSearchCV
 
 import rankwise
-from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
 from rankwise.report import Report
 from strategies import make_problem
@@ -35,12 +34,11 @@ def test_a_search_is_looked_at_through_what_it_chose():
         assert Report(search, X, PROBLEM.y, qid).scores == pytest.approx(search.best_estimator_.predict(X))
 
 
-def test_one_that_encodes_a_table_says_what_to_pass_instead():
+def test_one_that_encodes_a_table_is_explained_in_the_columns_of_the_table():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(["x", "y"], size=60)})
     model = rankwise.AutoRanker(methods=["rls"], scalings=["none"]).fit(table, table["a"])
-    with pytest.raises(InvalidInputError, match=r"best_estimator_.*encoder_\.transform"):
-        rankwise.explain(model, table)
+    assert rankwise.explain(model, table, rows=[0])[0].total == pytest.approx(model.predict(table)[0])
     encoded = model.encoder_.transform(table)
     assert rankwise.explain(model.best_estimator_, encoded, rows=[0])[0].total == pytest.approx(
         model.predict(table)[0]

@@ -16,7 +16,7 @@ from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KernelDesign
 from rankwise.metrics import pairwise_error
-from rankwise.problems.folds import assign_folds
+from rankwise.problems.folds import FoldAssigner
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]
@@ -141,7 +141,7 @@ def test_a_reduced_set_in_lockstep(memory_limit, settings, with_qid):
 
 
 def _splits_of(model, X, y, qid):
-    fold = assign_folds(as_design(X), y, check_qid(qid, y.size), 3, model.random_state)
+    fold = FoldAssigner(as_design(X), y, check_qid(qid, y.size)).folds(3, model.random_state)
     return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
 
 

@@ -10,7 +10,7 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric, pairwise_error
-from rankwise.problems.folds import assign_folds
+from rankwise.problems.folds import FoldAssigner
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]
@@ -79,7 +79,7 @@ def test_folds_of_one_ranking(settings):
     X, y, _ = data(1)
     model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, cv=4, **settings).fit(X, y)
     assert model.cv_ == "4 folds of rows"
-    fold = assign_folds(as_design(X), y, check_qid(None, 60), 4, 0)
+    fold = FoldAssigner(as_design(X), y, check_qid(None, 60)).folds(4, 0)
     for a, alpha in enumerate(ALPHAS):
         expected = refit_value(X, y, None, fold, "pairwise_error", fold, gamma=0.5, alpha=alpha, **settings)
         assert model.cv_errors_[a] == pytest.approx(expected, abs=1e-9)
@@ -162,7 +162,7 @@ def test_pooled_auc_of_refits(settings, weighted):
     model = KernelRankRLSCV(
         alphas=ALPHAS, gamma=0.5, cv=5, averaging="pooled", scoring="auc", **settings
     ).fit(X, y, **given)
-    fold = assign_folds(as_design(X), y, check_qid(None, 60), 5, 0)
+    fold = FoldAssigner(as_design(X), y, check_qid(None, 60)).folds(5, 0)
     for a, alpha in enumerate(ALPHAS):
         scores = np.empty(60)
         for k in range(5):
@@ -181,7 +181,7 @@ def test_nested_is_the_procedure_on_outer_folds(with_qid):
     X, y, qid = data(8)
     qid = qid if with_qid else None
     model = KernelRankRLSCV(alphas=ALPHAS, gamma=[0.1, 1.0], nested=True, cv=3).fit(X, y, qid)
-    fold = assign_folds(as_design(X), y, check_qid(qid, 60), 5, 1)
+    fold = FoldAssigner(as_design(X), y, check_qid(qid, 60)).folds(5, 1)
     scores = np.empty(60)
     for k in range(5):
         test = fold == k

@@ -7,8 +7,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 from oracles import label_pairs, solve_rankrls
 from rankwise import KernelRankRLSCV, RankRLSCV
 from rankwise.exceptions import InvalidInputError
+from rankwise.holdout import leave_pair_out
 from rankwise.permutation import permutation_test
-from rankwise.selection import leave_pair_out
 
 ALPHAS = [0.01, 1.0, 10.0]
 ROWS = 14

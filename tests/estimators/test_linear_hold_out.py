@@ -12,7 +12,7 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
-from rankwise.problems.folds import assign_folds
+from rankwise.problems.folds import FoldAssigner
 from rankwise.selection.grids import best_positions
 from rankwise.selection.scorers import oriented
 from strategies import make_problem
@@ -128,7 +128,7 @@ def test_pooled_folds_of_rows_are_ridge_with_an_intercept(model, rows, offset):
     X, y, _ = data(5, rows=rows)
     X = X + offset
     model = clone(model).set_params(averaging="pooled").fit(X, y)
-    fold = assign_folds(as_design(X), y, check_qid(None, y.size), 10, 0)
+    fold = FoldAssigner(as_design(X), y, check_qid(None, y.size)).folds(10, 0)
     for a, alpha in enumerate(ALPHAS):
         scores = np.empty(y.size)
         for k in range(10):

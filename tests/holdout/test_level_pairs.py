@@ -10,10 +10,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from oracles import label_pairs
 from rankwise.holdout import LevelRanking, level_pair_out_error, level_pair_out_scores
+from rankwise.holdout.spaces import reweighted_features, reweighted_kernel
 from rankwise.kernels import Kernel
 from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem
-from rankwise.selection.decompositions import reweighted_features, reweighted_kernel
 
 ALPHAS = np.array([1e-3, 0.1, 1.0, 30.0])
 SETTINGS = [

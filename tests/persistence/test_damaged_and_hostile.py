@@ -25,8 +25,9 @@ from rankwise.exceptions import MemoryLimitError, ModelFileError
 from rankwise.persistence.container import Container, read_container, write_container
 from rankwise.persistence.models import RANKERS, SCALERS
 from rankwise.persistence.parameters import PARAMETERS, unfit_parameter
+from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import parameters_of
-from rankwise.persistence.values import Reader, Writer
+from rankwise.persistence.writer import Writer
 
 CORPUS = read_corpus(Path(__file__).with_name("model_corpus.txt"))
 

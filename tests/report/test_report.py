@@ -219,8 +219,8 @@ def test_what_was_tried_is_listed_and_the_winner_marked():
     balanced(page)
     (table,) = re.findall(r'<table class="tried">.*?</table>', page, flags=re.DOTALL)
     first, second = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)
-    assert visible_words(first).split() == ["rls,", "none", "2", "1,500", "0.5"]
-    assert visible_words(second).split() == ["RankSVM", "&lt;hinge&gt;", "★", "chosen", "1", "–", "0.75"]
+    assert visible_words(first).split() == ["rls,", "none", "2", "1,500", "0.5000"]
+    assert visible_words(second).split() == ["RankSVM", "&lt;hinge&gt;", "★", "chosen", "1", "–", "0.7500"]
     assert "2 candidates tried, judged on vali.txt by map, higher is better" in " ".join(
         visible_words(page).replace(" ,", ",").split()
     )

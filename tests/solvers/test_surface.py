@@ -10,7 +10,7 @@ from rankwise.design import as_design
 from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
-from rankwise.problems.folds import FoldAssigner, assign_folds
+from rankwise.problems.folds import FoldAssigner
 from rankwise.problems.training import TrainingData
 from rankwise.selection.cv import RowPlan
 from rankwise.selection.equations import GraphEquations, LinearCoordinates
@@ -112,7 +112,7 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     problem = make_problem(4, rows=60, features=6, queries=queries)
     encoded = check_qid(problem.qid, 60)
     design = as_design(storage(problem.X))
-    fold = assign_folds(design, problem.y, encoded, 3, seed=0)
+    fold = FoldAssigner(design, problem.y, encoded).folds(3, seed=0)
     whole = label_graph(problem.y, encoded, **options)
     scale = prior_scale(SquaredObjective(design, whole), scaling)
     pairs = {"ties": "include", "cost": "magnitude", "query_weight": "size", **options}
@@ -219,12 +219,14 @@ def test_the_best_cell_is_the_earliest_and_simplest(less):
 def test_folds_depend_on_content_alone(queries):
     problem = make_problem(8, rows=120, queries=queries)
     encoded = check_qid(problem.qid, 120)
-    fold = assign_folds(as_design(problem.X), problem.y, encoded, 5, seed=3)
+    fold = FoldAssigner(as_design(problem.X), problem.y, encoded).folds(5, seed=3)
     sizes = np.bincount(fold, minlength=5)
     assert sizes.min() > 0
     order = np.random.default_rng(0).permutation(120)
     renamed = None if problem.qid is None else [f"q{(17 * q) % 101}" for q in problem.qid[order]]
-    again = assign_folds(as_design(problem.X[order]), problem.y[order], check_qid(renamed, 120), 5, seed=3)
+    again = FoldAssigner(as_design(problem.X[order]), problem.y[order], check_qid(renamed, 120)).folds(
+        5, seed=3
+    )
     np.testing.assert_array_equal(again, fold[order])
     for q in range(len(encoded) if queries > 1 else 0):
         assert len(set(fold[encoded.codes == q])) == 1

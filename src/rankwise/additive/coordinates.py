@@ -18,7 +18,6 @@ on the values .1154.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,7 +81,7 @@ class PenaltyCoordinates:
         return int(self.matrix.shape[1])
 
     @cached_property
-    def _transposed(self) -> Any:
+    def _transposed(self) -> sp.csr_matrix:
         return self.matrix.T.tocsr()
 
     def to_values(self, u: Floats) -> Floats:

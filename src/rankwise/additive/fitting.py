@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +12,7 @@ from rankwise.additive.coordinates import PenaltyCoordinates
 from rankwise.additive.interactions import MANY_SIDES, RankedPairs, cells_of, rank_pairs
 from rankwise.additive.knots import KnotPlan
 from rankwise.additive.training import LossSolver, Training
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats
 from rankwise.cached import cached_property
 from rankwise.design import AdditiveDesign, Design
 from rankwise.solvers.solution import Solution, Status
@@ -22,7 +21,7 @@ from rankwise.terms import Surface, Terms
 __all__ = ["AdditiveFit", "Blueprint", "Layout", "as_pairs", "encode"]
 
 
-def encode(X: npt.NDArray[Any], terms: Terms, coordinates: PenaltyCoordinates, n_threads: int) -> Design:
+def encode(X: AnyArray, terms: Terms, coordinates: PenaltyCoordinates, n_threads: int) -> Design:
     """Return the design of rows: the weights of the terms, in the coordinates of the penalty."""
     return AdditiveDesign.encode(X, terms, coordinates, n_threads)
 
@@ -50,7 +49,7 @@ class Blueprint:
     n_threads : int
     """
 
-    X: npt.NDArray[Any]
+    X: AnyArray
     plan: KnotPlan
     penalty: str
     directions: dict[int, int]

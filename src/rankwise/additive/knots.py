@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.terms import Curve
 
@@ -44,7 +43,7 @@ class KnotPlan:
 
 
 def plan_knots(
-    X: npt.NDArray[Any],
+    X: AnyArray,
     queries: Queries,
     n_knots: int,
     n_side_knots: int,
@@ -165,7 +164,7 @@ def _distinct(x: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
     return values, np.add.reduceat(weight, starts) if starts.size else np.empty(0)
 
 
-def _is_constant(x: npt.NDArray[Any], is_inside: npt.NDArray[np.bool_]) -> bool:
+def _is_constant(x: AnyArray, is_inside: npt.NDArray[np.bool_]) -> bool:
     """Tell whether a column, in the order of queries, never changes inside one; NaN equals NaN."""
     changes = (x[1:] != x[:-1]) & is_inside
     return not changes.any() or not (changes & ~(np.isnan(x[1:]) & np.isnan(x[:-1]))).any()

@@ -12,7 +12,17 @@ from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
 from rankwise.terms import Curve
 
-__all__ = ["check_interactions", "lists_pairs", "read_columns", "read_directions", "read_surfaces"]
+__all__ = [
+    "Interactions",
+    "check_interactions",
+    "lists_pairs",
+    "read_columns",
+    "read_directions",
+    "read_surfaces",
+]
+
+# "auto", how many pairs of columns get a surface, or which.
+Interactions = str | int | Sequence[Sequence[int | str]]
 
 
 def read_columns(name: str, given: Iterable[Any], n_columns: int, names: Sequence[str]) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rankwise.arrays import Bools, Floats
 from rankwise.data.queries import Queries, one_query
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs, PairGraph
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.alpha_path import scored_folds
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
@@ -38,7 +38,7 @@ class AdditiveProblem:
     max_iter : int or None
     """
 
-    data: TrainingData | PairData
+    data: TrainingProblem
     blueprint: Blueprint
     loss: str
     tol: float
@@ -87,10 +87,7 @@ class AdditiveProblem:
     def _on_pairs(self, data: PairData, trained: Bools | None = None) -> Training:
         if self.loss != "squared":
             return self._margins(listed_margins(data.graph, self.loss, trained))
-        graph = data.graph
-        return self._squares(
-            graph if trained is None else replace(graph, pair_weight=graph.pair_weight * trained)
-        )
+        return self._squares(data.graphs(trained)[0])
 
     def _squares(self, graph: PairGraph) -> SquaredTraining:
         return SquaredTraining(graph, self.tol, self.max_iter)
@@ -101,6 +98,6 @@ class AdditiveProblem:
         return MarginTraining(pairs, MarginFit(self.loss, solver, self.tol, self.max_iter, second))
 
 
-def queries_of(data: TrainingData | PairData) -> Queries:
+def queries_of(data: TrainingProblem) -> Queries:
     """Return the queries of labelled rows; listed pairs may compare any two."""
     return one_query(data.design.shape[0]) if isinstance(data, PairData) else data.queries

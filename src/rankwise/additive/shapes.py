@@ -10,10 +10,10 @@ import numpy as np
 
 from rankwise.additive.fitting import Layout
 from rankwise.additive.purification import purified, with_knots_of_surfaces
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, InMemory, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
-from rankwise.design.additive import predict
+from rankwise.design.term_scores import predict
 from rankwise.terms import Curve, Terms
 
 __all__ = [
@@ -101,7 +101,7 @@ class FittedTerms(NamedTuple):
         cls,
         layout: Layout,
         coef: Floats,
-        X: Any,
+        X: InMemory,
         queries: Queries,
         row_weight: Floats | None,
         n_threads: int,
@@ -156,7 +156,7 @@ class FittedTerms(NamedTuple):
         return sorted(found, key=lambda surface: -surface.importance)
 
 
-def term_masses(X: Any, terms: Terms, weight: Floats | None, n_threads: int) -> Floats:
+def term_masses(X: InMemory, terms: Terms, weight: Floats | None, n_threads: int) -> Floats:
     """Return the share of the rows' weight that every value of the terms gets."""
     n_rows = X.shape[0]
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
@@ -171,7 +171,7 @@ def each_term_alone(X: Any, terms: Terms, values: Floats, n_threads: int) -> Ite
 
 
 def spread_inside_queries(
-    X: Any, terms: Terms, values: Floats, queries: Queries, weight: Floats | None, n_threads: int
+    X: InMemory, terms: Terms, values: Floats, queries: Queries, weight: Floats | None, n_threads: int
 ) -> Floats:
     """Return the standard deviation of what each term adds, about the mean of each row's query."""
     n_rows, n_queries = X.shape[0], len(queries)

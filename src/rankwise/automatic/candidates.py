@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.arrays import Splits
 from rankwise.estimators.additive import AdditiveRanker
 from rankwise.estimators.additive_cv import AdditiveRankerCV
+from rankwise.estimators.base import Ranker
 from rankwise.estimators.kernel_rls import KernelRankRLS
 from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
 from rankwise.estimators.rank_rls import RankRLS
@@ -69,7 +71,7 @@ class Setting:
     """
 
     metric: Metric
-    cv: Any
+    cv: Splits | None
     alphas: tuple[float, ...] | None
     n_columns: int
     n_rows: int
@@ -86,6 +88,9 @@ class Setting:
         if self.alphas is not None:
             found["alphas"] = self.alphas
         return found
+
+
+MakeSelector = Callable[[Setting, dict[str, Any]], Ranker]
 
 
 @dataclass(frozen=True)
@@ -111,8 +116,8 @@ class Method:
     words: str
     complexity: int
     cost: float
-    selector: Callable[[Setting, dict[str, Any]], Any]
-    fixed: Callable[[Any], Any]
+    selector: MakeSelector
+    fixed: Callable[[Any], Ranker]
     takes: frozenset[str]
     form: str
 
@@ -167,7 +172,7 @@ _OPTION_WORDS = {
 }
 
 
-def _least_squares(setting: Setting, options: dict[str, Any]) -> Any:
+def _least_squares(setting: Setting, options: dict[str, Any]) -> RankRLSCV:
     method = "tikhonov" if setting.n_columns <= _CONVERGED_COLUMNS else "hybrid"
     if setting.alphas is not None and len(setting.alphas) == 1:
         method = "tikhonov"  # an alpha that was given means the converged model
@@ -179,7 +184,7 @@ def _limit(setting: Setting) -> int:
     return 50_000
 
 
-def _fixed_least_squares(chosen: RankRLSCV) -> Any:
+def _fixed_least_squares(chosen: RankRLSCV) -> RankRLS:
     parameters = {name: getattr(chosen, name) for name in ("query_weight", "ties", "cost", "n_threads")}
     if chosen.method_ == "tikhonov":
         return RankRLS(chosen.alpha_, **parameters)
@@ -188,13 +193,13 @@ def _fixed_least_squares(chosen: RankRLSCV) -> Any:
     return RankRLS(chosen.alpha_, solver="cg", max_iter=steps, tol=1e-14, **parameters)
 
 
-def _margins(loss: str) -> Callable[[Setting, dict[str, Any]], Any]:
+def _margins(loss: str) -> MakeSelector:
     return lambda setting, options: RankSVMCV(
         loss=loss, judge_rows=_limit(setting), tol=_SVM_TOLERANCE, **setting.shared, **options
     )
 
 
-def _fixed_margins(chosen: RankSVMCV) -> Any:
+def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
     return RankSVM(
         chosen.alpha_,
         loss=chosen.loss,
@@ -204,15 +209,15 @@ def _fixed_margins(chosen: RankSVMCV) -> Any:
     )
 
 
-def _additive(interactions: Any) -> Callable[[Setting, dict[str, Any]], Any]:
-    def selector(setting: Setting, options: dict[str, Any]) -> Any:
+def _additive(interactions: int | str) -> MakeSelector:
+    def selector(setting: Setting, options: dict[str, Any]) -> AdditiveRankerCV:
         given = {"alphas": _CURVE_ALPHAS, **setting.shared}
         return AdditiveRankerCV(interactions=interactions, judge_rows=_limit(setting), **given, **options)
 
     return selector
 
 
-def _fixed_additive(chosen: AdditiveRankerCV) -> Any:
+def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
     return AdditiveRanker(
         chosen.alpha_,
         n_knots=chosen.n_knots_,
@@ -225,14 +230,14 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> Any:
     )
 
 
-def _kernel(setting: Setting, options: dict[str, Any]) -> Any:
+def _kernel(setting: Setting, options: dict[str, Any]) -> KernelRankRLSCV:
     gammas = [float(factor / setting.n_columns) for factor in _GAMMAS]
     wanted = options.pop("basis", setting.basis)
     basis = wanted if _SMALLEST_FOLD * setting.n_rows > wanted else None  # rows that train without a fold
     return KernelRankRLSCV("rbf", gamma=gammas, basis=basis, **setting.shared, **options)
 
 
-def _fixed_kernel(chosen: KernelRankRLSCV) -> Any:
+def _fixed_kernel(chosen: KernelRankRLSCV) -> KernelRankRLS:
     return KernelRankRLS(
         "rbf",
         gamma=float(chosen.gamma_),

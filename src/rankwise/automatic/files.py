@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from sklearn.base import BaseEstimator
 
 from rankwise.automatic.leaderboard import Leaderboard
+from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.persistence.models import read_step, write_step
 from rankwise.persistence.parameters import unfit_parameter
-from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.persistence.reader import Reader
+from rankwise.persistence.values import wrong
+from rankwise.persistence.writer import Writer
 from rankwise.preprocessing import TableEncoder
+
+if TYPE_CHECKING:
+    from rankwise.automatic.ranker import AutoRanker
 
 __all__ = ["read_automatic", "write_automatic"]
 
@@ -31,7 +39,7 @@ _ATTRIBUTES = {
 _PARTS = ("parameters", "attributes", "leaderboard")
 
 
-def write_automatic(model: Any, writer: Writer) -> dict[str, Any]:
+def write_automatic(model: AutoRanker, writer: Writer) -> dict[str, Json]:
     """Return the JSON of everything but the chosen model, which is written as any other; rivals are not kept."""
     parameters = {**model.get_params(deep=False), "rivals": (), "encoder": "auto"}
     attributes = {name: getattr(model, name) for name in _ATTRIBUTES if hasattr(model, name)}
@@ -52,12 +60,14 @@ def write_automatic(model: Any, writer: Writer) -> dict[str, Any]:
     }
 
 
-def read_automatic(kind: Any, written: Any, chosen: Any, reader: Reader) -> Any:
+def read_automatic(
+    kind: type[AutoRanker], written: object, chosen: BaseEstimator, reader: Reader
+) -> AutoRanker:
     """Make the ranker that some JSON describes, around the model that it chose."""
-    parts: list[Any] = [
-        reader.read(written.get(part)) if isinstance(written, dict) else None for part in _PARTS
-    ]
-    if not all(isinstance(part, dict) for part in parts):
+    parts: list[Any] = (
+        [reader.read(written.get(part)) for part in _PARTS] if isinstance(written, dict) else []
+    )
+    if not isinstance(written, dict) or not all(isinstance(part, dict) for part in parts):
         raise wrong("what chose the model has no parameters, attributes or leaderboard")
     parameters, attributes, board = parts
     if not set(parameters) <= set(kind().get_params(deep=False)) or unfit_parameter(parameters) is not None:

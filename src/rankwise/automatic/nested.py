@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from sklearn.base import clone
 
 from rankwise.automatic.problems import LabelledRows
 from rankwise.design import as_design
+from rankwise.estimators.base import Ranker
 from rankwise.problems.folds import FoldAssigner
 
 __all__ = ["nested_figure"]
@@ -16,7 +15,7 @@ __all__ = ["nested_figure"]
 _OUTER_FOLDS = 5
 
 
-def nested_figure(estimator: Any, problem: LabelledRows) -> tuple[float, float]:
+def nested_figure(estimator: Ranker, problem: LabelledRows) -> tuple[float, float]:
     """Choose and fit on all but one outer fold, and score on that fold; return the value and its standard error."""
     X, y = problem.columns.X, problem.y
     assigner = FoldAssigner(as_design(X, 1), y, problem.queries, problem.weight)

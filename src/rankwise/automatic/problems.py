@@ -5,27 +5,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, Ints, Matrix, Splits
 from rankwise.automatic.figures import Figure
-from rankwise.automatic.scaling import ScaledColumns
+from rankwise.automatic.scaling import ScaledColumns, bytes_of
 from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
 from rankwise.design import as_design
+from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
 from rankwise.metrics.metric import Evaluator
 from rankwise.preprocessing.rank_scaler import mid_ranks
 from rankwise.problems.folds import FoldAssigner
 
-__all__ = ["LabelledRows", "ListedPairs", "Problem", "size_of"]
+__all__ = ["LabelledRows", "ListedPairs", "Problem"]
 
 # Rows of one ranking that make a block, whose difference is one observation for standard errors.
 _BLOCK_ROWS = 30
@@ -39,16 +39,20 @@ class Problem(Protocol):
 
     metric: Metric
     columns: ScaledColumns
-    cv: Any
+    cv: Splits | None
 
     @property
     def n_rows(self) -> int:
         """Rows to fit."""
 
-    def fit(self, estimator: Any, X: Any, scored: Any = None, *, by_rank: bool = False) -> Any:
+    def fit(
+        self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
+    ) -> Ranker:
         """Fit all rows; `scored` are the rows of an evaluation set, scaled like X."""
 
-    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any, *, by_rank: bool = False) -> Floats:
+    def held_out(
+        self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
+    ) -> Floats:
         """Return the scores of what is held out: of rows, or of pairs the differences.
 
         `estimator` is fitted without each fold in turn; `model`, fitted on all rows, scores an evaluation set. With
@@ -94,7 +98,7 @@ class LabelledRows:
     metric: Metric
     folds: list[npt.NDArray[np.int32]]
     block: Ints
-    cv: Any
+    cv: Splits | None
     cv_words: str
     scored: tuple[Floats, Queries, Ints] | None = None
 
@@ -108,21 +112,27 @@ class LabelledRows:
         """Query ids, None for one ranking."""
         return self.queries.codes if len(self.queries) > 1 else None
 
-    def fit(self, estimator: Any, X: Any, scored: Any = None, *, by_rank: bool = False) -> Any:
+    def fit(
+        self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
+    ) -> Ranker:
         """Fit all rows."""
         y = _ranked(self.y, self.weight) if by_rank else self.y
         if self.scored is None or scored is None:
-            return estimator.fit(X, y, self.qid, sample_weight=self.weight)
+            estimator.fit(X, y, self.qid, sample_weight=self.weight)
+            return estimator
         labels, queries, _ = self.scored
         ids = () if self.qid is None else (queries.codes,)
-        return estimator.fit(X, y, self.qid, sample_weight=self.weight, eval_set=(scored, labels, *ids))
+        estimator.fit(X, y, self.qid, sample_weight=self.weight, eval_set=(scored, labels, *ids))
+        return estimator
 
-    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any, *, by_rank: bool = False) -> Floats:
+    def held_out(
+        self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
+    ) -> Floats:
         """Return a score for each row that is held out, by the model that did not see it; a line per assignment."""
-        if self.scored is not None:
+        if self.scored is not None and scored is not None:
             return np.asarray(model.predict(scored))[None]
         scores = np.zeros((len(self.folds), self.n_rows))
-        is_copied = size_of(X) <= _COPIED_BYTES
+        is_copied = bytes_of(X) <= _COPIED_BYTES
         for line, test in self.tests():
             others = np.ones(self.n_rows, dtype=np.bool_)
             others[test] = False
@@ -230,7 +240,7 @@ def _ranked(y: Floats, weight: Floats | None) -> Floats:
     return np.interp(y, values, places)
 
 
-def splits_of(fold: npt.NDArray[Any]) -> list[tuple[Ints, Ints]]:
+def splits_of(fold: Ints | npt.NDArray[np.int32]) -> Splits:
     """Return folds as a list of (train, test)."""
     return [
         (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
@@ -265,7 +275,7 @@ class ListedPairs:
     pairs: Preferences
     unit: Ints
     metric: Metric
-    cv: Any
+    cv: Splits | None
     cv_words: str
     scored: Preferences | None = None
 
@@ -274,30 +284,42 @@ class ListedPairs:
         """Rows to fit."""
         return int(self.columns.X.shape[0])
 
-    def fit(self, estimator: Any, X: Any, scored: Any = None, *, by_rank: bool = False) -> Any:
+    def fit(
+        self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
+    ) -> Ranker:
         """Fit all pairs."""
         if self.scored is None or scored is None:
             return self._fit(estimator, X, slice(None))
         weight = () if self.scored.weight is None else (self.scored.weight,)
         return self._fit(estimator, X, slice(None), eval_set=(scored, _edges(self.scored), *weight))
 
-    def held_out(self, estimator: Any, model: Any, X: Any, scored: Any, *, by_rank: bool = False) -> Floats:
+    def held_out(
+        self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
+    ) -> Floats:
         """Return the difference of each pair's scores, by the model that did not see it."""
-        if self.scored is not None:
+        if self.scored is not None and scored is not None:
             return _difference(model.predict(scored), self.scored, slice(None))
         found = np.zeros(len(self.pairs))
-        for train, test in self.cv:
+        for train, test in self.cv or ():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
                 fitted = self._fit(clone(estimator), X, train)
             found[test] = _difference(fitted.predict(X), self.pairs, test)
         return found
 
-    def _fit(self, estimator: Any, X: Any, chosen: Any, **options: Any) -> Any:
+    def _fit(
+        self,
+        estimator: Ranker,
+        X: Matrix,
+        chosen: Ints | slice,
+        eval_set: tuple[Matrix | Ints | Floats, ...] | None = None,
+    ) -> Ranker:
         magnitude, weight = (
             None if values is None else values[chosen] for values in (self.pairs.magnitude, self.pairs.weight)
         )
-        return estimator.fit_pairs(X, _edges(self.pairs)[chosen], magnitude, weight, **options)
+        given = {} if eval_set is None else {"eval_set": eval_set}  # estimators of one fit may take none
+        estimator.fit_pairs(X, _edges(self.pairs)[chosen], magnitude, weight, **given)
+        return estimator
 
     @cached_property
     def _tested(self) -> tuple[Preferences, Floats, Ints]:
@@ -309,7 +331,7 @@ class ListedPairs:
         unit = self.unit if self.scored is None else np.arange(len(pairs))
         if self.scored is None:
             is_tested = np.zeros(len(pairs), dtype=np.bool_)
-            for _, test in self.cv:
+            for _, test in self.cv or ():
                 is_tested[test] = True
             weight = weight * is_tested
         return pairs, weight, unit
@@ -318,7 +340,7 @@ class ListedPairs:
     def fold(self) -> Ints:
         """The fold that each pair is held out with; -1 for pairs that never are."""
         fold = np.full(len(self.pairs), -1)
-        for number, (_, test) in enumerate(self.cv):
+        for number, (_, test) in enumerate(self.cv or ()):
             fold[test] = number
         return fold
 
@@ -355,10 +377,5 @@ def _edges(pairs: Preferences) -> Ints:
     return np.column_stack([pairs.winner, pairs.loser])
 
 
-def _difference(scores: Floats, pairs: Preferences, chosen: Any) -> Floats:
+def _difference(scores: Floats, pairs: Preferences, chosen: Ints | slice) -> Floats:
     return np.asarray(scores[pairs.winner[chosen]] - scores[pairs.loser[chosen]])
-
-
-def size_of(X: Any) -> int:
-    """Return the bytes of a matrix; 0 where it does not say."""
-    return int(X.data.nbytes + X.indices.nbytes) if sp.issparse(X) else int(getattr(X, "nbytes", 0))

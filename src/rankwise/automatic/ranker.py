@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
@@ -33,9 +34,11 @@ from rankwise.data.validation import (
 )
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.json_values import Json
 from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection import predict_scores
-from rankwise.persistence.values import Reader, Writer
+from rankwise.persistence.reader import Reader
+from rankwise.persistence.writer import Writer
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.selection.grids import check_alphas
 from rankwise.selection.nested import check_nested
@@ -380,21 +383,20 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         if self.alphas is not None:
             check_alphas(self.alphas)
 
-    def written(self, writer: Writer) -> dict[str, Any]:
+    def written(self, writer: Writer) -> dict[str, Json]:
         """Return what a model file keeps beside the chosen model."""
         return write_automatic(self, writer)
 
     @classmethod
-    def read(cls, written: Any, chosen: Any, reader: Reader) -> AutoRanker:
+    def read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> AutoRanker:
         """Make the ranker that a model file describes, around the model that it chose."""
-        made: AutoRanker = read_automatic(cls, written, chosen, reader)
-        return made
+        return read_automatic(cls, written, chosen, reader)
 
     def __getstate__(self) -> dict[str, Any]:
         state: dict[str, Any] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "search_"}
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from rankwise.automatic.figures import Figure
 from rankwise.automatic.problems import LabelledRows, Problem
@@ -17,7 +16,7 @@ from rankwise.model_selection import fit_ranker, predict_scores
 __all__ = ["rival_entries"]
 
 
-def rival_entries(rivals: Sequence[Any], problem: Problem) -> list[tuple[str, Figure, float]]:
+def rival_entries(rivals: Sequence[BaseEstimator], problem: Problem) -> list[tuple[str, Figure, float]]:
     """Fit each rival without each fold, and return its name, its figure and how long it took."""
     if not isinstance(problem, LabelledRows) or problem.scored is not None:
         raise InvalidInputError(

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
+from rankwise.arrays import Floats, Ints, Matrix, is_sparse
+from rankwise.estimators.base import Ranker
 from rankwise.preprocessing import QueryScaler, RankScaler
 
-__all__ = ["ScaledColumns", "chain", "scalers_of"]
+__all__ = ["ScaledColumns", "Scaler", "bytes_of", "chain", "entries", "scalers_of"]
 
 # Copies of X that together take less are kept; of larger ones only the last.
 _KEPT_BYTES = 1 << 27
@@ -19,7 +21,10 @@ _KEPT_BYTES = 1 << 27
 _SINGLE_BYTES = 1 << 28
 
 
-def scalers_of(scaling: str, X: Any) -> list[Any]:
+Scaler: TypeAlias = QueryScaler | RankScaler | StandardScaler | MaxAbsScaler
+
+
+def scalers_of(scaling: str, X: Matrix) -> list[Scaler]:
     """Return the transformers, not fitted, that a name of `SCALINGS` stands for."""
     plain, _, inside = scaling.rpartition("+")
     if plain:
@@ -27,7 +32,7 @@ def scalers_of(scaling: str, X: Any) -> list[Any]:
     if scaling == "none":
         return []
     if scaling == "standard":
-        return [StandardScaler(with_mean=not sp.issparse(X))]
+        return [StandardScaler(with_mean=not is_sparse(X))]
     if scaling == "rank":
         return [RankScaler()]
     if scaling == "max-abs":
@@ -35,12 +40,16 @@ def scalers_of(scaling: str, X: Any) -> list[Any]:
     return [QueryScaler(scaling.removeprefix("query-"))]
 
 
-def chain(scalers: list[Any], ranker: Any) -> Any:
+def chain(scalers: Sequence[Scaler], ranker: Ranker) -> Ranker | Pipeline:
     """Put fitted scalers before a fitted ranker, as one model."""
     if not scalers:
         return ranker
     names = ["scaler", "query_scaler"] if len(scalers) > 1 else ["scaler"]
     return Pipeline([*zip(names, scalers, strict=True), ("ranker", ranker)])
+
+
+# Fitted scalers, the scaled rows, and those of the evaluation set.
+Scaled = tuple[list[Scaler], Matrix, Matrix | None]
 
 
 class ScaledColumns:
@@ -57,17 +66,23 @@ class ScaledColumns:
         The rows of an evaluation set.
     """
 
-    def __init__(self, X: Any, qid: Any, weight: Any, scored: tuple[Any, Any] | None = None) -> None:
+    def __init__(
+        self,
+        X: Matrix,
+        qid: Ints | None,
+        weight: Floats | None,
+        scored: tuple[Matrix, Ints | None] | None = None,
+    ) -> None:
         self.X, self.qid, self.weight, self.scored = X, qid, weight, scored
-        self._made: dict[str, tuple[list[Any], Any, Any]] = {}
+        self._made: dict[str, Scaled] = {}
 
-    def get(self, scaling: str) -> tuple[list[Any], Any, Any]:
+    def get(self, scaling: str) -> Scaled:
         """Return the fitted scalers, the scaled rows, and those of the evaluation set."""
         if scaling in self._made:
             return self._made[scaling]
         scalers, X = scalers_of(scaling, self.X), self.X
         held, held_qid = (None, None) if self.scored is None else self.scored
-        if scalers and _bytes(X) > _SINGLE_BYTES and X.dtype == np.float64:
+        if scalers and bytes_of(X) > _SINGLE_BYTES and X.dtype == np.float64:
             self._made.clear()
             X = X.astype(np.float32)
         for scaler in scalers:
@@ -78,12 +93,18 @@ class ScaledColumns:
                 weighs = isinstance(scaler, (RankScaler, StandardScaler)) and self.weight is not None
                 X = scaler.fit(X, **({"sample_weight": self.weight} if weighs else {})).transform(X)
                 held = None if held is None else scaler.transform(held)
-        if sum(_bytes(made[1]) for made in self._made.values()) + _bytes(X) > _KEPT_BYTES:
+        if sum(bytes_of(made[1]) for made in self._made.values()) + bytes_of(X) > _KEPT_BYTES:
             self._made.clear()
         if scalers:
             self._made[scaling] = scalers, X, held
         return scalers, X, held
 
 
-def _bytes(X: Any) -> int:
-    return int(X.data.nbytes + X.indices.nbytes) if sp.issparse(X) else int(getattr(X, "nbytes", 0))
+def bytes_of(X: Matrix) -> int:
+    """Return the bytes of a matrix; 0 where it does not say."""
+    return int(X.data.nbytes + X.indices.nbytes) if is_sparse(X) else int(getattr(X, "nbytes", 0))
+
+
+def entries(X: Matrix) -> int:
+    """Return how many numbers a matrix holds."""
+    return int(X.nnz) if is_sparse(X) else int(X.shape[0] * X.shape[1])

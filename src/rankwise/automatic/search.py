@@ -6,17 +6,17 @@ import time
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
-import scipy.sparse as sp
+from sklearn.pipeline import Pipeline
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Matrix
 from rankwise.automatic.candidates import METHODS, Candidate, Setting
 from rankwise.automatic.figures import Figure, paired_difference
 from rankwise.automatic.problems import Problem
-from rankwise.automatic.scaling import chain
+from rankwise.automatic.scaling import Scaler, chain, entries
 from rankwise.automatic.stages import Facts, stages
 from rankwise.automatic.targets import exportable_to
+from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.progress import ProgressLine
 
@@ -58,15 +58,15 @@ class Trial:
 
     candidate: Candidate
     figure: Figure
-    scalers: list[Any]
-    ranker: Any
+    scalers: list[Scaler]
+    ranker: Ranker
     held_out: Floats
     seconds: float
-    warned: list[Any] = field(default_factory=list)
+    warned: list[warnings.WarningMessage] = field(default_factory=list)
     judged: str = "all"
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Ranker | Pipeline:
         """The whole model: a ranker, or a pipeline of scalers that ends in one."""
         return chain(self.scalers, self.ranker)
 
@@ -96,7 +96,7 @@ class Search:
     methods: Sequence[str] | None
     scalings: Sequence[str] | None
     alphas: tuple[float, ...] | None
-    fixed: dict[str, Any]
+    fixed: dict[str, object]
     rule: str
     target: str | None
     time_limit: float | None
@@ -169,7 +169,7 @@ class Search:
         """Return the value, turned so that less is better."""
         return -trial.figure.value if self.problem.metric.greater_is_better else trial.figure.value
 
-    def _sample(self, n_entries: int) -> Any:
+    def _sample(self, n_entries: int) -> Problem | None:
         whole = self.problem
         if n_entries <= _ALL:
             return None
@@ -289,7 +289,7 @@ class _Run:
         best = f"; best yet {metric.name} {self.search.best(trials).figure.value:.4f}" if trials else ""
         self.progress.update(f"candidate {len(trials) + 1}, {candidate.describe()}{best}")
 
-    def _setting(self, problem: Problem, X: Any) -> Setting:
+    def _setting(self, problem: Problem, X: Matrix) -> Setting:
         search = self.search
         cv = problem.cv
         if cv is not None and entries(X) > _ALL:
@@ -307,12 +307,13 @@ class _Run:
             search.n_threads,
         )
 
-    def _selector(self, candidate: Candidate, problem: Problem, X: Any) -> Any:
+    def _selector(self, candidate: Candidate, problem: Problem, X: Matrix) -> Ranker:
         """Make what chooses the regularisation of a candidate; what is fixed goes to every method that has it."""
         method = METHODS[candidate.method]
         made = method.selector(self._setting(problem, X), candidate.parameters)
         known = made.get_params(deep=False)
-        return made.set_params(**{name: value for name, value in self.search.fixed.items() if name in known})
+        made.set_params(**{name: value for name, value in self.search.fixed.items() if name in known})
+        return made
 
     def _try(self, candidate: Candidate, problem: Problem, judged: str) -> Trial:
         start = time.monotonic()
@@ -336,8 +337,3 @@ class _Run:
         selector = self._selector(trial.candidate, whole, X)
         fitted = whole.fit(selector, X, scored, by_rank=trial.candidate.ranks_labels)
         return replace(trial, scalers=scalers, ranker=fitted)
-
-
-def entries(X: Any) -> int:
-    """Return how many numbers a matrix holds."""
-    return int(X.nnz) if sp.issparse(X) else int(X.shape[0] * X.shape[1])

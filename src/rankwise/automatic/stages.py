@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import scipy.sparse as sp
 
+from rankwise.arrays import is_sparse
 from rankwise.automatic.candidates import METHODS, SCALINGS, Candidate
 from rankwise.automatic.problems import LabelledRows, Problem
+from rankwise.automatic.scaling import entries
 from rankwise.data.store.mapped import MappedMatrix
 
 __all__ = ["Facts", "SoFar", "stages"]
@@ -75,12 +76,12 @@ class Facts:
     def of(cls, problem: Problem, *, varies_loss: bool) -> Facts:
         """Look at the data; one alpha of the caller's, where the loss does not vary, is of one loss."""
         X = problem.columns.X
-        stored = {
-            "is_sparse": sp.issparse(X),
+        stored: dict[str, Any] = {
+            "is_sparse": is_sparse(X),
             "is_mapped": isinstance(X, MappedMatrix),
             "varies_loss": varies_loss,
             "n_rows": problem.n_rows,
-            "n_entries": int(X.nnz) if sp.issparse(X) else int(X.shape[0] * X.shape[1]),
+            "n_entries": entries(X),
         }
         if isinstance(problem, LabelledRows):
             queries = problem.queries

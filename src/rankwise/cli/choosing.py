@@ -170,7 +170,7 @@ def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> 
     )
 
 
-def _eval_set(valid: Rows | None) -> tuple[Any, ...] | None:
+def _eval_set(valid: Rows | None) -> tuple[object, ...] | None:
     if valid is None:
         return None
     if valid.pairs is None:

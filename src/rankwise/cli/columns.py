@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli.arguments import USUAL_COLUMNS
 from rankwise.cli.printing import remark
 from rankwise.data.tables.arrow_columns import columns_hint, is_embedding, is_number, some_names
 from rankwise.data.tables.plan import TablePlan
 from rankwise.exceptions import InvalidInputError
+from rankwise.json_values import Json
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
 
 __all__ = [
     "Roles",
@@ -54,7 +58,7 @@ def listed(names: str | Sequence[str] | None) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Any]:
+def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Json]:
     """Return what a model should keep, so that later tables are read as the training table was.
 
     Parameters
@@ -64,7 +68,7 @@ def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Any]:
     plan : TablePlan
         How the table was read, or where there are preferences, the table of items.
     """
-    kept: dict[str, Any] = {
+    kept: dict[str, Json] = {
         # The names of sparse columns are no columns of the table.
         "features": None if plan.sparse is not None else plan.features,
         "embedding": plan.embeddings or None,
@@ -85,7 +89,7 @@ def row_id(options: argparse.Namespace) -> str | None:
     return named[0] if named else None
 
 
-def recall(options: argparse.Namespace, *notes: Mapping[str, Any]) -> argparse.Namespace:
+def recall(options: argparse.Namespace, *notes: Mapping[str, Json]) -> argparse.Namespace:
     """Return the options, with the columns that models were trained on where the command names none.
 
     Parameters
@@ -129,7 +133,7 @@ def _readable(kept: object) -> dict[str, Any]:
     }
 
 
-def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_labels: bool) -> Roles:
+def roles_of(schema: Schema, source: str, options: argparse.Namespace, *, needs_labels: bool) -> Roles:
     """Say which column is what.
 
     Parameters
@@ -173,7 +177,7 @@ def roles_of(schema: Any, source: str, options: argparse.Namespace, *, needs_lab
     return Roles(label, qid, features, embedding, weight)
 
 
-def item_column(schema: Any, options: argparse.Namespace) -> str | None:
+def item_column(schema: Schema, options: argparse.Namespace) -> str | None:
     """Return the column of ids of items: as it was named, or the usual one where it cannot be a feature."""
     name = options.item_id
     if name not in schema.names:
@@ -187,7 +191,7 @@ def item_column(schema: Any, options: argparse.Namespace) -> str | None:
     )
 
 
-def item_columns(schema: Any, options: argparse.Namespace) -> tuple[list[str] | None, list[str] | None]:
+def item_columns(schema: Schema, options: argparse.Namespace) -> tuple[list[str] | None, list[str] | None]:
     """Return the features and the embeddings of a table of items, where they were named."""
     features, embedding = (_columns(role, schema.names, options.items, options) for role in _LISTS)
     _check_once([options.item_id, *(features or []), *(embedding or [])], options.items, ["item_id", *_LISTS])
@@ -264,7 +268,7 @@ def _lacks(
 
 
 def remarks(
-    schema: Any, source: str, options: argparse.Namespace, roles: Roles, used: Collection[str]
+    schema: Schema, source: str, options: argparse.Namespace, roles: Roles, used: Collection[str]
 ) -> list[str]:
     """Say what is done with columns that nobody named: easily overlooked, and seldom meant.
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rankwise.arrays import AnyArray
+from rankwise.arrays import AnyArray, is_sparse
 from rankwise.cli.clicks import click_columns, preferences_from_clicks
 from rankwise.cli.columns import (
     check_preference_columns,
@@ -319,10 +319,10 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
     return Rows(source, X, store.y, store.qid, None, store.header.first_column, item_ids=items)
 
 
-def pays_as_array(X: Any) -> bool:
+def pays_as_array(X: object) -> bool:
     """Tell whether an array takes less memory than a sparse matrix, and is faster; models are the same."""
-    if not scipy.sparse.issparse(X) or isinstance(X, MappedMatrix):
-        return not scipy.sparse.issparse(X)
+    if not is_sparse(X) or isinstance(X, MappedMatrix):
+        return not is_sparse(X)
     return bool(X.nnz >= _DENSE * X.shape[0] * X.shape[1])
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
+
 from rankwise.arrays import MatrixLike
 from rankwise.cli.checks import check_complete, missing_ids
 from rankwise.cli.columns import lacks_columns
@@ -34,6 +37,14 @@ class SavedModel:
         steps = getattr(self.model, "steps", None)
         first = self.model if steps is None else steps[0][1]
         return int(first.n_features_in_)
+
+    @property
+    def whole(self) -> Any:
+        """The model with what encodes tables before it."""
+        if self.encoder is None:
+            return self.model
+        steps = getattr(self.model, "steps", [("ranker", self.model)])
+        return Pipeline([("table", self.encoder), *steps])
 
     @property
     def learned_from_queries(self) -> bool:
@@ -78,7 +89,7 @@ def read_model(path: str) -> SavedModel:
     return _saved(path, load(path), header)
 
 
-def _saved(path: str, model: Any, header: dict[str, Any]) -> SavedModel:
+def _saved(path: str, model: BaseEstimator, header: dict[str, Any]) -> SavedModel:
     """Take apart a ranker that chose its model, and maybe encodes what the model takes."""
     chosen, encoder = getattr(model, "best_estimator_", model), getattr(model, "encoder_", None)
     return SavedModel(path, chosen, header["notes"], header, encoder)

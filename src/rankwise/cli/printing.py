@@ -8,9 +8,9 @@ import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from typing import Any
 
 from rankwise.exceptions import OutputError, visible
+from rankwise.json_values import json_value
 from rankwise.progress import wipe
 
 __all__ = [
@@ -109,16 +109,4 @@ def print_facts(facts: Mapping[str, object], *, to_error: bool = False) -> None:
 
 def print_json(data: object) -> None:
     """Print data for machines; what is not a finite number becomes null."""
-    write(json.dumps(_finite(data), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(data: object) -> Any:
-    if isinstance(data, Mapping):
-        return {str(key): _finite(value) for key, value in data.items()}
-    if isinstance(data, (list, tuple)):
-        return [_finite(value) for value in data]
-    if hasattr(data, "tolist"):
-        return _finite(data.tolist())
-    if isinstance(data, float) and not math.isfinite(data):
-        return None
-    return data
+    write(json.dumps(json_value(data), indent=2, ensure_ascii=False, allow_nan=False))

@@ -103,6 +103,6 @@ class Rows:
         queries = {} if self.qid is None else {"queries": len(self.queries)}
         return {"rows": rows, **queries, "columns": columns}
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Say how much was read, for a machine."""
         return {"file": self.source, **self.counts()}

@@ -8,7 +8,7 @@ is clicked still depends on where it was shown; weights of one over the probabil
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,9 @@ __all__ = ["pairs_from_clicks"]
 
 
 def pairs_from_clicks(
-    session: Any,
-    position: Any,
-    clicked: Any,
+    session: npt.ArrayLike,
+    position: npt.ArrayLike,
+    clicked: npt.ArrayLike,
     *,
     against: Literal["above", "above_and_next", "all"] = "above",
     propensity: npt.ArrayLike | None = None,
@@ -140,13 +140,13 @@ def _check_positions(sorted_places: Floats, sessions: Queries, order: Ints) -> N
         )
 
 
-def _inverse_propensity(propensity: Any, places: Floats, max_weight: float | None) -> Floats:
+def _inverse_propensity(propensity: npt.ArrayLike | None, places: Floats, max_weight: float | None) -> Floats:
     if max_weight is not None and not max_weight > 0:
         raise InvalidInputError(f"max_weight={max_weight!r} is not positive.", "use None for no limit.")
     if propensity is None:
         return np.ones(places.size)
     if np.ndim(propensity) == 0:
-        exponent = float(propensity)
+        exponent = float(np.asarray(propensity))
         if not np.isfinite(exponent) or exponent < 0:
             raise InvalidInputError(
                 f"propensity={propensity!r} is not an exponent of at least 0.",

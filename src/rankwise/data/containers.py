@@ -15,7 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import AnyArray, MatrixLike
+from rankwise.arrays import AnyArray, Matrix, MatrixLike, is_sparse
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import default_threads
@@ -27,6 +27,7 @@ __all__ = [
     "check_total",
     "compressed_misfit",
     "is_moderate",
+    "is_on_cluster",
     "is_plain",
     "unmasked",
 ]
@@ -41,6 +42,11 @@ _LIMITS = {np.dtype(np.float64): _LARGEST, np.dtype(np.float32): float(np.finfo(
 # Fewer entries are looked at by one thread.
 _MANY = 1 << 20
 _INTEGERS = {np.dtype(np.int32), np.dtype(np.int64)}
+
+
+def is_on_cluster(X: object) -> bool:
+    """Tell whether this is a Dask collection, or rows that `rankwise.distributed` knows; Dask is not imported."""
+    return hasattr(type(X), "__dask_graph__") or type(X).__module__.startswith("rankwise.distributed.")
 
 
 def unmasked(name: str, values: object) -> Any:
@@ -65,7 +71,7 @@ def unmasked(name: str, values: object) -> Any:
     return values
 
 
-def check_sparse(name: str, X: Any) -> None:
+def check_sparse(name: str, X: sp.spmatrix) -> None:
     """Raise unless the arrays of a sparse matrix describe one of its shape."""
     if X.ndim != 2:
         raise InvalidInputError(f"{name} has shape {X.shape}.", "pass a matrix with one row per item.")
@@ -82,9 +88,9 @@ def check_sparse(name: str, X: Any) -> None:
 
 
 def compressed_misfit(
-    data: Any,
-    indices: Any,
-    indptr: Any,
+    data: AnyArray,
+    indices: AnyArray,
+    indptr: AnyArray,
     n_lines: int,
     n_across: int,
     axes: tuple[str, str] = ("row", "column"),
@@ -152,12 +158,12 @@ def is_plain(X: MatrixLike, y: npt.ArrayLike, min_rows: int) -> bool:
     )
 
 
-def check_magnitude(X: Any, share: float = 1.0) -> None:
+def check_magnitude(X: Matrix, share: float = 1.0) -> None:
     """Raise where X, an array or a sparse matrix of finite numbers, has some whose products no float64 can hold.
 
     `share` is what remains of the usual limit where the products are multiplied by large weights.
     """
-    values = X.data if sp.issparse(X) else X
+    values: Any = X.data if is_sparse(X) else X
     if values.dtype != np.float64 or values.size == 0 or (share == 1.0 and is_moderate(X)):
         return
     largest = max(float(values.max()), -float(values.min()))
@@ -169,9 +175,9 @@ def check_magnitude(X: Any, share: float = 1.0) -> None:
         )
 
 
-def check_not_tiny(X: Any) -> None:
+def check_not_tiny(X: Matrix) -> None:
     """Raise where X, an array or a CSR matrix, is not zero but so small that the squares of all its values vanish."""
-    values = X.data if sp.issparse(X) else X
+    values: Any = X.data if is_sparse(X) else X
     if values.size == 0:
         return
     flat = (
@@ -216,14 +222,14 @@ def _masked(name: str, what: str) -> InvalidInputError:
     )
 
 
-def _compressed(X: Any) -> str | None:
+def _compressed(X: sp.spmatrix) -> str | None:
     by_row = X.format == "csr"
     n_lines, n_across = X.shape if by_row else X.shape[::-1]
     axes = ("row", "column") if by_row else ("column", "row")
     return compressed_misfit(X.data, X.indices, X.indptr, n_lines, n_across, axes)
 
 
-def _blocked(X: Any) -> str | None:
+def _blocked(X: sp.spmatrix) -> str | None:
     if X.data.ndim != 3 or any(
         size < 1 or n % size for n, size in zip(X.shape, X.data.shape[1:], strict=True)
     ):
@@ -233,11 +239,11 @@ def _blocked(X: Any) -> str | None:
     return compressed_misfit(X.data, X.indices, X.indptr, n_rows, n_columns, axes)
 
 
-def _coordinates(X: Any) -> str | None:
+def _coordinates(X: sp.spmatrix) -> str | None:
     return _listed(X.row, X.col, X.shape, X.data.size)
 
 
-def _listed(rows: AnyArray, columns: AnyArray, shape: Any, n_values: int) -> str | None:
+def _listed(rows: AnyArray, columns: AnyArray, shape: tuple[int, ...], n_values: int) -> str | None:
     for axis, at, limit in (("row", rows, shape[0]), ("column", columns, shape[1])):
         if at.size != n_values:
             return f"there are {n_values} values and {at.size} {axis} numbers"
@@ -248,7 +254,7 @@ def _listed(rows: AnyArray, columns: AnyArray, shape: Any, n_values: int) -> str
     return None
 
 
-def _lists(X: Any) -> str | None:
+def _lists(X: sp.spmatrix) -> str | None:
     lengths = [len(row) for row in X.rows]
     if len(lengths) != X.shape[0] or lengths != [len(row) for row in X.data]:
         return "rows and data have lists of different lengths"
@@ -256,12 +262,12 @@ def _lists(X: Any) -> str | None:
     return _listed(np.repeat(np.arange(X.shape[0]), lengths), columns, X.shape, columns.size)
 
 
-def _keys(X: Any) -> str | None:
+def _keys(X: sp.spmatrix) -> str | None:
     keys = np.array(list(X.keys()), dtype=np.int64).reshape(-1, 2)
     return _listed(keys[:, 0], keys[:, 1], X.shape, len(keys))
 
 
-def _diagonals(X: Any) -> str | None:
+def _diagonals(X: sp.spmatrix) -> str | None:
     if X.data.ndim != 2 or X.offsets.shape != X.data.shape[:1]:
         return f"there are {X.offsets.size} offsets for data of shape {X.data.shape}"
     return None  # SciPy passes over diagonals that are outside

@@ -21,7 +21,15 @@ from rankwise.data.containers import (
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["Validated", "check_labelled", "check_rows", "largest", "through_scikit_learn"]
+__all__ = [
+    "Validated",
+    "check_columns",
+    "check_labelled",
+    "check_labels",
+    "check_rows",
+    "largest",
+    "through_scikit_learn",
+]
 
 
 class Validated(Protocol):
@@ -51,7 +59,7 @@ def check_rows(
     """
     given: Any = unmasked("X", X)
     if isinstance(given, scipy.sparse.linalg.LinearOperator):
-        return _check_operator(estimator, given, reset=reset)
+        return check_columns(estimator, given, reset=reset)
     is_known, is_finite = _looked_at(given) if look_at_values else (False, True)
     checked: Matrix = through_scikit_learn(estimator, given, reset=reset, is_finite=is_finite)
     if reset:
@@ -72,8 +80,8 @@ def check_labelled(
     given: Any = unmasked("X", X)
     target: Any = unmasked("y", y)
     if isinstance(given, scipy.sparse.linalg.LinearOperator):
-        checked = _check_operator(estimator, given, reset=reset)
-        return checked, _check_label_size(_labels_of_operator(target, given.shape[0]))
+        checked = check_columns(estimator, given, reset=reset)
+        return checked, check_labels(target, given.shape[0])
     if reset and is_plain(given, target, min_rows):
         estimator.n_features_in_ = given.shape[1]
         estimator.__dict__.pop("feature_names_in_", None)
@@ -126,7 +134,8 @@ def _check_values(X: Matrix, is_known: bool, *, may_vanish: bool) -> None:
         check_not_tiny(X)
 
 
-def _check_operator(estimator: Validated, X: Matrix, *, reset: bool) -> Matrix:
+def check_columns(estimator: Validated, X: Matrix, *, reset: bool) -> Matrix:
+    """Check the number of columns alone, of rows that scikit-learn cannot look into."""
     if reset:
         estimator.n_features_in_ = int(X.shape[1])
     elif X.shape[1] != estimator.n_features_in_:
@@ -137,7 +146,7 @@ def _check_operator(estimator: Validated, X: Matrix, *, reset: bool) -> Matrix:
     return X
 
 
-def _labels_of_operator(y: Labels, n_rows: int) -> Floats:
+def check_labels(y: Labels, n_rows: int) -> Floats:
     """Check labels that scikit-learn does not see, because it cannot look into their rows."""
     try:
         labels = np.asarray(y, dtype=np.float64)
@@ -148,7 +157,7 @@ def _labels_of_operator(y: Labels, n_rows: int) -> Floats:
             f"y must hold one finite number per row ({n_rows}), got shape {labels.shape}.",
             "drop rows whose label is missing.",
         )
-    return labels
+    return _check_label_size(labels)
 
 
 def _check_label_size(y: Floats) -> Floats:

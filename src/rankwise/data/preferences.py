@@ -42,7 +42,10 @@ class Preferences:
 
 
 def check_pairs(
-    pairs: npt.ArrayLike, n_rows: int, magnitude: npt.ArrayLike | None = None, weight: Any = None
+    pairs: npt.ArrayLike,
+    n_rows: int,
+    magnitude: npt.ArrayLike | None = None,
+    weight: npt.ArrayLike | None = None,
 ) -> Preferences:
     """Check a list of pairs against the number of rows that it refers to.
 
@@ -137,7 +140,7 @@ def _as_row_numbers(edges: AnyArray) -> Ints:
     )
 
 
-def _check_pair_weights(weight: npt.ArrayLike, n_pairs: int) -> Floats | None:
+def _check_pair_weights(weight: npt.ArrayLike | None, n_pairs: int) -> Floats | None:
     weights = _check_amounts("weight", weight, n_pairs, "use 0 to leave a pair out.")
     if weights is not None:
         if not (weights > 0).any():

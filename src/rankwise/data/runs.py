@@ -7,9 +7,9 @@ header line ``qid item rank score``, as `rankwise predict` writes it, is read as
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ Run = dict[str, dict[str, float]]
 
 @dataclass(frozen=True)
 class JudgedRuns:
-    """The rows of some runs with their labels.
+    r"""The rows of some runs with their labels.
 
     Attributes
     ----------
@@ -36,6 +36,16 @@ class JudgedRuns:
     qid, items : (rows,) str
     n_left_out : int
         Queries of the judgements that one of the runs does not have; they do not count.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankwise.data import judge_runs, read_judgements, read_run
+    >>> run = read_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
+    >>> judgements = read_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
+    >>> judged = judge_runs([run], judgements)
+    >>> judged.scores.shape, judged.n_left_out
+    ((1, 3), 0)
     """
 
     labels: Floats
@@ -46,12 +56,19 @@ class JudgedRuns:
 
 
 def read_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
-    """Return the score of each item of each query.
+    r"""Return the score of each item of each query.
 
     Parameters
     ----------
     path : path or binary stream
         Lines of TREC, or a table with tabs and a header; compressed or not.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankwise.data import read_run
+    >>> read_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
+    {'q1': {'a': 0.9, 'b': 0.4}}
     """
     found: Run = {}
     header: list[str] | None = None
@@ -74,7 +91,25 @@ def read_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
 
 
 def read_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
-    """Return the label of each judged item of each query; lines are ``qid 0 item label``."""
+    r"""Return the label of each judged item of each query; lines are ``qid 0 item label``.
+
+    Parameters
+    ----------
+    path : path or binary stream
+        Compressed or not.
+
+    Returns
+    -------
+    dict of dict
+        Labels by query, then item.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankwise.data import read_judgements
+    >>> read_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
+    {'q1': {'a': 2.0, 'c': 1.0}}
+    """
     found: Run = {}
     for number, line, name in _lines(path):
         entries = line.split()
@@ -85,7 +120,27 @@ def read_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
 
 
 def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
-    """Return the rows of several runs with their labels, query by query; a row is an item that one of them has."""
+    r"""Return the rows of several runs with their labels, query by query; a row is an item that one of them has.
+
+    Parameters
+    ----------
+    runs : sequence of runs, as `read_run` returns them
+    judgements : what `read_judgements` returns
+
+    Returns
+    -------
+    JudgedRuns
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankwise.data import judge_runs, read_judgements, read_run
+    >>> run = read_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
+    >>> judgements = read_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
+    >>> judged = judge_runs([run], judgements)
+    >>> judged.items.tolist(), judged.labels.tolist()
+    (['a', 'b', 'c'], [2.0, 0.0, 1.0])
+    """
     labels: list[float] = []
     scores: list[list[float]] = [[] for _ in runs]
     queries: list[str] = []
@@ -111,16 +166,39 @@ def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
 
 
 def write_run(
-    stream: BinaryIO, qid: Sequence[Any], items: Sequence[Any], ranks: Sequence[int], scores: Floats, tag: str
+    stream: BinaryIO,
+    qid: Sequence[object],
+    items: Sequence[object],
+    ranks: Sequence[int],
+    scores: Floats,
+    tag: str,
 ) -> None:
-    """Write lines of TREC: ``qid Q0 item rank score tag``."""
+    r"""Write lines of TREC: ``qid Q0 item rank score tag``.
+
+    Parameters
+    ----------
+    stream : binary stream
+    qid, items, ranks, scores : sequences, one entry per row
+    tag : str
+        What the run is called.
+
+    Examples
+    --------
+    >>> import io
+    >>> import numpy as np
+    >>> from rankwise.data import write_run
+    >>> stream = io.BytesIO()
+    >>> write_run(stream, ["q1", "q1"], ["a", "b"], [1, 2], np.array([0.9, 0.4]), "mine")
+    >>> stream.getvalue()
+    b'q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n'
+    """
     stream.writelines(
         f"{_word(query)} Q0 {_word(item)} {rank} {score!r} {_word(tag)}\n".encode()
         for query, item, rank, score in zip(qid, items, ranks, scores.tolist(), strict=True)
     )
 
 
-def _lines(path: Any) -> Any:
+def _lines(path: object) -> Iterator[tuple[int, str, str]]:
     for source in list_sources(path):
         with open_source(source) as stream:
             for number, raw in enumerate(stream, start=1):
@@ -156,7 +234,7 @@ def _not_a_line(name: str, number: int, line: str, wanted: str) -> InvalidInputE
     )
 
 
-def _word(value: Any) -> str:
+def _word(value: object) -> str:
     text = str(value)
     if not text or text.split() != [text]:
         raise InvalidInputError(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
+from rankwise.arrays import InMemory, is_sparse
 from rankwise.data.queries import Queries, one_query
 
 __all__ = [
@@ -72,7 +72,7 @@ class DataSummary:
     problems: list[str] = field(default_factory=list)
 
 
-def summarise(X: Any, labels: npt.NDArray[np.float64] | None, queries: Queries | None) -> DataSummary:
+def summarise(X: InMemory, labels: npt.NDArray[np.float64] | None, queries: Queries | None) -> DataSummary:
     """Look at rows, labels and queries.
 
     Parameters
@@ -109,17 +109,17 @@ def summarise(X: Any, labels: npt.NDArray[np.float64] | None, queries: Queries |
     return summary
 
 
-def constant_inside_queries(X: Any, queries: Queries) -> list[int]:
+def constant_inside_queries(X: InMemory, queries: Queries) -> list[int]:
     """Return the columns that vary between queries and never inside one; [] of matrices too large to look at."""
-    n_values = X.nnz if scipy.sparse.issparse(X) else X.size
+    n_values = X.nnz if is_sparse(X) else X.size
     if n_values > _LOOKED_AT or getattr(X, "is_on_disk", False):
         return []
-    if not scipy.sparse.issparse(X):
+    if not is_sparse(X):
         ordered, starts = X[queries.order], queries.offsets[: len(queries)]
         low, high = (reduce.reduceat(ordered, starts, axis=0) for reduce in (np.minimum, np.maximum))
         inside, between = (low != high).any(axis=0), (low != low[:1]).any(axis=0)
         return [int(at) for at in np.flatnonzero(~inside & between)]
-    entries = X.tocoo()
+    entries = scipy.sparse.coo_matrix(X)
     kept = entries.data != 0
     query, column, value = queries.codes[entries.row[kept]], entries.col[kept], entries.data[kept]
     order = np.lexsort((query, column))
@@ -148,21 +148,21 @@ def is_graded(labels: npt.NDArray[np.float64]) -> bool:
     )
 
 
-def _columns(X: Any) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float, int]:
+def _columns(X: InMemory) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float, int]:
     """Return each column's smallest and largest value, the share of filled cells, and the number of NaN.
 
     Of a sparse matrix with more columns than entries, only the columns that occur are told.
     """
     n_cells = max(1, int(X.shape[0]) * int(X.shape[1]))
-    if scipy.sparse.issparse(X):
+    if is_sparse(X):
         missing = int(np.isnan(X.data).sum())
-        filled = int(np.count_nonzero(X.data)) / n_cells
+        filled, rows = int(np.count_nonzero(X.data)) / n_cells, X
         if X.shape[1] > X.nnz:  # numbers that are hashes reach billions: nothing may be made for each of them
             occurring, position = np.unique(X.indices, return_inverse=True)
-            X = scipy.sparse.csr_matrix(
+            rows = scipy.sparse.csr_matrix(
                 (X.data, position.ravel(), X.indptr), shape=(X.shape[0], occurring.size)
             )
-        low, high = (getattr(X, f"nan{side}")(axis=0).toarray().ravel() for side in ("min", "max"))
+        low, high = (getattr(rows, f"nan{side}")(axis=0).toarray().ravel() for side in ("min", "max"))
         return low, high, filled, missing
     is_missing = np.isnan(X)
     filled = int(np.count_nonzero(X)) / n_cells

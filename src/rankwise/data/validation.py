@@ -6,7 +6,7 @@ know about: query ids, weights of rows and of queries, and options chosen by nam
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
 from typing import Any
@@ -27,6 +27,7 @@ __all__ = [
     "check_number",
     "check_numbers",
     "check_qid",
+    "check_running",
     "check_seed",
     "check_weights",
     "check_weights_of_queries",
@@ -78,6 +79,16 @@ def check_seed(random_state: object) -> None:
             f"random_state={random_state!r} is not a seed.",
             "use an integer such as 0; the same data then give the same folds.",
         )
+
+
+def check_running(
+    tol: object, max_iter: object, n_threads: object, random_state: object, *, example: str
+) -> None:
+    """Raise unless what every solver may be told makes sense; `example` is a good tolerance."""
+    check_number("tol", tol, minimum=0, remedy=f"use a small positive number such as {example}")
+    check_count("max_iter", max_iter)
+    check_count("n_threads", n_threads)
+    check_seed(random_state)
 
 
 def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.NDArray[np.float64]:
@@ -210,7 +221,7 @@ def check_weights_of_queries(row_weight: npt.NDArray[np.float64] | None, queries
 
 
 def check_importance(
-    query_importance: npt.ArrayLike | Mapping[Any, float] | None, queries: Queries
+    query_importance: npt.ArrayLike | Mapping[Hashable, float] | None, queries: Queries
 ) -> npt.NDArray[np.float64] | None:
     """Return one non-negative factor per query, or None where all are equally important.
 
@@ -241,7 +252,7 @@ def check_importance(
 
 
 def _importance_of_queries(
-    query_importance: npt.ArrayLike | Mapping[Any, float], queries: Queries
+    query_importance: npt.ArrayLike | Mapping[Hashable, float], queries: Queries
 ) -> npt.NDArray[np.float64]:
     if isinstance(query_importance, Mapping):
         keys = queries.ids.tolist()

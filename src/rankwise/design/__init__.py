@@ -6,13 +6,12 @@ rows matter, columns far from zero are shifted (`rankwise.design.offsets`).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import MatrixLike
+from rankwise.arrays import MatrixLike, is_sparse
 from rankwise.design.additive import AdditiveDesign
 from rankwise.design.csr import CsrDesign
 from rankwise.design.dense import DenseDesign
@@ -42,12 +41,17 @@ __all__ = [
 _COPY_SHARE = 4
 
 
-def as_design(X: Any, n_threads: int | None = None) -> Design:
+def as_design(X: MatrixLike | Design, n_threads: int | None = None) -> Design:
     """Return the design of an array, a SciPy sparse matrix, a LinearOperator, or a design itself."""
     if isinstance(X, (AdditiveDesign, DenseDesign, CsrDesign, OperatorDesign, ShiftedDesign)):
         return X
+    if hasattr(X, "as_design"):  # rows that know their own storage, such as those of a cluster
+        made: Design = X.as_design(n_threads)
+        return made
+    if hasattr(X, "gram_product"):
+        return cast("Design", X)
     threads = default_threads() if n_threads is None else n_threads
-    if sp.issparse(X):
+    if is_sparse(X):
         return CsrDesign(X.tocsr(), threads)
     if isinstance(X, LinearOperator):
         return OperatorDesign(X, threads)
@@ -68,6 +72,9 @@ def shifted_design(X: MatrixLike, shift: Shift | None, n_threads: int | None = N
     design = as_design(X, n_threads)
     if shift is None or not design.has_rows:
         return design
+    if hasattr(design, "shifted"):  # rows that are far away are shifted where they are
+        moved: Design = design.shifted(shift)
+        return moved
     if not _may_be_copied(design):
         return ShiftedDesign.of(design, shift)
     kind = DenseDesign if design.is_dense else CsrDesign

@@ -4,25 +4,26 @@ The matrix is ``E T``: E the weights that rows give to the values of the terms (
 of coordinates, which only ever meets vectors of values. A code holds the interval that a number lies in and its
 position there, rounded to the nearest of at least 2²⁴ steps for up to 255 knots (2²⁸ for eight): what a curve reads
 then moves by less than 2⁻²⁵ of the difference between two neighbouring values, as much as if X were kept in float32.
-Predictions are made from the numbers themselves, in double (`predict`).
+Predictions are made from the numbers themselves, in double (`rankwise.design.term_scores`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, InMemory, Ints, Matrix, is_sparse
 from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.design import fused, gram
 from rankwise.design.cells import Cells
-from rankwise.design.protocol import GramProduct, RowIndex, accepted_dtype
+from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.design.row_order import in_row_order, is_scattered
+from rankwise.design.term_scores import MANY_CODES, csr_arrays, float_array, places_among_terms, predict
 from rankwise.terms import Coordinates, Terms
 
 __all__ = ["AdditiveDesign", "predict"]
@@ -35,8 +36,6 @@ CHUNK_WORK = 1 << 16
 # Sums are kept in parts of so many codes, at most so many: the shape alone decides, for their bits depend on it.
 PART_WORK = 1 << 21
 MOST_PARTS = 64
-# Fewer codes than this are faster on one thread.
-MANY_CODES = 1 << 16
 # Values in a block of rows that is expanded.
 BLOCK_SIZE = 1 << 17
 # Rows that are encoded at once: of a matrix on disk so many are brought to memory.
@@ -84,26 +83,26 @@ class AdditiveDesign:
 
     @classmethod
     def encode(
-        cls, X: Any, terms: Terms, coordinates: Coordinates | None = None, n_threads: int = 1
+        cls, X: Matrix, terms: Terms, coordinates: Coordinates | None = None, n_threads: int = 1
     ) -> AdditiveDesign:
         """Return the design of the rows of an array or a sparse matrix, in memory or mapped from a store.
 
         Rows are read in order, a block at a time. Absent entries of a sparse matrix are zeros.
         """
-        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
+        rows: InMemory = X.tocsr() if is_sparse(X) else np.asarray(X)
         cells = Cells(terms)
-        n_rows = int(X.shape[0])
+        n_rows = int(rows.shape[0])
         codes = _room(n_rows, len(cells.columns))
         columns, shift = cells.compiled_columns()
         threads = n_threads if n_rows * len(cells.columns) >= MANY_CODES else 1
         for first in range(0, n_rows, ENCODED_ROWS):
             last = min(first + ENCODED_ROWS, n_rows)
-            if sp.issparse(X):
-                arrays = _csr_arrays(X, first, last)
-                place = _places(terms, X.shape[1])
+            if is_sparse(rows):
+                arrays = csr_arrays(rows, first, last)
+                place = places_among_terms(terms, rows.shape[1])
                 _core.additive_encode_csr(*arrays, place, columns, shift, codes, first, threads)
             else:
-                _core.additive_encode(_floats(X[first:last]), columns, shift, codes, first, threads)
+                _core.additive_encode(float_array(rows[first:last]), columns, shift, codes, first, threads)
         return cls(cells, codes, 0, n_rows, coordinates, n_threads)
 
     @property
@@ -218,7 +217,7 @@ class AdditiveDesign:
             out[j] = bin_of[self.codes[chunk, j, place] >> column.shift]
         return out
 
-    def matrix(self) -> Any:
+    def matrix(self) -> Floats:
         """Return the expanded matrix, an array."""
         return self._rows(np.arange(self.shape[0]))
 
@@ -256,7 +255,9 @@ class AdditiveDesign:
             return expanded
         return np.ascontiguousarray(self.coordinates.from_values(np.ascontiguousarray(expanded.T)).T)
 
-    def _centred(self, blocks: QueryBlocks, fetch: Any, n_columns: int) -> gram.CentredBlocks:
+    def _centred(
+        self, blocks: QueryBlocks, fetch: Callable[[Ints], Floats], n_columns: int
+    ) -> gram.CentredBlocks:
         def grouped(first: int, last: int) -> Floats:
             return np.asarray(fetch(blocks.order[first:last]))
 
@@ -304,27 +305,6 @@ class AdditiveProduct:
         return fused.segment_sums(blocks, chunks, self.folds, design.cells.n_entries, weighted_sum)
 
 
-def predict(X: Any, terms: Terms, values: Floats, n_threads: int = 1) -> Floats:
-    """Return ``E v``: what the terms read for each row, from the numbers themselves and in double.
-
-    Parameters
-    ----------
-    X : array or SciPy sparse matrix
-        Absent entries are zeros.
-    values : (n_values,) or (n_values, k) float64
-    """
-    table = as_table(values)
-    out = np.empty((X.shape[0], table.shape[1]))
-    threads = n_threads if X.shape[0] * len(terms.all_terms) >= MANY_CODES else 1
-    if sp.issparse(X):
-        place = _places(terms, X.shape[1])
-        arrays = _csr_arrays(X.tocsr(), 0, X.shape[0])
-        _core.additive_predict_csr(*arrays, place, terms.compiled, table, out, threads)
-    else:
-        _core.additive_predict(_floats(X), terms.compiled, table, out, threads)
-    return out.reshape(X.shape[0], *values.shape[1:])
-
-
 def _room(n_rows: int, n_columns: int) -> npt.NDArray[np.uint32]:
     """Return an array for codes that begins on a cache line; a run of sixteen of them then lies on one."""
     unit = 16
@@ -333,32 +313,3 @@ def _room(n_rows: int, n_columns: int) -> npt.NDArray[np.uint32]:
     flat = np.zeros(math.prod(shape) + unit, dtype=np.uint32)
     offset = -(flat.ctypes.data // flat.itemsize) % unit
     return flat[offset : offset + math.prod(shape)].reshape(shape)
-
-
-def _floats(X: Any) -> npt.NDArray[Any]:
-    """Return an array of floats that begin at multiples of their size, as the kernels take it."""
-    array = np.asarray(X)
-    array = array.astype(accepted_dtype(array.dtype), copy=False)
-    is_regular = array.flags.aligned and all(stride % array.itemsize == 0 for stride in array.strides)
-    return array if is_regular else np.ascontiguousarray(array)
-
-
-def _csr_arrays(X: Any, first: int, last: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Return the arrays of some rows of a CSR matrix, as the kernels take them.
-
-    Not by SciPy's slices, which may first convert all column numbers of a matrix on disk.
-    """
-    start = X.indptr[first : last + 1]
-    own = slice(int(start[0]), int(start[-1]))
-    values = X.data[own]
-    pointers = start - start[0]
-    if X.indices.dtype == np.int64:
-        pointers = pointers.astype(np.int64, copy=False)
-    return values.astype(accepted_dtype(values.dtype), copy=False), X.indices[own], pointers
-
-
-def _places(terms: Terms, n_columns: int) -> npt.NDArray[np.int32]:
-    """Return where each column of X stands among those that terms read; -1 for the others."""
-    place = np.full(n_columns, -1, dtype=np.int32)
-    place[terms.columns] = np.arange(terms.columns.size, dtype=np.int32)
-    return place

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.terms import Curve, Terms, compiled_curves
 
 __all__ = ["Cells", "CodedColumn", "Side"]
@@ -139,7 +139,7 @@ class Cells:
             end += 4 * one.n_cells * other.n_cells
         self.n_entries = end
 
-    def _table(self) -> Any:
+    def _table(self) -> sp.csr_matrix:
         """Return the sparse matrix from values to the table; equal entries of the parts add up."""
         parts = [_Triples.none()]
         for i, number in enumerate(self.curve_sides):
@@ -261,5 +261,5 @@ def _n_intervals(curve: Curve) -> int:
     return 0 if curve.is_levels else max(curve.knots.size - 1, 0)
 
 
-def _joined(parts: list[npt.NDArray[Any]], dtype: Any) -> npt.NDArray[Any]:
+def _joined(parts: list[AnyArray], dtype: npt.DTypeLike) -> AnyArray:
     return np.concatenate(parts).astype(dtype, copy=False) if parts else np.empty(0, dtype=dtype)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -41,8 +41,10 @@ class CsrDesign:
 
     has_rows = True
     is_dense = False
+    # Of columns that are named by frequency already: a second array of ids would gain nothing.
+    keeps_names = False
 
-    def __init__(self, X: Any, n_threads: int = 1, shift: Shift | None = None) -> None:
+    def __init__(self, X: sp.csr_matrix, n_threads: int = 1, shift: Shift | None = None) -> None:
         self.n_threads = n_threads
         self.shape: tuple[int, int] = X.shape
         values = X.data.astype(accepted_dtype(X.data.dtype), copy=False)
@@ -89,7 +91,7 @@ class CsrDesign:
             self.relabel_columns()
         return product
 
-    def stored(self) -> Any:
+    def stored(self) -> sp.csr_matrix:
         return self.matrix()
 
     def expect_products(self) -> None:
@@ -185,11 +187,11 @@ class CsrDesign:
     def gathered(self, rows: npt.NDArray[np.int64]) -> CsrDesign:
         return CsrDesign(self._take(rows), self.n_threads)
 
-    def matrix(self) -> Any:
+    def matrix(self) -> sp.csr_matrix:
         """Return the SciPy matrix; nothing is copied."""
         return sp.csr_matrix(self.arrays, shape=self.shape, copy=False)
 
-    def _run(self, first: int, last: int) -> Any:
+    def _run(self, first: int, last: int) -> sp.csr_matrix:
         """Return consecutive rows as a SciPy matrix on the same arrays."""
         values, ids, start = self.arrays
         own = slice(start[first], start[last])
@@ -197,7 +199,7 @@ class CsrDesign:
         pointers = (start[first : last + 1] - start[first]).astype(ids.dtype, copy=False)
         return sp.csr_matrix((values[own], ids[own], pointers), shape=(last - first, self.shape[1]))
 
-    def _take(self, rows: npt.NDArray[np.int64]) -> Any:
+    def _take(self, rows: npt.NDArray[np.int64]) -> sp.csr_matrix:
         """Return some rows as a SciPy matrix in memory."""
         if self.disk is None:
             return self.matrix()[rows]
@@ -235,7 +237,7 @@ class CsrDesign:
         """Whether many products would be faster with renamed columns."""
         # Not for ids that are mapped from disk by somebody else either.
         is_mapped = self.disk is not None or isinstance(self.arrays[1], np.memmap)
-        return self.nnz >= MANY_NONZEROS and not is_mapped
+        return self.nnz >= MANY_NONZEROS and not is_mapped and not self.keeps_names
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
         def fetch(first: int, last: int) -> Floats:
@@ -274,7 +276,7 @@ class CsrDesign:
             _add_squares(G, S, np.repeat(blocks.scale, np.diff(blocks.query_segment)))
 
 
-def _add_squares(G: Floats, rows: Any, weight: Floats) -> None:
+def _add_squares(G: Floats, rows: sp.csr_matrix, weight: Floats) -> None:
     """G += rows' diag(weight) rows."""
     product = (rows.T @ (sp.diags(weight) @ rows)).tocoo()
     G[product.row, product.col] += product.data
@@ -289,6 +291,6 @@ def _sample(ids: AnyArray) -> AnyArray:
     return np.concatenate([ids[i * step : i * step + step // share] for i in range(pieces)])
 
 
-def _sum_groups(weight: Floats, start: npt.NDArray[np.int64]) -> Any:
+def _sum_groups(weight: Floats, start: npt.NDArray[np.int64]) -> sp.csr_matrix:
     """Return the sparse matrix that sums runs of rows with weights."""
     return sp.csr_matrix((weight, np.arange(weight.size), start), shape=(start.size - 1, weight.size))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from rankwise.arrays import AnyArray, InMemory, is_sparse
 from rankwise.terms import Terms
 
 __all__ = ["dense_columns", "hat_matrix"]
 
 
-def hat_matrix(X: Any, terms: Terms) -> Any:
+def hat_matrix(X: InMemory, terms: Terms) -> sp.csr_matrix:
     """Return the weights that every row gives to the values of the terms: a CSR matrix (rows, n_values) in float64.
 
     X is an array or a SciPy sparse matrix, whose absent entries are zeros. Weights that are zero are not stored.
@@ -39,6 +37,6 @@ def hat_matrix(X: Any, terms: Terms) -> Any:
     return E
 
 
-def dense_columns(X: Any, columns: list[int]) -> npt.NDArray[Any]:
+def dense_columns(X: InMemory, columns: list[int]) -> AnyArray:
     """Return some columns of an array or a SciPy matrix as an array."""
-    return np.asarray(X[:, columns].toarray() if sp.issparse(X) else np.asarray(X)[:, columns])
+    return np.asarray(X[:, columns].toarray() if is_sparse(X) else X[:, columns])

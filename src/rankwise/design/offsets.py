@@ -12,12 +12,11 @@ varies as a whole, and is left as it is; so are the columns of a LinearOperator,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import AnyArray, Floats, Ints, Matrix, is_sparse
 
 __all__ = ["Shift", "find_shift", "sampled_rows", "spreads"]
 
@@ -45,9 +44,9 @@ class Shift:
     columns: Ints
     values: Floats
 
-    def taken_off(self, X: Any) -> Any:
+    def taken_off(self, X: Matrix) -> AnyArray | sp.csr_matrix:
         """Return a copy of an array or a SciPy matrix, in float64, with the constants subtracted."""
-        if sp.issparse(X):
+        if is_sparse(X):
             n_rows, k = X.shape[0], self.columns.size
             constants = sp.csr_matrix(
                 (np.tile(self.values, n_rows), np.tile(self.columns, n_rows), np.arange(n_rows + 1) * k),
@@ -68,7 +67,7 @@ def sampled_rows(n_rows: int, n_columns: int) -> Ints:
     return np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
 
 
-def find_shift(sample: object, *, far: float = FAR, even_if_alike: bool = False) -> Shift | None:
+def find_shift(sample: Matrix, *, far: float = FAR, even_if_alike: bool = False) -> Shift | None:
     """Return what to subtract, going by some rows; None where every column is close enough to zero.
 
     Subtracting is never wrong, so a few rows may decide. For one to hide that a column is far off, it would have to be
@@ -107,12 +106,12 @@ def find_shift(sample: object, *, far: float = FAR, even_if_alike: bool = False)
     return Shift(columns[is_far], values)
 
 
-def _filled_columns(sample: Any) -> tuple[Ints, Floats, Floats]:
+def _filled_columns(sample: Matrix) -> tuple[Ints, Floats, Floats]:
     """Return the columns that are stored in every row of a sample, these as an array, and the other values.
 
     A zero among values far from zero would be as far from them as they are from it.
     """
-    if not sp.issparse(sample):
+    if not is_sparse(sample):
         return np.arange(sample.shape[1]), np.asarray(sample, dtype=np.float64), np.empty(0)
     counts = np.bincount(sample.indices, minlength=sample.shape[1])
     is_filled = counts >= max(sample.shape[0], 1)
@@ -123,11 +122,12 @@ def _filled_columns(sample: Any) -> tuple[Ints, Floats, Floats]:
     return columns, np.asarray(sample[:, columns].toarray(), dtype=np.float64), others
 
 
-def spreads(X: Any, share: Floats) -> Floats:
+def spreads(X: Matrix, share: Floats) -> Floats:
     """Return the variance of each column of an array or a SciPy matrix, of rows with shares that sum to 1."""
-    if sp.issparse(X):
+    if is_sparse(X):
         shift = find_shift(X[sampled_rows(*X.shape)])
-        X = X.astype(np.float64) if shift is None else shift.taken_off(X)
-        return np.asarray(share @ X.multiply(X) - (share @ X) ** 2)
-    centred = np.subtract(X, share @ X, dtype=np.float64)
+        rows = sp.csr_matrix(X.astype(np.float64) if shift is None else shift.taken_off(X))
+        return np.asarray(share @ rows.multiply(rows) - (share @ rows) ** 2)
+    rows = np.asarray(X)
+    centred = np.subtract(rows, share @ rows, dtype=np.float64)
     return np.asarray(share @ np.square(centred, out=centred))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
@@ -26,7 +24,7 @@ class OperatorDesign:
     is_on_disk = False
     n_threads = 1  # what the operator does with threads is its own affair
 
-    def __init__(self, operator: Any, n_threads: int = 1) -> None:
+    def __init__(self, operator: LinearOperator, n_threads: int = 1) -> None:
         self.operator = operator
         self.n_threads = n_threads
         self.shape: tuple[int, int] = operator.shape
@@ -83,7 +81,7 @@ class OperatorDesign:
         """Return the matrix, made by a product for each column."""
         return self.dot(np.eye(self.shape[1]))
 
-    def stored(self) -> Any:
+    def stored(self) -> LinearOperator:
         return self.operator
 
     def expect_products(self) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import DType, Floats
+from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design.offsets import Shift
 
@@ -100,10 +102,10 @@ class Design(Protocol):
     def gathered(self, rows: npt.NDArray[np.int64]) -> Design:
         """Return the design of so few rows that they fit in memory, where that can be."""
 
-    def matrix(self) -> Any:
+    def matrix(self) -> AnyArray | sp.csr_matrix:
         """Return X as an array or a SciPy matrix; an operator's takes a product for each column."""
 
-    def stored(self) -> Any:
+    def stored(self) -> AnyArray | sp.csr_matrix | LinearOperator:
         """Return X as it was given, without computing anything: an array, a SciPy matrix or an operator."""
 
     def expect_products(self) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from rankwise.arrays import Ints
@@ -21,20 +19,7 @@ def in_row_order(blocks: QueryBlocks, folds: Folds | None = None) -> tuple[Query
     if np.all(first_row[1:] > first_row[:-1]):
         return blocks, folds
     query = np.argsort(first_row)
-    segment = _ranges(blocks.query_segment, query)
-    row = _ranges(blocks.query_start, query)
-    moved = replace(
-        blocks,
-        order=blocks.order[row],
-        query_start=_starts(sizes[query]),
-        segment_start=_starts(np.diff(blocks.segment_start)[segment]),
-        query_segment=_starts(np.diff(blocks.query_segment)[query]),
-        degree=blocks.degree[segment],
-        scale=blocks.scale[query],
-        row_weight=None if blocks.row_weight is None else blocks.row_weight[row],
-        level_value=None if blocks.level_value is None else blocks.level_value[segment],
-    )
-    return moved, None if folds is None else Folds(folds.fold, folds.degree[segment], folds.scale[query])
+    return blocks.chosen(query), None if folds is None else folds.chosen(blocks, query)
 
 
 def row_spans(order: Ints, chunk_start: Ints) -> tuple[Ints, Ints]:
@@ -49,14 +34,3 @@ def is_scattered(order: Ints, chunk_start: Ints) -> bool:
         return False
     first, last = row_spans(order, chunk_start)
     return int(np.sum(last - first)) > 2 * order.size
-
-
-def _starts(sizes: Ints) -> Ints:
-    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64, copy=False)
-
-
-def _ranges(start: Ints, chosen: Ints) -> Ints:
-    """Return the positions of some ranges, one range after the other."""
-    sizes = np.diff(start)[chosen]
-    ends = np.cumsum(sizes)
-    return np.repeat(start[chosen] - ends + sizes, sizes) + np.arange(int(ends[-1]))

@@ -7,13 +7,12 @@ about o, whose digits are lost, is never used.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.linalg.blas import dgemv
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats
 from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.design.offsets import Shift
 from rankwise.design.protocol import Design, GramProduct, RowIndex
@@ -151,11 +150,11 @@ class ShiftedDesign:
         """Return the design of so few rows that they fit in memory."""
         return ShiftedDesign(self.base.gathered(rows), self.shift, self._block[rows])
 
-    def matrix(self) -> Any:
+    def matrix(self) -> AnyArray | sp.csr_matrix:
         """Return the matrix as an array or a SciPy matrix; it is copied."""
         return self.shift.taken_off(self.base.matrix())
 
-    def stored(self) -> Any:
+    def stored(self) -> AnyArray | sp.csr_matrix:
         return self.matrix()
 
     def expect_products(self) -> None:

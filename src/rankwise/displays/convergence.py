@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.displays.reading import Reading, import_pyplot, write_alphas
 from rankwise.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["ConvergenceDisplay"]
 
@@ -66,7 +69,7 @@ class ConvergenceDisplay:
         alphas: Sequence[float] | None = None,
         *,
         output: int = 0,
-        ax: object = None,
+        ax: Axes | None = None,
         **kwargs: object,
     ) -> ConvergenceDisplay:
         """Draw curves of a fitted model.
@@ -95,7 +98,7 @@ class ConvergenceDisplay:
         )
         return display.plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> ConvergenceDisplay:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw.
 
         Parameters
@@ -107,7 +110,7 @@ class ConvergenceDisplay:
         """
         pyplot = import_pyplot()
         self.ax_ = pyplot.subplots(figsize=(7.0, 4.5), layout="constrained")[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
+        self.figure_: Any = self.ax_.figure
         shades = pyplot.get_cmap("viridis_r")(np.linspace(0.15, 1.0, max(self.alphas.size - 1, 1)))
         colours: list[Any] = ["crimson", *shades]
         self.lines_: list[Any] = []
@@ -141,7 +144,7 @@ class ConvergenceDisplay:
             self.ax_.plot(step, self.values[row, step - 1], "*", **fill, **options)
         better = "higher" if self.greater_is_better else "lower"
         self.ax_.set(xlabel="iteration", ylabel=f"validation {self.metric} ({better} is better)")
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.locator_params(axis="x", integer=True)
         self.ax_.grid(visible=True, alpha=0.25)
         self.ax_.legend(
             title="alpha (dot: best)", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False

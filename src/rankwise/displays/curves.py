@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import Floats
 from rankwise.displays.reading import import_pyplot
 from rankwise.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.collections import QuadMesh
+    from matplotlib.figure import Figure
 
 __all__ = ["CurvesDisplay"]
 
@@ -56,7 +62,12 @@ class CurvesDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, n_curves: int = 12, n_surfaces: int = 4, figure: Any = None
+        cls,
+        estimator: BaseEstimator,
+        *,
+        n_curves: int = 12,
+        n_surfaces: int = 4,
+        figure: Figure | None = None,
     ) -> CurvesDisplay:
         """Draw a fitted model.
 
@@ -77,7 +88,7 @@ class CurvesDisplay:
         curves = sorted(estimator.curves_, key=lambda curve: -curve.importance)[:n_curves]
         return cls(curves, estimator.surfaces_[:n_surfaces]).plot(figure=figure)
 
-    def plot(self, *, figure: Any = None) -> CurvesDisplay:
+    def plot(self, *, figure: Figure | None = None) -> CurvesDisplay:
         """Draw; see `from_estimator`."""
         pyplot = import_pyplot()
         n_pictures = len(self.curves) + len(self.surfaces)
@@ -103,7 +114,7 @@ class CurvesDisplay:
         return self
 
 
-def _draw_curve(ax: Any, curve: FittedCurve, height: float) -> None:
+def _draw_curve(ax: Axes, curve: FittedCurve, height: float) -> None:
     is_wide = curve.knots.size > 1
     if curve.is_levels or not is_wide:
         places = np.arange(curve.knots.size)
@@ -117,7 +128,7 @@ def _draw_curve(ax: Any, curve: FittedCurve, height: float) -> None:
     ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
     ax.set(ylim=(-1.25 * height, height), xlabel=curve.name, title=f"{curve.importance:.3g}")
     ax.title.set_fontsize("small")
-    below = ax.inset_axes([0.0, 0.0, 1.0, 0.1], sharex=ax)
+    below = ax.inset_axes((0.0, 0.0, 1.0, 0.1), sharex=ax)
     below.set_axis_off()
     if curve.is_levels or not is_wide:
         below.bar(np.arange(curve.knots.size), curve.shares, width=0.6, color="0.7")
@@ -133,14 +144,16 @@ def _density(knots: Floats, shares: Floats) -> tuple[Floats, Floats]:
     return edges, np.sqrt(shares / np.diff(edges))
 
 
-def _draw_surface(ax: Any, surface: FittedSurface, colours: float) -> Any:
+def _draw_surface(ax: Axes, surface: FittedSurface, colours: float) -> QuadMesh:
     (one, other), values = surface.knots, surface.values
     grid = values[: one.size, : other.size].T
     ends = [
         (np.arange(own.size), [f"{level:g}" for level in own]) if is_levels else (own, None)
         for own, is_levels in zip(surface.knots, surface.is_levels, strict=True)
     ]
-    shading = "nearest" if any(surface.is_levels) or min(grid.shape) < 2 else "gouraud"
+    shading: Literal["nearest", "gouraud"] = (
+        "nearest" if any(surface.is_levels) or min(grid.shape) < 2 else "gouraud"
+    )
     mesh = ax.pcolormesh(
         ends[0][0], ends[1][0], grid, cmap="RdBu_r", vmin=-colours, vmax=colours, shading=shading
     )

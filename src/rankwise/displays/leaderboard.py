@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.automatic.leaderboard import Leaderboard
 from rankwise.displays.reading import import_pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["LeaderboardDisplay"]
 
@@ -46,7 +50,9 @@ class LeaderboardDisplay:
     leaderboard: Leaderboard
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> LeaderboardDisplay:
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, ax: Axes | None = None, **kwargs: Any
+    ) -> LeaderboardDisplay:
         """Draw what a fitted `AutoRanker` tried.
 
         Parameters
@@ -59,7 +65,7 @@ class LeaderboardDisplay:
         check_is_fitted(estimator)
         return cls(estimator.leaderboard_).plot(ax, **kwargs)
 
-    def plot(self, ax: Any = None, **kwargs: Any) -> LeaderboardDisplay:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> LeaderboardDisplay:
         """Draw.
 
         Parameters

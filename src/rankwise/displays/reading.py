@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -103,7 +103,7 @@ def write_alphas(alphas: Floats) -> list[str]:
     return ["0", *(f"{alpha:.3g}" for alpha in alphas[1:])]
 
 
-def import_pyplot() -> Any:
+def import_pyplot() -> ModuleType:
     """Import matplotlib, or say how to get it."""
     try:
         import matplotlib.pyplot as plt  # noqa: PLC0415 - only when something is drawn

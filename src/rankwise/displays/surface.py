@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwise.arrays import Estimator, Floats
 from rankwise.displays.reading import Reading, import_pyplot, write_alphas
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["SurfaceDisplay"]
 
@@ -68,7 +71,13 @@ class SurfaceDisplay:
 
     @classmethod
     def from_estimator(
-        cls, estimator: Estimator, *, output: int = 0, ax: Any = None, title: str | None = None, **kwargs: Any
+        cls,
+        estimator: Estimator,
+        *,
+        output: int = 0,
+        ax: Axes | None = None,
+        title: str | None = None,
+        **kwargs: Any,
     ) -> SurfaceDisplay:
         """Draw the surface of a fitted model.
 
@@ -97,7 +106,7 @@ class SurfaceDisplay:
         return display.plot(ax, title=title, **kwargs)
 
     def plot(
-        self, ax: Any = None, *, levels: int = 6, title: str | None = None, **kwargs: Any
+        self, ax: Axes | None = None, *, levels: int = 6, title: str | None = None, **kwargs: Any
     ) -> SurfaceDisplay:
         """Draw.
 
@@ -114,7 +123,7 @@ class SurfaceDisplay:
         """
         pyplot = import_pyplot()
         self.ax_ = pyplot.subplots(figsize=(7.5, 5.6), layout="constrained")[1] if ax is None else ax
-        self.figure_ = self.ax_.figure
+        self.figure_: Any = self.ax_.figure
         self._draw_mesh(kwargs)
         self._draw_contours(levels)
         self._draw_choices()
@@ -155,7 +164,7 @@ class SurfaceDisplay:
         self.mesh_ = self.ax_.pcolormesh(
             columns, self._edges, self.values[1:], **{"rasterized": True, **options}
         )
-        shared = {"norm": self.mesh_.norm, "cmap": self.mesh_.cmap, "rasterized": True}
+        shared: dict[str, Any] = {"norm": self.mesh_.norm, "cmap": self.mesh_.cmap, "rasterized": True}
         self.ax_.pcolormesh(columns, self._band, self.values[:1], **shared)
         self.colorbar_ = self.figure_.colorbar(self.mesh_, ax=self.ax_, pad=0.02)
         self._ticks_of_colours(finite)
@@ -164,7 +173,7 @@ class SurfaceDisplay:
         # A validation error rarely spans a decade, so that the ticks of a logarithmic scale would be missing.
         ticks = np.geomspace(finite.min(), finite.max(), 6) if finite.min() > 0 else None
         if ticks is not None and finite.max() > finite.min():
-            self.colorbar_.set_ticks(ticks, labels=[f"{tick:.3g}" for tick in ticks])
+            self.colorbar_.set_ticks(ticks.tolist(), labels=[f"{tick:.3g}" for tick in ticks])
             self.colorbar_.ax.minorticks_off()
         better = "higher" if self.greater_is_better else "lower"
         self.colorbar_.set_label(f"validation {self.metric} ({better} is better)")
@@ -211,7 +220,7 @@ class SurfaceDisplay:
         shown = range(1, heights.size, stride)
         self.ax_.set_yticks([heights[0], *(heights[i] for i in shown)], ["0", *(names[i] for i in shown)])
         self.ax_.set(xlabel="iteration", ylabel="alpha")
-        self.ax_.xaxis.get_major_locator().set_params(integer=True)
+        self.ax_.locator_params(axis="x", integer=True)
 
     def _add_legend(self, title: str, *, is_own: bool) -> None:
         """Put the legend above the surface, one line per method: side by side they are wider than the axes.

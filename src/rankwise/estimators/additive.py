@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from rankwise.additive.choosing import Search, Split
 from rankwise.additive.fitting import AdditiveFit
-from rankwise.additive.parameters import check_interactions
+from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.checks import check_stopping
@@ -14,7 +14,7 @@ from rankwise.estimators.margin_ranker import check_alpha
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingProblem
 
 __all__ = ["AdditiveRanker"]
 
@@ -111,15 +111,15 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
         alpha: float = 1e-3,
         *,
         n_knots: int = 8,
-        interactions: Any = "auto",
+        interactions: Interactions = "auto",
         surface_knots: int = 5,
         loss: str = "squared_hinge",
         penalty: str = "difference",
         query_weight: str = "equal",
         ties: str = "include",
         cost: str = "magnitude",
-        monotone: Any = None,
-        categorical: Any = None,
+        monotone: Mapping[int | str, int] | Sequence[int] | None = None,
+        categorical: Sequence[int | str] | None = None,
         tol: float = 1e-3,
         max_iter: int | None = None,
         scoring: str | Metric = "pairwise_error",
@@ -131,7 +131,7 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
 
     _watches = True  # an `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise
 
-    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         problem = self._problem(data, self.n_knots)
         blueprint, alpha = problem.blueprint, float(self.alpha)

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from rankwise.additive.choosing import Candidate, Search
 from rankwise.additive.fitting import AdditiveFit, Blueprint
-from rankwise.additive.parameters import check_interactions
+from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_count
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.scorers import oriented
 from rankwise.selection.splits import check_cv
@@ -86,11 +86,11 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
 
     def __init__(
         self,
-        alphas: Any = _GRID,
+        alphas: ArrayLike = _GRID,
         *,
-        n_knots: Any = 8,
-        interactions: Any = "auto",
-        cv: Any = "auto",
+        n_knots: int | Sequence[int] = 8,
+        interactions: Interactions | Sequence[int] = "auto",
+        cv: object = "auto",
         scoring: str | Metric = "pairwise_error",
         judge_rows: int | None = None,
         surface_knots: int = 5,
@@ -99,8 +99,8 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
         query_weight: str = "equal",
         ties: str = "include",
         cost: str = "magnitude",
-        monotone: Any = None,
-        categorical: Any = None,
+        monotone: Mapping[int | str, int] | Sequence[int] | None = None,
+        categorical: Sequence[int | str] | None = None,
         tol: float = 1e-3,
         max_iter: int | None = None,
         random_state: int = 0,
@@ -108,7 +108,7 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
     ) -> None:
         self._store(locals())
 
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Try the settings, and fit the best one on all rows."""
         grid, knots = check_alphas(self.alphas).tolist(), self._knots()
         problem = self._problem(data, knots[0])

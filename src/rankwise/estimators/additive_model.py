@@ -19,16 +19,17 @@ from rankwise.additive.parameters import lists_pairs, read_columns, read_directi
 from rankwise.additive.problem import AdditiveProblem, queries_of
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.training import LOSSES
-from rankwise.arrays import Floats, Labels, MatrixLike
+from rankwise.arrays import AnyArray, Floats, Labels, Matrix, MatrixLike, is_sparse
 from rankwise.data.containers import check_total, unmasked
 from rankwise.data.matrices import through_scikit_learn
-from rankwise.data.validation import check_choice, check_count
+from rankwise.data.validation import check_choice, check_count, check_running
 from rankwise.design.additive import predict
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.estimators.checks import check_squared_loss
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.memory import fits
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.pairs.labels import Cost, Ties
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.solvers.solution import Solution
 from rankwise.terms import Terms
 from rankwise.threads import default_threads
@@ -112,17 +113,17 @@ class AdditiveModel(Ranker):
                 "use penalty='difference' with loss='squared_hinge' or 'squared'.",
             )
 
-    def _which_pairs(self) -> tuple[Any, Any]:
+    def _which_pairs(self) -> tuple[Ties, Cost]:
         """With a margin, ties have no winner and a listed pair's magnitude is its margin."""
         return (self.ties, self.cost) if self.loss == "squared" else ("exclude", "magnitude")
 
-    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Any:
+    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> AnyArray:
         """Return a checked array; NaN counts as missing, and a sparse matrix becomes an array."""
         return _as_array(through_scikit_learn(self, _dense_fits(X), reset=reset, ensure_all_finite=_MISSING))
 
     def _check_labelled(
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
-    ) -> tuple[Any, Floats]:
+    ) -> tuple[AnyArray, Floats]:
         """Return a checked array and the labels of its rows."""
         options = {
             "y": unmasked("y", y),
@@ -143,10 +144,10 @@ class AdditiveModel(Ranker):
 
     # --- models ---
 
-    def _problem(self, data: TrainingData | PairData, n_knots: int) -> AdditiveProblem:
+    def _problem(self, data: TrainingProblem, n_knots: int) -> AdditiveProblem:
         """Choose the knots, and set what is said about the columns."""
         weight = None if isinstance(data, PairData) else data.row_weight
-        X: Any = data.design.stored()
+        X: AnyArray = data.design.stored()
         check_count("n_knots", n_knots, optional=False)
         if n_knots < 2:
             raise InvalidInputError(
@@ -226,5 +227,5 @@ def _dense_fits(X: MatrixLike) -> Any:
     return given
 
 
-def _as_array(X: Any) -> Any:
-    return X.toarray() if scipy.sparse.issparse(X) else X
+def _as_array(X: Matrix) -> AnyArray:
+    return X.toarray() if is_sparse(X) else np.asarray(X)

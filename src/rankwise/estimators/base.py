@@ -15,8 +15,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
-from rankwise.data.containers import check_magnitude, check_total, unmasked
-from rankwise.data.matrices import check_labelled, check_rows, largest
+from rankwise.data.containers import check_magnitude, check_total, is_on_cluster, unmasked
+from rankwise.data.matrices import check_labelled, check_labels, check_rows, largest
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
@@ -26,7 +26,7 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.metrics import Metric, concordance, preference_error
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.preferences import preference_graph
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 
@@ -55,6 +55,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     _multiplies_columns: ClassVar[bool] = True
     # Where the coefficients of a model are kept, if it has some.
     _coefficients: ClassVar[str] = "coef_"
+    # Whether X may be rows of a Dask cluster.
+    _takes_clusters: ClassVar[bool] = False
 
     fitted_with_qid_: bool
     n_queries_: int
@@ -85,7 +87,12 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             "rank was called without them; scores of different queries cannot be compared.",
             "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
         )
-        scores = self._scores_of(X, qid)
+        if is_on_cluster(X):
+            ranks: Any = self._cluster.ranked(self, X, qid)
+            return ranks  # type: ignore[no-any-return]
+        return self._ranks_of(self._scores_of(X, qid), qid)
+
+    def _ranks_of(self, scores: Floats, qid: ArrayLike | None) -> npt.NDArray[np.int64]:
         queries = check_qid(qid, scores.shape[0])
         if scores.ndim == 1:
             return _ranks(scores, queries)
@@ -119,7 +126,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             "pass qid= to score; inside Pipeline or GridSearchCV first call sklearn.set_config("
             "enable_metadata_routing=True), or use rankwise.model_selection.cross_validate_ranker.",
         )
-        scores = self._scores_of(X, qid)
+        if is_on_cluster(X):
+            X, y, qid, sample_weight = self._cluster.scored_data(X, y, qid, sample_weight)
+        scores = np.asarray(self._scores_of(X, qid))
         labels, columns = np.asarray(unmasked("y", y)), scores.reshape(scores.shape[0], -1)
         if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
             raise InvalidInputError(
@@ -132,7 +141,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         ]
         return float(np.mean(per_output))
 
-    def _scores_of(self, X: Any, qid: Any) -> Floats:
+    def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
         scores: Floats = self.predict(X)
         return scores
@@ -220,7 +229,12 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         query_importance: Importance | None,
     ) -> TrainingData:
         """Pass everything through validation, and set the attributes that describe it."""
+        self._forget("n_components_", "n_unpaired_rows_")
         self._require_labels(y)
+        if is_on_cluster(X):
+            X, y, qid, sample_weight, query_importance = self._cluster.training_data(
+                self, X, y, qid, sample_weight, query_importance
+            )
         checked, labels = self._check_labelled(X, y, reset=True)
         n_rows = labels.shape[0]
         queries = check_qid(qid, n_rows)
@@ -228,7 +242,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         if row_weight is not None:
             total, most = float(row_weight.sum()), float(row_weight.max())
             check_total("y times sample_weight", total * largest(labels), "use labels and weights around 1.")
-            is_matrix = not isinstance(checked, scipy.sparse.linalg.LinearOperator)
+            is_matrix = not isinstance(checked, scipy.sparse.linalg.LinearOperator) and not is_on_cluster(X)
             if most > _MUCH_WEIGHT and self._multiplies_columns and is_matrix:
                 check_magnitude(checked, float(np.sqrt(_MUCH_WEIGHT / most)))
         if self.query_weight == "equal":
@@ -241,9 +255,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             for levels in data.levels:
                 gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
                 _warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
-        self._forget("n_components_", "n_unpaired_rows_")
-        self.fitted_with_qid_ = qid is not None
-        self.n_queries_ = len(queries)
+        self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
         several = data.several_outputs
         ignored = [int((~levels.ordered).sum()) for levels in data.levels]
         self.n_pairs_ = one_or_all([int(levels.n_pairs) for levels in data.levels], several)
@@ -280,7 +292,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_queries_, self.n_ignored_queries_, self.fitted_with_qid_ = 1, 0, False
         return PairData(design, listed, graph)
 
-    def _eval_set(self, data: TrainingData | PairData, eval_set: object, metric: Metric) -> EvalSet:
+    def _eval_set(self, data: TrainingProblem, eval_set: object, metric: Metric) -> EvalSet:
         """Pass rows or pairs to score by through validation."""
         if isinstance(data, PairData):
             return pair_eval_set(eval_set, data, metric, self._check_rows)
@@ -291,8 +303,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _write(self, selection: Selection, metric: Metric, *, several: bool) -> None:
         """Set the attributes of a selection and of its models; nothing of another one lingers beside them."""
         self._forget(*WRITTEN)
-        self._set(selection.attributes(metric, several=several))
         self._keep_models(selection.models, several=several)
+        self._set(selection.attributes(metric, several=several))
 
     def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
         """Keep the coefficients of every output."""
@@ -321,8 +333,17 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
                 "pass the labels that the rows are to be ranked by.",
             )
 
+    @property
+    def _cluster(self) -> Any:
+        """What knows about Dask; nobody imports it before Dask data arrive."""
+        from rankwise.distributed import boundary  # noqa: PLC0415 - an optional dependency
+
+        return boundary
+
     def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
         """Return a checked matrix; `reset` takes its columns for those of the model."""
+        if is_on_cluster(X):
+            return self._cluster.check_rows(self, X, reset=reset)  # type: ignore[no-any-return]
         may_vanish = not self._squares_columns
         return check_rows(self, X, reset=reset, look_at_values=look_at_values, may_vanish=may_vanish)
 
@@ -330,6 +351,9 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
     ) -> tuple[Matrix, Floats]:
         """Return a checked matrix and the labels of its rows."""
+        if is_on_cluster(X):
+            rows: Any = self._cluster.check_rows(self, X, reset=reset)
+            return rows, check_labels(y, rows.shape[0])
         may_vanish = not self._squares_columns
         return check_labelled(self, X, y, reset=reset, min_rows=min_rows, may_vanish=may_vanish)
 

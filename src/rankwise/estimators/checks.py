@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from numbers import Real
 
-from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_seed
+from rankwise.data.validation import check_choice, check_count, check_flag
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 
-__all__ = ["check_running", "check_squared_loss", "check_stopping"]
+__all__ = ["check_squared_loss", "check_stopping"]
 
 
 def check_squared_loss(query_weight: object, ties: object, cost: object) -> None:
@@ -22,16 +22,6 @@ def check_squared_loss(query_weight: object, ties: object, cost: object) -> None
             "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
             "set ties='exclude'.",
         )
-
-
-def check_running(
-    tol: object, max_iter: object, n_threads: object, random_state: object, *, example: str
-) -> None:
-    """Raise unless what every solver may be told makes sense; `example` is a good tolerance."""
-    check_number("tol", tol, minimum=0, remedy=f"use a small positive number such as {example}")
-    check_count("max_iter", max_iter)
-    check_count("n_threads", n_threads)
-    check_seed(random_state)
 
 
 def check_stopping(

@@ -6,13 +6,13 @@ from abc import abstractmethod
 from typing import ClassVar, Never, Self
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike
-from rankwise.data.validation import check_choice, check_count
+from rankwise.data.validation import check_choice, check_count, check_running
 from rankwise.estimators.base import Importance, Ranker
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.estimators.checks import check_squared_loss
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.selection.cv import Decomposition, plan_rows
 from rankwise.selection.cv_pairs import plan_pairs
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, warn_of_edges
@@ -115,12 +115,12 @@ class ChoosingRanker(Ranker):
         return self
 
     @abstractmethod
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose by an eval set, or by what `cv` makes of rows, or of pairs in groups; fit, and keep the model."""
 
     def _held_out(
         self,
-        data: TrainingData | PairData,
+        data: TrainingProblem,
         eval_set: object,
         groups: ArrayLike | None,
         *,
@@ -136,11 +136,11 @@ class ChoosingRanker(Ranker):
         how = {"is_exact": by is not None, "whole_components": whole_components}
         return plan_pairs(self.cv, data, groups, sampling, **how)
 
-    def _keep(self, best: Selection, data: TrainingData | PairData, beside: Selection | None = None) -> None:
+    def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
         """Write what was chosen, maybe beside other tables; say it where the grid ended too soon."""
+        self._write(best if beside is None else beside, self._metric, several=data.several_outputs)
         if any(choice.alpha > 0 for choice in best.chosen):  # early stopping has chosen no alpha
             warn_of_edges(self.alphas, *best.table, self._grid)
-        self._write(best if beside is None else beside, self._metric, several=data.several_outputs)
 
     def _check_least_squares(self) -> None:
         """Raise unless what both least-squares choosers may be told makes sense."""

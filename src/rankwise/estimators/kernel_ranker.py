@@ -16,7 +16,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS, Kernel, KernelDesign, whole_entries
 from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem, check_precomputed, choose_basis, resolve_gamma
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRanker"]
@@ -116,7 +116,7 @@ class KernelRanker(Ranker):
         return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
 
     def _problem(
-        self, data: TrainingData | PairData, gamma: str | float, like: KernelProblem | None = None
+        self, data: TrainingProblem, gamma: str | float, like: KernelProblem | None = None
     ) -> KernelProblem:
         """Resolve the kernel and the reduced set.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rankwise.arrays import ArrayLike
-from rankwise.data.validation import check_choice, check_number
-from rankwise.estimators.checks import check_running, check_squared_loss
+from rankwise.data.validation import check_choice, check_number, check_running
+from rankwise.estimators.checks import check_squared_loss
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.problems.kernel import Basis
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.kernel_fit import KernelLeastSquares
 from rankwise.selection.result import outputs_of
 from rankwise.solvers.choose import SOLVERS
@@ -102,7 +102,7 @@ class KernelRankRLS(KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingData | PairData) -> None:
+    def _learn(self, data: TrainingProblem) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)

@@ -12,19 +12,18 @@ from rankwise.data.validation import check_choice
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
+from rankwise.holdout.spaces import KernelSpace
 from rankwise.metrics import Metric
 from rankwise.problems.kernel import Basis, KernelProblem, basis_size, warn_of_extremes
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.closed_form import choose_in_closed_form
 from rankwise.selection.cv import Decomposition
 from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.decompositions import KernelSpace
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas
 from rankwise.selection.nested import nested_score
 from rankwise.selection.reduced_set import ReducedPath
 from rankwise.selection.result import Selection, on_one_grid
-from rankwise.selection.scorers import EvalSet
 from rankwise.selection.surface import EXACT, SurfaceSearch
 from rankwise.selection.systems import HeldOut
 
@@ -138,7 +137,7 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _choose(self, data: TrainingData | PairData, eval_set: object, groups: ArrayLike | None) -> None:
+    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
         self.solver_ = self._require_matrix(data.design, "eigen")
         self.method_ = self._resolve_method(data)
@@ -169,7 +168,7 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
     def _choose_alpha(
         self,
         problem: KernelProblem,
-        data: TrainingData | PairData,
+        data: TrainingProblem,
         plan: HeldOut,
         held_out: HeldOut,
         alphas: Floats,
@@ -188,9 +187,9 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
         search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
         dual = DualCoordinates(problem, problem.products(data.design))
-        chosen = search.choose(data, held_out, alphas, [dual], refit=not isinstance(held_out, EvalSet))
-        warn_of_extremes(*chosen.extremes, "on the pairs")
-        return chosen.selection
+        selection, best = search.choose(data, held_out, alphas, [dual])
+        warn_of_extremes(*best.extremes, "on the pairs")
+        return selection
 
     def _joined(self, tried: Sequence[Selection], best: int) -> Selection:
         """Return the best selection beside the tables of all gammas."""
@@ -198,7 +197,7 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         errors = tables[0] if _is_one(self.gamma) else np.array(tables)
         return replace(tried[best], alphas=alphas, errors=errors)
 
-    def _resolve_method(self, data: TrainingData | PairData) -> str:
+    def _resolve_method(self, data: TrainingProblem) -> str:
         converges = self.solver_ == "eigen" or self.basis is not None
         if converges and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(

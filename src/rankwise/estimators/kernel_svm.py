@@ -10,7 +10,7 @@ from rankwise.arrays import ArrayLike
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
 from rankwise.problems.kernel import Basis
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.margin_fit import curvature_of, margins_of
 from rankwise.selection.result import outputs_of
 
@@ -81,7 +81,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingData | PairData) -> None:
+    def _learn(self, data: TrainingProblem) -> None:
         """Solve the problem of every output on the explicit features."""
         pairs, graphs = margins_of(data, self.loss)
         problem = self._problem(data, self.gamma)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any, ClassVar
+
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats, Matrix, MatrixLike
+from rankwise.data.containers import is_on_cluster
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import require_finite
@@ -23,6 +26,9 @@ _MANY_ENTRIES = 1 << 13  # below, OpenBLAS takes no second thread, and holding i
 class LinearRanker(Ranker):
     """A ranker whose scores are ``X @ coef_``."""
 
+    # It needs only products with X, which workers of a cluster can do.
+    _takes_clusters: ClassVar[bool] = True
+
     coef_: Floats
 
     def predict(self, X: MatrixLike) -> Floats:
@@ -38,6 +44,10 @@ class LinearRanker(Ranker):
         -------
         scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
         """
+        if is_on_cluster(X):
+            check_is_fitted(self)
+            lazy: Any = self._cluster.predicted(self, X)
+            return lazy  # type: ignore[no-any-return]
         quick = self._quick_scores(X)
         if quick is not None:
             return quick

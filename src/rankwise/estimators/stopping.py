@@ -10,7 +10,7 @@ from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.cv import held_out_rows
 from rankwise.selection.cv_pairs import held_out_pairs
 from rankwise.selection.systems import HeldOut
@@ -126,10 +126,10 @@ class StoppingRanker(Ranker):
         return self
 
     @abstractmethod
-    def _learn(self, data: TrainingData | PairData, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Fit, watched by an eval set or by a share of the data where that is asked for, and keep the model."""
 
-    def _held_out(self, data: TrainingData | PairData, eval_set: object, metric: Metric) -> HeldOut:
+    def _held_out(self, data: TrainingProblem, eval_set: object, metric: Metric) -> HeldOut:
         """Return what early stopping watches."""
         if eval_set is not None:
             return self._eval_set(data, eval_set, metric)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, MatrixLike, shape_of
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.explanation import Explanation, Part
 from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Table
-from rankwise.formula.reading import formula_of
+from rankwise.formula.reading import formula_of, rows_for
 
 __all__ = ["contributions", "explain", "explain_pair"]
 
@@ -38,9 +38,9 @@ class _Contributions:
 
 
 def explain(
-    model: Any,
-    X: Any,
-    qid: Any = None,
+    model: BaseEstimator,
+    X: MatrixLike,
+    qid: ArrayLike | None = None,
     *,
     rows: Sequence[int] | None = None,
     feature_names: Sequence[str] | None = None,
@@ -81,7 +81,8 @@ def explain(
     True
     """
     formula = _formula(model, feature_names, output, qid)
-    chosen = _chosen(X, rows)
+    X = rows_for(model, X)
+    chosen = _chosen(shape_of(X)[0], rows)
     found = contributions(formula, X, qid, chosen)
     table = Table(X, qid)
     totals = found.values.sum(axis=1) + found.constant
@@ -97,11 +98,11 @@ def explain(
 
 
 def explain_pair(
-    model: Any,
-    X: Any,
+    model: BaseEstimator,
+    X: MatrixLike,
     i: int,
     j: int,
-    qid: Any = None,
+    qid: ArrayLike | None = None,
     *,
     feature_names: Sequence[str] | None = None,
     output: int | None = None,
@@ -114,9 +115,20 @@ def explain_pair(
         As in `explain`.
     i, j : int
         Rows of one query.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [3.0, 1.0]])
+    >>> model = rankwise.RankRLS(alpha=0.1).fit(X, [0, 1, 2, 3])
+    >>> why = rankwise.explain_pair(model, X, 3, 0, feature_names=["rating", "price"])
+    >>> [part.name for part in why.parts], bool(np.isclose(why.total, np.subtract(*model.predict(X)[[3, 0]])))
+    (['rating'], True)
     """
     formula = _formula(model, feature_names, output, qid)
-    chosen = _chosen(X, [i, j])
+    X = rows_for(model, X)
+    chosen = _chosen(shape_of(X)[0], [i, j])
     if qid is not None and np.asarray(qid)[chosen[0]] != np.asarray(qid)[chosen[1]]:
         raise InvalidInputError(
             f"Rows {i} and {j} are of different queries, whose scores cannot be compared.",
@@ -129,7 +141,9 @@ def explain_pair(
     return Explanation(f"row {i} against row {j}", float(difference.sum()), 0.0, parts)
 
 
-def contributions(formula: Formula, X: Any, qid: Any, rows: Sequence[int]) -> _Contributions:
+def contributions(
+    formula: Formula, X: MatrixLike, qid: ArrayLike | None, rows: Sequence[int]
+) -> _Contributions:
     """Return what every part of a formula contributes to the scores of some rows; queries are scaled by all of X."""
     table = Table(X, qid)
     parts: dict[tuple[int, ...], Floats] = {}
@@ -152,7 +166,9 @@ def contributions(formula: Formula, X: Any, qid: Any, rows: Sequence[int]) -> _C
     return _Contributions(names, inputs, values, formula.constant)
 
 
-def _formula(model: Any, names: Sequence[str] | None, output: int | None, qid: Any) -> Formula:
+def _formula(
+    model: BaseEstimator, names: Sequence[str] | None, output: int | None, qid: ArrayLike | None
+) -> Formula:
     formula = folded(formula_of(model, names, output=output))
     if formula.needs_whole_queries and qid is None:
         raise MissingQueriesError(
@@ -162,8 +178,7 @@ def _formula(model: Any, names: Sequence[str] | None, output: int | None, qid: A
     return formula
 
 
-def _chosen(X: Any, rows: Sequence[int] | None) -> list[int]:
-    n_rows = int(X.shape[0])
+def _chosen(n_rows: int, rows: Sequence[int] | None) -> list[int]:
     chosen = list(range(n_rows)) if rows is None else [int(row) for row in rows]
     for row in chosen:
         if not -n_rows <= row < n_rows:
@@ -173,14 +188,14 @@ def _chosen(X: Any, rows: Sequence[int] | None) -> list[int]:
     return [row % n_rows for row in chosen]
 
 
-def _parts(found: _Contributions, numbers: Floats, values: list[tuple[Any, ...]]) -> tuple[Part, ...]:
+def _parts(found: _Contributions, numbers: Floats, values: list[tuple[object, ...]]) -> tuple[Part, ...]:
     order = np.argsort(-np.abs(numbers), kind="stable")
     return tuple(
         Part(found.names[at], values[at], float(numbers[at])) for at in order.tolist() if numbers[at] != 0
     )
 
 
-def _values(table: Table, inputs: tuple[int, ...], rows: Sequence[int]) -> tuple[Any, ...]:
+def _values(table: Table, inputs: tuple[int, ...], rows: Sequence[int]) -> tuple[object, ...]:
     """Return what the rows have in the columns of a part."""
     if not inputs:
         return ()
@@ -189,5 +204,5 @@ def _values(table: Table, inputs: tuple[int, ...], rows: Sequence[int]) -> tuple
     return tuple(values[0] if len(values) == 1 else values for values in found)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else value

@@ -6,9 +6,12 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from rankwise.exceptions import MissingPackageError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 __all__ = ["Explanation", "Part"]
 
@@ -26,10 +29,17 @@ class Part:
     values : tuple
         What the row has there, in the column's own units; of a pair of rows, both.
     contribution : float
+
+    Examples
+    --------
+    >>> from rankwise.explanations import Part
+    >>> part = Part("price", (9.5,), -0.25)
+    >>> part.name, part.contribution
+    ('price', -0.25)
     """
 
     name: str
-    values: tuple[Any, ...]
+    values: tuple[object, ...]
     contribution: float
 
 
@@ -46,6 +56,15 @@ class Explanation:
         What no column contributes; 0 in a difference.
     parts : tuple of Part
         The largest first; those that contribute nothing are left out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> model = rankwise.RankRLS(alpha=0.1).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
+    >>> (why,) = rankwise.explain(model, np.array([[2.0]]), feature_names=["rating"])
+    >>> bool(abs(why.constant + sum(part.contribution for part in why.parts) - why.total) < 1e-12)
+    True
     """
 
     title: str
@@ -94,7 +113,7 @@ class Explanation:
 
     _repr_html_ = to_html
 
-    def plot(self, ax: Any = None, n_parts: int = 12) -> Any:
+    def plot(self, ax: Axes | None = None, n_parts: int = 12) -> Axes:
         """Draw bars with matplotlib, and return the axes.
 
         Parameters
@@ -131,12 +150,12 @@ class Explanation:
         return rows
 
 
-def shown(values: Sequence[Any]) -> str:
+def shown(values: Sequence[object]) -> str:
     """Return what stands in a cell: one value, or both of a pair of rows."""
     return " / ".join(_one(value) for value in values)
 
 
-def _one(value: Any) -> str:
+def _one(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(_one(part) for part in value)
     if value is None or (isinstance(value, float) and math.isnan(value)):

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, shape_of
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_qid
 from rankwise.exceptions import InvalidInputError
@@ -36,6 +37,17 @@ class FeatureImportance:
         Of that mean, from queries drawn with replacement, or from the repetitions where there is one query.
     losses : (columns, queries) float64
         The mean over repetitions, of each query that the metric judges.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> model = rankwise.RankRLS().fit(X, X[:, 0] - 2 * X[:, 1], qid=qid)
+    >>> found = rankwise.feature_importance(model, X, X[:, 0] - 2 * X[:, 1], qid)
+    >>> found.importances.shape, found.intervals.shape, found.losses.shape
+    ((2,), (2, 2), (2, 10))
     """
 
     names: list[str]
@@ -58,10 +70,10 @@ class FeatureImportance:
 
 
 def feature_importance(
-    model: Any,
-    X: Any,
-    y: Any,
-    qid: Any = None,
+    model: BaseEstimator,
+    X: MatrixLike,
+    y: Labels,
+    qid: ArrayLike | None = None,
     *,
     metric: str | Metric = "concordance",
     n_repeats: int = 5,
@@ -90,27 +102,38 @@ def feature_importance(
     Returns
     -------
     FeatureImportance
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> model = rankwise.RankRLS().fit(X, X[:, 0] - 2 * X[:, 1], qid=qid)
+    >>> found = rankwise.feature_importance(model, X, X[:, 0] - 2 * X[:, 1], qid, feature_names=["a", "b"])
+    >>> found.metric, bool(found.importances[1] > found.importances[0] > 0)
+    ('concordance', True)
     """
     check_count("n_repeats", n_repeats, optional=False)
     if not 0 < level < 1:
         raise InvalidInputError(f"level is {level}.", "use a share such as 0.95.")
     view = ModelView.of(model)
     metric = get_metric(metric)
-    queries, labels = check_qid(qid, int(X.shape[0])), np.asarray(y, dtype=np.float64)
+    queries, labels = check_qid(qid, shape_of(X)[0]), np.asarray(y, dtype=np.float64)
     sign = 1.0 if metric.greater_is_better else -1.0
-    names = view.names(int(X.shape[1]), feature_names)
+    names = view.names(shape_of(X)[1], feature_names)
     rng = np.random.default_rng(random_state)
 
     evaluator = metric.prepare(labels, queries)
 
-    def judged(rows: Any) -> Floats:
+    def scored(rows: MatrixLike) -> Floats:
         return sign * evaluator.per_query(view.ranker.predict(view.prepare(rows, qid))).values
 
-    base, counts = judged(X), evaluator.counted
+    base, counts = scored(X), evaluator.counted
     losses = np.empty((len(names), int(counts.sum())))
     repeats = np.empty((len(names), n_repeats))
     for column in range(len(names)):
-        found = [(base - judged(_shuffled(X, column, queries, rng)))[counts] for _ in range(n_repeats)]
+        found = [(base - scored(_shuffled(X, column, queries, rng)))[counts] for _ in range(n_repeats)]
         losses[column] = np.mean(found, axis=0)
         repeats[column] = np.mean(found, axis=1)
     sample = losses if losses.shape[1] > 1 else repeats

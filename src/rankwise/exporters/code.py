@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from abc import abstractmethod
 from collections.abc import Sequence
 
 import rankwise
@@ -46,33 +47,33 @@ class CodeLanguage(Language):
 
     # --- what each language writes ---
 
+    @abstractmethod
     def head(self, formula: Formula, name: str) -> str:
         """Write what comes first."""
-        raise NotImplementedError
 
+    @abstractmethod
     def tables(self, program: Program) -> str:
         """Write the arrays of weights and of a kernel."""
-        raise NotImplementedError
 
+    @abstractmethod
     def scalers(self, methods: set[str]) -> str:
         """Write the functions that scale a column inside a query."""
-        raise NotImplementedError
 
+    @abstractmethod
     def one_row(self, program: Program, name: str) -> str:
         """Write the function that scores a row."""
-        raise NotImplementedError
 
+    @abstractmethod
     def whole_query(self, program: Program, name: str) -> str:
         """Write the function that scores the rows of a query."""
-        raise NotImplementedError
 
+    @abstractmethod
     def raw(self, number: int, is_text: bool) -> str:
         """Write the value of a column."""
-        raise NotImplementedError
 
+    @abstractmethod
     def declare(self, value: Value, expression: str, *, is_text: bool) -> str:
         """Write a line that gives a value its name."""
-        raise NotImplementedError
 
     # --- what they share ---
 

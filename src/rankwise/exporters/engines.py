@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, MatrixLike, shape_of
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.trees import Leaf, Split, Tree, trees_of
 from rankwise.formula.folding import raw
 from rankwise.formula.formula import Column, Formula, Table
 from rankwise.formula.steps import Affine
+from rankwise.json_values import Json
 
 __all__ = ["elasticsearch", "plug_in", "single_scores", "solr"]
 
@@ -29,7 +30,7 @@ def solr(formula: Formula, name: str, error: float | None, bounds: Bounds) -> st
     """
     if _is_linear(formula):
         features, weights = _normalised(formula)
-        model: dict[str, Any] = {
+        model: dict[str, Json] = {
             "class": "org.apache.solr.ltr.model.LinearModel",
             "name": name,
             "features": features,
@@ -70,11 +71,11 @@ def elasticsearch(formula: Formula, name: str, error: float | None, bounds: Boun
         )
     trees, _ = trees_of(formula, error, bounds)
     names = list(formula.names)
-    models = [
+    models: Json = [
         {"tree": {"feature_names": names, "tree_structure": _numbered(tree), "target_type": "regression"}}
         for tree in trees
     ]
-    body = {
+    body: Json = {
         "description": f"{name}, written by rankwise",
         "input": {"field_names": []},
         "inference_config": {
@@ -89,7 +90,7 @@ def elasticsearch(formula: Formula, name: str, error: float | None, bounds: Boun
                 "ensemble": {
                     "feature_names": names,
                     "trained_models": models,
-                    "aggregate_output": {"weighted_sum": {"weights": [1.0] * len(models)}},
+                    "aggregate_output": {"weighted_sum": {"weights": [1.0] * len(trees)}},
                     "target_type": "regression",
                 }
             }
@@ -98,14 +99,14 @@ def elasticsearch(formula: Formula, name: str, error: float | None, bounds: Boun
     return _json(body)
 
 
-def single_scores(formula: Formula, X: Any) -> Floats:
+def single_scores(formula: Formula, X: MatrixLike) -> Floats:
     """Return the scores that Solr computes from floats: centres subtracted, products added."""
     if not _is_linear(formula):
         raise InvalidInputError(
             "Single precision is compared for weights only; trees say what their error is.",
             "pass error= to export.",
         )
-    table, total = Table(X), np.zeros(X.shape[0], dtype=np.float32)
+    table, total = Table(X), np.zeros(shape_of(X)[0], dtype=np.float32)
     for term in formula.terms:
         x = table.values(Column(term.column.input)).astype(np.float32)
         for step in term.column.steps:
@@ -119,21 +120,22 @@ def _is_linear(formula: Formula) -> bool:
     return raw(formula).weights is not None
 
 
-def _normalised(formula: Formula) -> tuple[list[dict[str, Any]], dict[str, float]]:
+def _normalised(formula: Formula) -> tuple[list[dict[str, Json]], dict[str, float]]:
     """Return Solr's features and weights; a feature that occurs twice has its terms added up, without centres."""
     inputs = [term.column.input for term in formula.terms]
     if len(set(inputs)) < len(inputs):
         formula = raw(formula)
     features, weights = [], {}
     for term in formula.terms:
-        feature: dict[str, Any] = {"name": formula.names[term.column.input]}
+        name = formula.names[term.column.input]
+        feature: dict[str, Json] = {"name": name}
         for step in term.column.steps:
             assert isinstance(step, Affine)
             # The parameters of a normaliser are texts.
             params = {"avg": _short(step.center), "std": "1.0"}
             feature["norm"] = {"class": "org.apache.solr.ltr.norm.StandardNormalizer", "params": params}
         features.append(feature)
-        weights[feature["name"]] = term.weight
+        weights[name] = term.weight
     return features, weights
 
 
@@ -141,7 +143,7 @@ def _inputs(tree: Tree) -> set[int]:
     return set() if isinstance(tree, Leaf) else {tree.input} | _inputs(tree.left) | _inputs(tree.right)
 
 
-def _solr_node(tree: Tree, formula: Formula) -> dict[str, Any]:
+def _solr_node(tree: Tree, formula: Formula) -> dict[str, Json]:
     """Return a node: a value that is at most the threshold goes left, after Solr has added its slack."""
     if isinstance(tree, Leaf):
         return {"value": _short(tree.value)}
@@ -156,15 +158,15 @@ def _solr_node(tree: Tree, formula: Formula) -> dict[str, Any]:
     }
 
 
-def _boosted_tree(tree: Tree, formula: Formula) -> dict[str, Any]:
+def _boosted_tree(tree: Tree, formula: Formula) -> dict[str, Json]:
     """Return a tree as XGBoost dumps it: what is smaller goes to "yes"."""
     count = iter(range(1 << 62))
 
-    def node(part: Tree, depth: int) -> dict[str, Any]:
+    def node(part: Tree, depth: int) -> dict[str, Json]:
         number = next(count)
         if isinstance(part, Leaf):
             return {"nodeid": number, "leaf": part.value}
-        out: dict[str, Any] = {
+        out: dict[str, Json] = {
             "nodeid": number,
             "depth": depth,
             "split": formula.names[part.input],
@@ -182,9 +184,9 @@ def _boosted_tree(tree: Tree, formula: Formula) -> dict[str, Any]:
     return node(tree, 0)
 
 
-def _numbered(tree: Tree) -> list[dict[str, Any]]:
+def _numbered(tree: Tree) -> list[dict[str, Json]]:
     """Return the nodes of a tree in a list, each naming its children by their place."""
-    nodes: list[dict[str, Any]] = []
+    nodes: list[dict[str, Json]] = []
 
     def add(part: Tree) -> int:
         number = len(nodes)
@@ -211,5 +213,5 @@ def _short(value: float) -> str:
     return repr(float(np.float32(value)))
 
 
-def _json(document: Any) -> str:
+def _json(document: Json) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"

@@ -9,9 +9,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.c_source import CSource
+from rankwise.exporters.code import CodeLanguage
 from rankwise.exporters.engines import elasticsearch, plug_in, solr
 from rankwise.exporters.javascript import JavaScript
 from rankwise.exporters.json_source import json_source
@@ -34,12 +36,16 @@ _ENGINES: Mapping[str, Callable[..., str]] = {
     "opensearch-ltr": plug_in,
     "elasticsearch": elasticsearch,
 }
-_CODE = {"c": CSource, "javascript": JavaScript, "python": PythonSource}
+_CODE: Mapping[str, Callable[[], CodeLanguage]] = {
+    "c": CSource,
+    "javascript": JavaScript,
+    "python": PythonSource,
+}
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def export(
-    model: Any,
+    model: BaseEstimator,
     format: str,  # noqa: A002 - the word of the field
     *,
     path: str | os.PathLike[str] | None = None,
@@ -61,7 +67,8 @@ def export(
     Parameters
     ----------
     model : estimator or sklearn.pipeline.Pipeline
-        A fitted ranker, or a pipeline that ends in one.
+        A fitted ranker, a pipeline that ends in one, or an `AutoRanker`; what encodes a table goes along: missing
+        values, categories (texts), truth values as 1 and 0, dates as days since 1970, lists as a column per place.
     format : str
         - "solr", "elasticsearch-ltr", "opensearch-ltr": weights where the model is linear, else trees.
         - "elasticsearch": trees, which is all that its own learning to rank takes.
@@ -140,9 +147,9 @@ def export_formula(  # noqa: C901 - one branch per kind of target
         raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
     if error is not None and not error > 0:
         raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
-    limits = _limits(formula, bounds)
+    limits = _limits(formula.without_left_out(), bounds)
     check_exportable(formula, format, whole_query=whole_query, filled=filled, bounded=bool(limits))
-    formula = folded(_filled(formula) if filled else formula)
+    formula = folded(_filled(formula) if filled else formula).without_left_out()
     if nonnegative:
         formula = _lifted(formula, limits)
         if format in {"solr", "elasticsearch-ltr", "opensearch-ltr"} and _is_linear(formula):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from rankwise.formula.formula import Surface
@@ -23,12 +25,14 @@ __all__ = ["Language"]
 
 Case = tuple[str, str]
 
+_FEW = 4
+
 
 def _cells(knots: Sequence[float]) -> range:
     return range(max(len(knots) - 1, 1))
 
 
-class Language:
+class Language(ABC):
     """How a language writes numbers, texts and choices; the base writes as C and JavaScript do."""
 
     def number(self, value: float) -> str:
@@ -37,11 +41,11 @@ class Language:
 
     def text(self, value: str) -> str:
         """Write a text."""
-        raise NotImplementedError
+        return json.dumps(value)
 
+    @abstractmethod
     def missing(self, x: str) -> str:
         """Write the condition that there is no value."""
-        raise NotImplementedError
 
     def equal(self, x: str, level: float | str) -> str:
         """Write the condition that a value is this one."""
@@ -49,10 +53,9 @@ class Language:
 
     def choose(self, cases: Sequence[Case], otherwise: str) -> str:
         """Write the value of the first condition that holds."""
-        out = otherwise
-        for condition, value in reversed(cases):
-            out = f"({condition} ? {value} : {out})"
-        return out
+        # One after the other and not inside each other: compilers limit how deep parentheses go.
+        first = [f"{condition} ? {value}" for condition, value in cases]
+        return f"({' : '.join([*first, otherwise])})" if cases else otherwise
 
     def power(self, x: str, exponent: float) -> str:
         """Write ``x ** exponent``."""
@@ -151,9 +154,16 @@ class Language:
         return f"({number(a)} + {number(b)} * {dx} + ({number(c)} + {number(d)} * {dx}) * {dy})"
 
     def _pick(self, x: str, edges: Sequence[float], values: Sequence[str]) -> str:
-        """Write ``values[k]`` where ``edges[k - 1] <= x < edges[k]``."""
-        cases = [(f"{x} < {self.number(edge)}", value) for edge, value in zip(edges, values, strict=False)]
-        return self.choose(cases, values[-1])
+        """Write ``values[k]`` where ``edges[k - 1] <= x < edges[k]``, by halves where there are many."""
+        if len(edges) <= _FEW:
+            cases = [
+                (f"{x} < {self.number(edge)}", value) for edge, value in zip(edges, values, strict=False)
+            ]
+            return self.choose(cases, values[-1])
+        middle = len(edges) // 2
+        below = self._pick(x, edges[:middle], values[: middle + 1])
+        above = self._pick(x, edges[middle + 1 :], values[middle + 1 :])
+        return self.choose([(f"{x} < {self.number(edges[middle])}", below)], above)
 
     def _curve(self, x: str, step: Curve) -> str:
         cells = [self.number(step.values[0])]

@@ -62,9 +62,6 @@ class JavaScript(CodeLanguage):
             return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
         return repr(float(value)) if value >= 0 else f"({float(value)!r})"
 
-    def text(self, value: str) -> str:
-        return json.dumps(value)
-
     def missing(self, x: str) -> str:
         return f"({x} == null || {x} !== {x})"
 

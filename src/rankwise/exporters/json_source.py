@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import fields
-from typing import Any
 
 import rankwise
 from rankwise.formula.folding import raw
 from rankwise.formula.formula import Column, Formula
+from rankwise.json_values import json_value
 
 __all__ = ["json_source"]
 
@@ -18,7 +17,7 @@ def json_source(formula: Formula) -> str:
     """Return the document."""
     plain = raw(formula)
     weights = plain.weights
-    about: dict[str, Any] = {"rankwise": rankwise.__version__}
+    about: dict[str, object] = {"rankwise": rankwise.__version__}
     if weights is not None:
         document = {
             "format": "rankwise linear weights",
@@ -44,10 +43,10 @@ def json_source(formula: Formula) -> str:
             ],
             "kernel": _kernel(formula),
         }
-    return json.dumps(_plain(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(json_value(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _column(column: Column) -> dict[str, Any]:
+def _column(column: Column) -> dict[str, object]:
     steps = [
         {"kind": type(step).__name__, **{part.name: getattr(step, part.name) for part in fields(step)}}  # type: ignore[arg-type]
         for step in column.steps
@@ -55,7 +54,7 @@ def _column(column: Column) -> dict[str, Any]:
     return {"column": column.input, "steps": steps}
 
 
-def _kernel(formula: Formula) -> dict[str, Any] | None:
+def _kernel(formula: Formula) -> dict[str, object] | None:
     if formula.kernel is None:
         return None
     kernel = formula.kernel
@@ -66,14 +65,3 @@ def _kernel(formula: Formula) -> dict[str, Any] | None:
         "basis": kernel.basis.tolist(),
         "dual": kernel.dual.tolist(),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON can write; what is no finite number becomes null."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "item"):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,12 +7,13 @@ are those of opset 17, and of them the ones that run in double precision.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 import rankwise
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.exporters.code import kernel_parts
 from rankwise.exporters.program import Program
@@ -78,7 +79,7 @@ def onnx_model(formula: Formula, name: str) -> bytes:
 class _Graph:
     """Nodes and constants as they come."""
 
-    def __init__(self, formula: Formula, helper: Any) -> None:
+    def __init__(self, formula: Formula, helper: ModuleType) -> None:
         self._helper, self.formula = helper, formula
         self.program = Program(formula)
         self.nodes: list[Any] = []
@@ -98,14 +99,14 @@ class _Graph:
 
     # --- building ---
 
-    def node(self, kind: str, inputs: Sequence[str], *, output: str | None = None, **options: Any) -> str:
+    def node(self, kind: str, inputs: Sequence[str], *, output: str | None = None, **options: object) -> str:
         """Add a node and return the name of what it makes."""
         self._count += 1
         output = output or f"n{self._count}"
         self.nodes.append(self._helper.make_node(kind, list(inputs), [output], **options))
         return output
 
-    def doubles(self, values: Any) -> str:
+    def doubles(self, values: ArrayLike) -> str:
         """Add a constant and return its name."""
         array = np.asarray(values, dtype=np.float64)
         # Scalars beside a product of matrices are fused into it by onnxruntime, in single precision.
@@ -116,7 +117,7 @@ class _Graph:
         """Add a constant of whole numbers and return its name."""
         return self._constant(7, (len(values),), list(values))
 
-    def _constant(self, kind: int, shape: Sequence[int], values: list[Any]) -> str:
+    def _constant(self, kind: int, shape: Sequence[int], values: list[float] | list[int] | list[str]) -> str:
         self._count += 1
         name = f"c{self._count}"
         self.constants.append(self._helper.make_tensor(name, kind, list(shape), values))

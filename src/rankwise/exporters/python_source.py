@@ -68,10 +68,8 @@ class PythonSource(CodeLanguage):
         return f"({x} is None or {x} != {x})"
 
     def choose(self, cases: list[Case], otherwise: str) -> str:  # type: ignore[override]
-        out = otherwise
-        for condition, value in reversed(cases):
-            out = f"({value} if {condition} else {out})"
-        return out
+        first = [f"{value} if {condition}" for condition, value in cases]
+        return f"({' else '.join([*first, otherwise])})" if cases else otherwise
 
     def power(self, x: str, exponent: float) -> str:
         return f"({x}) ** {self.number(exponent)}"

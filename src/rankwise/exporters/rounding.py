@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, MatrixLike, shape_of
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.engines import single_scores
@@ -31,6 +31,18 @@ class SinglePrecision:
         Of a difference between neighbours.
     closest : float
         The smallest difference between neighbours, as a multiple of its error: below 1 an order changes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> model = rankwise.RankRLS().fit(X, X[:, 0] - 2 * X[:, 1], qid=qid)
+    >>> from rankwise.exporters import single_precision
+    >>> found = single_precision(model, X, qid)
+    >>> found.n_neighbours, bool(found.largest_error < 1e-5)
+    (50, True)
     """
 
     n_neighbours: int
@@ -52,7 +64,7 @@ class SinglePrecision:
         )
 
 
-def single_precision(model: Any, X: Any, qid: Any = None) -> SinglePrecision:
+def single_precision(model: BaseEstimator, X: MatrixLike, qid: ArrayLike | None = None) -> SinglePrecision:
     """Compare the scores of a linear model with those that Solr and the plug-ins compute from floats.
 
     Parameters
@@ -62,11 +74,24 @@ def single_precision(model: Any, X: Any, qid: Any = None) -> SinglePrecision:
     X : array-like of shape (rows, columns)
         A sample of the rows that will be ranked.
     qid : array-like of shape (rows,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rankwise
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> model = rankwise.RankRLS().fit(X, X[:, 0] - 2 * X[:, 1], qid=qid)
+    >>> from rankwise.exporters import single_precision
+    >>> found = single_precision(model, X, qid)
+    >>> found.n_swapped, bool(found.closest > 1)
+    (0, True)
     """
     formula = folded(formula_of(model))
-    if X.shape[0] == 0:
+    n_rows = shape_of(X)[0]
+    if n_rows == 0:
         raise InvalidInputError("The sample has no rows.", "pass rows that will be ranked.")
-    queries = check_qid(qid, int(X.shape[0]))
+    queries = check_qid(qid, n_rows)
     exact, single = formula.evaluate(X, qid), single_scores(formula, X)
     order = np.lexsort((exact, queries.codes))
     together = np.diff(queries.codes[order]) == 0

@@ -117,8 +117,9 @@ class _Builder:
                     found |= back.places((step.low, step.high))
                     is_bounded = True
                 elif isinstance(step, Levels):
-                    near = [np.nextafter(np.float32(v), np.float32(np.inf)) for v in back.places(step.levels)]
-                    found |= back.places(step.levels) | {float(value) for value in near}
+                    places = back.places([level for level in step.levels if not isinstance(level, str)])
+                    near = [np.nextafter(np.float32(value), np.float32(np.inf)) for value in places]
+                    found |= places | {float(value) for value in near}
                     is_bounded = True
             endless |= not is_bounded
         if endless:

@@ -12,9 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, is_sparse
 from rankwise.formula.steps import Fill, IsMissing, QueryScale, Step
 from rankwise.kernels import Kernel
 
@@ -94,6 +93,8 @@ class Formula:
     terms : tuple of Term
     surfaces : tuple of Surface
     kernel : KernelSum or None
+    left_out : tuple of int
+        Columns that the model takes and never reads, whatever they hold.
     """
 
     names: tuple[str, ...]
@@ -102,6 +103,29 @@ class Formula:
     terms: tuple[Term, ...] = ()
     surfaces: tuple[Surface, ...] = ()
     kernel: KernelSum | None = None
+    left_out: tuple[int, ...] = ()
+
+    def without_left_out(self) -> Formula:
+        """Return the formula of the columns that are read."""
+        if not self.left_out:
+            return self
+        kept = [number for number in range(len(self.names)) if number not in self.left_out]
+        place = {number: at for at, number in enumerate(kept)}
+
+        def moved(column: Column) -> Column:
+            return replace(column, input=place[column.input])
+
+        kernel = self.kernel
+        return Formula(
+            tuple(self.names[number] for number in kept),
+            tuple(self.is_text[number] for number in kept),
+            self.constant,
+            tuple(replace(term, column=moved(term.column)) for term in self.terms),
+            tuple(
+                replace(one, columns=(moved(one.columns[0]), moved(one.columns[1]))) for one in self.surfaces
+            ),
+            None if kernel is None else replace(kernel, columns=tuple(map(moved, kernel.columns))),
+        )
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -137,10 +161,10 @@ class Formula:
             out[term.column.input] += term.weight
         return out
 
-    def evaluate(self, X: Any, qid: Any = None) -> Floats:
+    def evaluate(self, X: MatrixLike, qid: ArrayLike | None = None) -> Floats:
         """Return the score of each row."""
         weights = self.weights
-        if weights is not None and sp.issparse(X):
+        if weights is not None and is_sparse(X):
             return np.asarray(X @ weights + self.constant)
         table = Table(X, qid)
         out = np.full(table.n_rows, self.constant)
@@ -162,13 +186,14 @@ class Table:
     qid : (rows,) ids or None
     """
 
-    def __init__(self, X: Any, qid: Any = None) -> None:
-        self._X = X.tocsc() if sp.issparse(X) else X
+    def __init__(self, X: MatrixLike, qid: ArrayLike | None = None) -> None:
+        rows: Any = X
+        self._X = rows.tocsc() if is_sparse(X) else rows
         self._qid = None if qid is None else np.asarray(qid)
-        self.n_rows = int(X.shape[0])
-        self._made: dict[tuple[int, tuple[Step, ...]], Any] = {}
+        self.n_rows = int(self._X.shape[0])
+        self._made: dict[tuple[int, tuple[Step, ...]], AnyArray] = {}
 
-    def values(self, column: Column) -> Any:
+    def values(self, column: Column) -> AnyArray:
         """Return the values of a column after its steps."""
         key = (column.input, column.steps)
         if key not in self._made:
@@ -184,8 +209,8 @@ class Table:
         rows = np.column_stack([self.values(column) for column in kernel.columns])
         return kernel.kernel.matrix(rows, kernel.basis)
 
-    def _raw(self, number: int) -> npt.NDArray[Any]:
-        if sp.issparse(self._X):
+    def _raw(self, number: int) -> AnyArray:
+        if is_sparse(self._X):
             return np.asarray(self._X[:, [number]].toarray()[:, 0], dtype=np.float64)
         if hasattr(self._X, "iloc"):
             found = self._X.iloc[:, number].to_numpy()
@@ -196,7 +221,7 @@ class Table:
         return as_values(found)
 
 
-def as_values(found: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def as_values(found: AnyArray) -> AnyArray:
     """Return a column as doubles where it holds numbers, else as objects."""
     if found.dtype.kind in "biuf":
         return np.asarray(found, dtype=np.float64)

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
-from rankwise.arrays import Floats
+from rankwise.additive.shapes import FittedSurface
+from rankwise.arrays import ArrayLike, Floats, is_sparse
+from rankwise.estimators.additive_model import AdditiveModel
+from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of
 from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
+from rankwise.formula.tables import inputs_of, rows_as_read
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
+from rankwise.preprocessing import TableEncoder
 
-__all__ = ["formula_of"]
+__all__ = ["formula_of", "rows_for"]
 
 
 def formula_of(
-    model: Any, feature_names: Sequence[str] | None = None, *, output: int | None = None
+    model: BaseEstimator, feature_names: Sequence[str] | None = None, *, output: int | None = None
 ) -> Formula:
     """Return the formula of a fitted ranker, or of a fitted pipeline that ends in one.
 
@@ -29,28 +36,51 @@ def formula_of(
     output : int, optional
         Which one, where the model has several.
     """
-    view = ModelView.of(model)
-    n_inputs = _n_inputs(view)
+    view = _whole(model)
+    table, left_out = _table_inputs(view)
+    n_inputs = _n_inputs(view) if table is None else len(table)
     columns: list[Column] = [Column(number) for number in range(n_inputs)]
     for step in view.steps:
         columns = columns_after(step, columns)
-    names = _names(view, n_inputs, feature_names)
+    names = _names(view, n_inputs, table if feature_names is None else feature_names)
     is_text = tuple(_texts(columns, n_inputs))
     ranker = view.ranker
-    if hasattr(ranker, "dual_coef_"):
-        return Formula(names, is_text, kernel=_kernel(ranker, columns, output))
-    if hasattr(ranker, "curves_"):
-        return _additive(ranker, columns, names, is_text)
+    if isinstance(ranker, KernelRanker):
+        return Formula(names, is_text, kernel=_kernel(ranker, columns, output), left_out=left_out)
+    if isinstance(ranker, AdditiveModel):
+        return replace(_additive(ranker, columns, names, is_text), left_out=left_out)
     if not hasattr(ranker, "coef_"):
         raise InvalidInputError(
             f"{type(ranker).__name__} has no weights.",
             "pass a ranker of rankwise, or a pipeline that ends in one.",
         )
-    return Formula(names, is_text, terms=sum_of(columns, _one_output(ranker.coef_, output)))
+    terms = sum_of(columns, _one_output(ranker.coef_, output))
+    return Formula(names, is_text, terms=terms, left_out=left_out)
+
+
+def rows_for(model: Any, X: Any) -> Any:
+    """Return rows as the formula of a model takes them: as they are, or as an encoder of tables reads them."""
+    steps = _whole(model).steps
+    return rows_as_read(steps[0], X) if steps and isinstance(steps[0], TableEncoder) else X
+
+
+def _whole(model: Any) -> ModelView:
+    """Look at a model; of one that was chosen, at the choice and the encoder before it."""
+    chosen = getattr(model, "best_estimator_", None)
+    if chosen is None:
+        return ModelView.of(model)
+    view, encoder = ModelView.of(chosen), getattr(model, "encoder_", None)
+    return view if encoder is None else ModelView((encoder, *view.steps), view.ranker)
+
+
+def _table_inputs(view: ModelView) -> tuple[list[str] | None, tuple[int, ...]]:
+    if view.steps and isinstance(view.steps[0], TableEncoder):
+        return inputs_of(view.steps[0])
+    return None, ()
 
 
 def _additive(
-    ranker: Any, columns: Sequence[Column], names: tuple[str, ...], is_text: tuple[bool, ...]
+    ranker: AdditiveModel, columns: Sequence[Column], names: tuple[str, ...], is_text: tuple[bool, ...]
 ) -> Formula:
     """Return the formula of a model of curves and surfaces."""
     terms = [
@@ -70,7 +100,7 @@ def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> St
     return Curve(tuple(knots.tolist()), tuple(values.tolist()), missing)
 
 
-def _surface(fitted: Any, columns: Sequence[Column]) -> Surface:
+def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:
     grid = np.asarray(fitted.values, dtype=np.float64)
     # What is missing adds nothing where the surface has no line of its own for it.
     grid = np.pad(grid, [(0, int(not has)) for has in fitted.missing])
@@ -87,7 +117,7 @@ def _surface(fitted: Any, columns: Sequence[Column]) -> Surface:
     return Surface((sides[0], sides[1]), (knots[0], knots[1]), tuple(map(tuple, grid.tolist())))
 
 
-def _one_output(given: Any, output: int | None) -> Floats:
+def _one_output(given: ArrayLike, output: int | None) -> Floats:
     coef: Floats = np.asarray(given, dtype=np.float64)
     if coef.ndim == 1:
         if output not in {None, 0}:
@@ -101,13 +131,13 @@ def _one_output(given: Any, output: int | None) -> Floats:
     return np.asarray(coef[output])
 
 
-def _kernel(ranker: Any, columns: Sequence[Column], output: int | None) -> KernelSum:
+def _kernel(ranker: KernelRanker, columns: Sequence[Column], output: int | None) -> KernelSum:
     if ranker.kernel_.is_precomputed or not isinstance(ranker.kernel_.name, str):
         raise InvalidInputError(
             "A kernel that is a function, or whose values were computed elsewhere, has no formula in columns.",
             "fit with a kernel by name, such as kernel='rbf'.",
         )
-    basis = ranker.X_fit_.toarray() if hasattr(ranker.X_fit_, "toarray") else ranker.X_fit_
+    basis = ranker.X_fit_.toarray() if is_sparse(ranker.X_fit_) else ranker.X_fit_
     dual = _one_output(ranker.dual_coef_, output)
     return KernelSum(ranker.kernel_, tuple(columns), np.asarray(basis, dtype=np.float64), dual)
 

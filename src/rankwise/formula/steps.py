@@ -6,14 +6,14 @@ its values. A chain of these steps therefore says all that a pipeline does to a 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats
 from rankwise.preprocessing import QueryScaler
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Curve",
     "Fill",
     "IsMissing",
+    "Level",
     "Levels",
     "NormalQuantile",
     "Pieces",
@@ -33,10 +34,14 @@ __all__ = [
 ]
 
 
-class Step:
+Level = str | float  # a value of a column
+
+
+class Step(ABC):
     """The base of the steps; they are values, and equal where their parts are."""
 
-    def apply(self, values: Any, qid: Any) -> Any:
+    @abstractmethod
+    def apply(self, values: AnyArray, qid: AnyArray | None) -> AnyArray:
         """Return what becomes of the values of one column.
 
         Parameters
@@ -44,7 +49,6 @@ class Step:
         values : (rows,) float64, or objects where the column is text
         qid : (rows,) ids or None
         """
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Affine(Step):
     scale: float = 1.0
     shift: float = 0.0
 
-    def apply(self, values: Floats, qid: Any) -> Floats:
+    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         return (values - self.center) * self.scale + self.shift
 
 
@@ -63,9 +67,9 @@ class Affine(Step):
 class Fill(Step):
     """What is missing becomes `value`, a number or a text."""
 
-    value: Any
+    value: Level
 
-    def apply(self, values: Any, qid: Any) -> Any:
+    def apply(self, values: AnyArray, qid: AnyArray | None) -> AnyArray:
         out = values.copy()
         out[is_missing(values)] = self.value
         return out
@@ -75,7 +79,7 @@ class Fill(Step):
 class IsMissing(Step):
     """1 where a value is missing, else 0."""
 
-    def apply(self, values: Any, qid: Any) -> Floats:
+    def apply(self, values: AnyArray, qid: AnyArray | None) -> Floats:
         return is_missing(values).astype(np.float64)
 
 
@@ -86,7 +90,7 @@ class Clip(Step):
     low: float
     high: float
 
-    def apply(self, values: Floats, qid: Any) -> Floats:
+    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         return np.clip(values, self.low, self.high)
 
 
@@ -101,7 +105,7 @@ class Levels(Step):
     other, missing : float
     """
 
-    levels: tuple[Any, ...]
+    levels: tuple[Level, ...]
     values: tuple[float, ...]
     other: float = 0.0
     missing: float = 0.0
@@ -111,7 +115,7 @@ class Levels(Step):
         """Whether the levels are texts."""
         return any(isinstance(level, str) for level in self.levels)
 
-    def apply(self, values: Any, qid: Any) -> Floats:
+    def apply(self, values: AnyArray, qid: AnyArray | None) -> Floats:
         table = dict(zip(self.levels, self.values, strict=True))
         out = np.array([table.get(value, self.other) for value in values.tolist()], dtype=np.float64)
         out[is_missing(values)] = self.missing
@@ -125,7 +129,7 @@ class Stairs(Step):
     edges: tuple[float, ...]
     values: tuple[float, ...]
 
-    def apply(self, values: Floats, qid: Any) -> Floats:
+    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         return np.asarray(self.values)[np.searchsorted(self.edges, values, side="right")]
 
 
@@ -137,7 +141,7 @@ class Curve(Step):
     values: tuple[float, ...]
     missing: float | None = None
 
-    def apply(self, values: Floats, qid: Any) -> Floats:
+    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         out = np.interp(values, self.knots, self.values)
         return out if self.missing is None else np.where(np.isnan(values), self.missing, out)
 
@@ -162,7 +166,7 @@ class Pieces(Step):
     coefficients: tuple[tuple[float, ...], ...]
     missing: float = 0.0
 
-    def apply(self, values: Floats, qid: Any) -> Floats:
+    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         piece = np.searchsorted(self.breaks, values, side="right")
         table, local = np.asarray(self.coefficients)[piece], values - np.asarray(self.starts)[piece]
         out = np.zeros(values.shape)
@@ -178,7 +182,7 @@ class Power(Step):
     exponent: float
     is_box_cox: bool = False
 
-    def apply(self, values: Floats, qid: Any) -> Floats:
+    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         if self.is_box_cox:
             return np.asarray(scipy.special.boxcox(values, self.exponent), dtype=np.float64)
         size = np.abs(values)
@@ -193,7 +197,7 @@ class NormalQuantile(Step):
     low: float = float(scipy.special.ndtri(1e-7 - np.spacing(1)))
     high: float = float(scipy.special.ndtri(1 - (1e-7 - np.spacing(1))))
 
-    def apply(self, values: Floats, qid: Any) -> Floats:
+    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         return np.asarray(np.clip(scipy.special.ndtri(values), self.low, self.high))
 
 
@@ -203,18 +207,18 @@ class QueryScale(Step):
 
     method: str
 
-    def apply(self, values: Floats, qid: Any) -> Floats:
+    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         column = values[:, None]
         return np.asarray(QueryScaler(self.method).fit(column, qid=qid).transform(column, qid=qid))[:, 0]
 
 
-def is_missing(values: Any) -> npt.NDArray[np.bool_]:
+def is_missing(values: AnyArray) -> npt.NDArray[np.bool_]:
     """Tell which values are NaN, or None and its like in a column of objects."""
     if values.dtype != object:
         return np.asarray(np.isnan(values))
-    return np.array([_is_nothing(value) for value in values.tolist()], dtype=np.bool_)
+    return np.array([_is_null(value) for value in values.tolist()], dtype=np.bool_)
 
 
-def _is_nothing(value: Any) -> bool:
+def _is_null(value: object) -> bool:
     # pandas' NA answers every comparison with itself.
     return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy.interpolate import PPoly
+from scipy.interpolate import BSpline, PPoly
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
@@ -23,6 +24,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column
 from rankwise.formula.steps import (
@@ -31,22 +33,26 @@ from rankwise.formula.steps import (
     Curve,
     Fill,
     IsMissing,
+    Level,
     Levels,
     NormalQuantile,
     Pieces,
     Power,
     QueryScale,
     Stairs,
+    Step,
     is_missing,
 )
-from rankwise.preprocessing import QueryScaler, RankScaler
+from rankwise.formula.tables import columns_of_encoder
+from rankwise.preprocessing import QueryScaler, RankScaler, TableEncoder
 
 __all__ = ["columns_after"]
 
 Columns = list[Column]
+Fitted = TypeVar("Fitted")
 
 
-def columns_after(step: Any, columns: Sequence[Column]) -> Columns:
+def columns_after(step: BaseEstimator | str | None, columns: Sequence[Column]) -> Columns:
     """Return the columns that a fitted transformer makes of columns."""
     if step is None or (isinstance(step, str) and step == "passthrough"):
         return list(columns)
@@ -61,38 +67,38 @@ def columns_after(step: Any, columns: Sequence[Column]) -> Columns:
     return reader(step, list(columns))
 
 
-def _each(make: Callable[[Any, int], tuple[Any, ...]]) -> Callable[[Any, Columns], Columns]:
+def _each(make: Callable[[Fitted, int], tuple[Step, ...]]) -> Callable[[Fitted, Columns], Columns]:
     """Read a transformer that makes one column of one."""
     return lambda step, columns: [column.then(*make(step, at)) for at, column in enumerate(columns)]
 
 
-def _standard(step: Any, at: int) -> tuple[Affine]:
+def _standard(step: StandardScaler, at: int) -> tuple[Affine]:
     scale = 1.0 if step.scale_ is None else 1.0 / float(step.scale_[at])
     return (Affine(float(step.mean_[at]) if step.with_mean else 0.0, scale),)
 
 
-def _robust(step: Any, at: int) -> tuple[Affine]:
+def _robust(step: RobustScaler, at: int) -> tuple[Affine]:
     scale = 1.0 if step.scale_ is None else 1.0 / float(step.scale_[at])
     return (Affine(0.0 if step.center_ is None else float(step.center_[at]), scale),)
 
 
-def _min_max(step: Any, at: int) -> tuple[Affine | Clip, ...]:
+def _min_max(step: MinMaxScaler, at: int) -> tuple[Affine | Clip, ...]:
     low, high = step.feature_range
     affine = Affine(float(step.data_min_[at]), float(step.scale_[at]), float(low))
     return (affine, Clip(float(low), float(high))) if step.clip else (affine,)
 
 
-def _max_abs(step: Any, at: int) -> tuple[Affine | Clip, ...]:
+def _max_abs(step: MaxAbsScaler, at: int) -> tuple[Affine | Clip, ...]:
     affine = Affine(0.0, 1.0 / float(step.scale_[at]))
     return (affine, Clip(-1.0, 1.0)) if getattr(step, "clip", False) else (affine,)
 
 
-def _power(step: Any, at: int) -> tuple[Power | Affine, ...]:
+def _power(step: PowerTransformer, at: int) -> tuple[Power | Affine, ...]:
     power = Power(float(step.lambdas_[at]), step.method == "box-cox")
     return (power, *_standard(step._scaler, at)) if step.standardize else (power,)  # noqa: SLF001 - kept nowhere else
 
 
-def _quantile(step: Any, at: int) -> tuple[Curve | NormalQuantile, ...]:
+def _quantile(step: QuantileTransformer, at: int) -> tuple[Curve | NormalQuantile, ...]:
     knots, shares = step.quantiles_[:, at], step.references_
     if np.unique(knots).size < knots.size:
         raise InvalidInputError(
@@ -104,19 +110,19 @@ def _quantile(step: Any, at: int) -> tuple[Curve | NormalQuantile, ...]:
     return (curve, NormalQuantile()) if step.output_distribution == "normal" else (curve,)
 
 
-def _rank(step: Any, at: int) -> tuple[Curve]:
+def _rank(step: RankScaler, at: int) -> tuple[Curve]:
     knots, places = step.knots_[at].tolist(), step.places_[at].tolist()
     if len(knots) == 1:  # a constant column: flat, from there to anywhere
         knots, places = [knots[0], knots[0] + 1.0], places * 2
     return (Curve(tuple(knots), tuple(places)),)
 
 
-def _query_scaler(step: Any, columns: Columns) -> Columns:
-    scaled = _each(lambda step, _: (QueryScale(step.method),))(step, columns)
+def _query_scaler(step: QueryScaler, columns: Columns) -> Columns:
+    scaled = [column.then(QueryScale(step.method)) for column in columns]
     return [*columns, *scaled] if step.passthrough else scaled
 
 
-def _imputer(step: Any, columns: Columns) -> Columns:
+def _imputer(step: SimpleImputer, columns: Columns) -> Columns:
     _check_marker(step)
     filled = []
     for column, value in zip(columns, step.statistics_.tolist(), strict=True):
@@ -128,12 +134,12 @@ def _imputer(step: Any, columns: Columns) -> Columns:
     return filled + (_indicator(step.indicator_, columns) if step.add_indicator else [])
 
 
-def _indicator(step: Any, columns: Columns) -> Columns:
+def _indicator(step: MissingIndicator, columns: Columns) -> Columns:
     _check_marker(step)
     return [columns[int(at)].then(IsMissing()) for at in step.features_]
 
 
-def _check_marker(step: Any) -> None:
+def _check_marker(step: SimpleImputer | MissingIndicator) -> None:
     marker = step.missing_values
     if not _is_gone(marker):
         raise InvalidInputError(
@@ -142,7 +148,7 @@ def _check_marker(step: Any) -> None:
         )
 
 
-def _one_hot(step: Any, columns: Columns) -> Columns:
+def _one_hot(step: OneHotEncoder, columns: Columns) -> Columns:
     out = []
     for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
         groups = _groups(step, at, categories)
@@ -158,7 +164,9 @@ def _one_hot(step: Any, columns: Columns) -> Columns:
     return out
 
 
-def _dropped(step: Any, at: int, categories: Any, groups: list[list[Any]]) -> int | None:
+def _dropped(
+    step: OneHotEncoder, at: int, categories: AnyArray, groups: list[list[Level | None]]
+) -> int | None:
     number = None if step.drop_idx_ is None else step.drop_idx_[at]
     if number is None:
         return None
@@ -166,45 +174,45 @@ def _dropped(step: Any, at: int, categories: Any, groups: list[list[Any]]) -> in
     return next(place for place, group in enumerate(groups) if level in group)
 
 
-def _one_of(group: list[Any], every: list[Any], *, takes_new: bool) -> Levels:
+def _one_of(group: list[Level | None], every: list[Level | None], *, takes_new: bool) -> Levels:
     # What takes new values must know the old ones that are not its own.
     listed = every if takes_new else group
-    answers = {level: float(level in group) for level in listed if not _is_gone(level)}
+    answers = {level: float(level in group) for level in listed if level is not None and not _is_gone(level)}
     has_missing = any(_is_gone(level) for level in group)
     is_known_missing = has_missing or any(map(_is_gone, every))
     missing = float(has_missing) if is_known_missing else float(takes_new)
     return Levels(tuple(answers), tuple(answers.values()), float(takes_new), missing)
 
 
-def _ordinal(step: Any, columns: Columns) -> Columns:
+def _ordinal(step: OrdinalEncoder, columns: Columns) -> Columns:
     out = []
     for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
         groups = _groups(step, at, categories)
         codes = {level: float(code) for code, group in enumerate(groups) for level in group}
         gone = [level for level in codes if _is_gone(level)]
         missing = float(step.encoded_missing_value) if gone else np.nan
-        known = {level: code for level, code in codes.items() if level not in gone}
+        known = {level: code for level, code in codes.items() if level is not None and level not in gone}
         unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
         out.append(column.then(Levels(tuple(known), tuple(known.values()), unknown, missing)))
     return out
 
 
-def _groups(step: Any, at: int, categories: Any) -> list[list[Any]]:
+def _groups(step: OneHotEncoder | OrdinalEncoder, at: int, categories: AnyArray) -> list[list[Level | None]]:
     """Return the values that an encoder does not tell apart: each alone, and the rare ones together, last."""
     rare = _rare(step, at)
     return [[level] for level in categories.tolist() if level not in rare] + ([rare] if rare else [])
 
 
-def _rare(step: Any, at: int) -> list[Any]:
+def _rare(step: OneHotEncoder | OrdinalEncoder, at: int) -> list[Level | None]:
     known = getattr(step, "infrequent_categories_", None)
     return [] if known is None or known[at] is None else list(known[at].tolist())
 
 
-def _is_gone(level: Any) -> bool:
+def _is_gone(level: object) -> bool:
     return bool(is_missing(np.array([level], dtype=object))[0])
 
 
-def _bins(step: Any, columns: Columns) -> Columns:
+def _bins(step: KBinsDiscretizer, columns: Columns) -> Columns:
     out = []
     for column, edges in zip(columns, step.bin_edges_, strict=True):
         inner, n_bins = tuple(edges[1:-1].tolist()), len(edges) - 1
@@ -218,7 +226,7 @@ def _bins(step: Any, columns: Columns) -> Columns:
     return out
 
 
-def _spline(step: Any, columns: Columns) -> Columns:
+def _spline(step: SplineTransformer, columns: Columns) -> Columns:
     if step.extrapolation == "periodic":
         raise InvalidInputError(
             "SplineTransformer(extrapolation='periodic') repeats without end, and pieces do not.",
@@ -234,7 +242,7 @@ def _spline(step: Any, columns: Columns) -> Columns:
     return out
 
 
-def _pieces(spline: Any, number: int, degree: int, extrapolation: str) -> Pieces:
+def _pieces(spline: BSpline, number: int, degree: int, extrapolation: str) -> Pieces:
     """Return one function of a basis as polynomials, with those outside as the extrapolation says."""
     one = type(spline)(spline.t, spline.c[:, number], spline.k)
     found = PPoly.from_spline(one)
@@ -257,7 +265,7 @@ def _pieces(spline: Any, number: int, degree: int, extrapolation: str) -> Pieces
     )
 
 
-def _column_transformer(step: Any, columns: Columns) -> Columns:
+def _column_transformer(step: ColumnTransformer, columns: Columns) -> Columns:
     names = list(getattr(step, "feature_names_in_", []))
     out = []
     for _, inner, chosen in step.transformers_:
@@ -265,7 +273,9 @@ def _column_transformer(step: Any, columns: Columns) -> Columns:
     return out
 
 
-def _places(chosen: Any, names: list[Any], n_columns: int) -> list[int]:
+def _places(
+    chosen: str | int | slice | Sequence[str | int | bool], names: list[str], n_columns: int
+) -> list[int]:
     if isinstance(chosen, slice):
         if not isinstance(chosen.start or chosen.stop, str):
             return list(range(n_columns))[chosen]
@@ -273,13 +283,13 @@ def _places(chosen: Any, names: list[Any], n_columns: int) -> list[int]:
         start = 0 if chosen.start is None else names.index(chosen.start)
         stop = n_columns if chosen.stop is None else names.index(chosen.stop) + 1
         return list(range(start, stop))
-    listed = [chosen] if isinstance(chosen, str) or np.ndim(chosen) == 0 else list(chosen)
+    listed = [chosen] if isinstance(chosen, str | int | np.integer) else list(chosen)
     if listed and all(isinstance(one, bool | np.bool_) for one in listed):
         return [at for at, one in enumerate(listed) if one]
     return [names.index(one) if isinstance(one, str) else range(n_columns)[int(one)] for one in listed]
 
 
-def _union(step: Any, columns: Columns) -> Columns:
+def _union(step: FeatureUnion, columns: Columns) -> Columns:
     out = []
     for name, inner in step.transformer_list:
         made = columns_after(inner, columns)
@@ -288,7 +298,7 @@ def _union(step: Any, columns: Columns) -> Columns:
     return out
 
 
-def _pipeline(step: Any, columns: Columns) -> Columns:
+def _pipeline(step: Pipeline, columns: Columns) -> Columns:
     for _, inner in step.steps:
         columns = columns_after(inner, columns)
     return columns
@@ -312,4 +322,5 @@ _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     SimpleImputer: _imputer,
     SplineTransformer: _spline,
     StandardScaler: _each(_standard),
+    TableEncoder: columns_of_encoder,
 }

@@ -5,15 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, MatrixLike
+from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["ModelView", "dense_rows"]
@@ -32,8 +31,8 @@ class ModelView:
     ranker : estimator
     """
 
-    steps: tuple[Any, ...]
-    ranker: Any
+    steps: tuple[BaseEstimator, ...]
+    ranker: BaseEstimator
 
     @classmethod
     def of(cls, model: object) -> ModelView:
@@ -59,7 +58,7 @@ class ModelView:
         check_is_fitted(view.ranker)
         return view
 
-    def prepare(self, X: MatrixLike, qid: ArrayLike | None) -> Any:
+    def prepare(self, X: MatrixLike, qid: ArrayLike | None) -> MatrixLike:
         """Return the rows as the ranker sees them."""
         for step in self.steps:
             takes_qid = "qid" in inspect.signature(step.transform).parameters
@@ -94,7 +93,7 @@ class ModelView:
         """Return a name for each column that the ranker was given, from those of the user's columns."""
         if n_columns == len(names):
             return list(names)
-        own: Any = np.asarray(names, dtype=object)
+        own: AnyArray = np.asarray(names, dtype=object)
         for step in self.steps:
             if not hasattr(step, "get_feature_names_out"):
                 break
@@ -109,9 +108,9 @@ class ModelView:
         return ", ".join(type(part).__name__ for part in (*self.steps, self.ranker))
 
 
-def dense_rows(X: Any, rows: npt.NDArray[np.int64]) -> Doubles:
+def dense_rows(X: MatrixLike, rows: npt.NDArray[np.int64]) -> Doubles:
     """Return some rows of a matrix or data frame as numbers."""
-    if scipy.sparse.issparse(X):
+    if is_sparse(X):
         return np.asarray(X.tocsr()[rows].toarray(), dtype=np.float64)
     if hasattr(X, "iloc"):
         return np.asarray(X.iloc[rows].to_numpy(), dtype=np.float64)

@@ -19,7 +19,7 @@ more than alpha and, under unit cost, the labels by two steps (`compared_pairs`)
 number of levels. Where ties are left out, or pairs weigh by their labels, leave-pair-out goes by pairs of levels
 (`level_pairs`).
 
-Nothing here validates, prints or warns.
+Nothing here validates or prints. That a kernel is indefinite, which its decomposition shows, is said by its problem.
 """
 
 from rankwise.holdout.compared_pairs import (

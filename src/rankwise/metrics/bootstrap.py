@@ -50,6 +50,14 @@ class Interval:
         How many units were drawn from.
     unit : str
         What was drawn: "queries", "rows" or "pairs".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.metrics import bootstrap_mean
+    >>> interval = bootstrap_mean(np.arange(50.0))
+    >>> interval.value, bool(interval.low < 24.5 < interval.high), interval.n, interval.unit
+    (24.5, True, 50, 'queries')
     """
 
     value: float

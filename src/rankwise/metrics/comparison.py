@@ -39,6 +39,15 @@ class Comparison:
     wins, losses, ties : int
         Units on which the first ranking is better, worse, the same; 0 each where rows were drawn.
     metric : str
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.metrics import compare_rankings
+    >>> y, qid = np.tile([0, 1, 2], 20), np.repeat(np.arange(20), 3)
+    >>> found = compare_rankings("ndcg", y, y, -y, qid)
+    >>> found.wins, found.losses, bool(found.p_value < 0.001)
+    (20, 0, True)
     """
 
     difference: Interval

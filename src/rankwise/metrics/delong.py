@@ -25,6 +25,13 @@ class AucEstimate:
     ----------
     auc : (columns,) float64
     covariance : (columns, columns) float64
+
+    Examples
+    --------
+    >>> from rankwise.metrics import auc_estimate
+    >>> estimate = auc_estimate([1, 1, 0, 0], [0.9, 0.4, 0.5, 0.1])
+    >>> estimate.auc.tolist(), estimate.covariance.shape
+    ([0.75], (1, 1))
     """
 
     auc: Doubles

@@ -63,6 +63,13 @@ class PerQuery:
         The metric of each query; NaN where the metric is undefined and the query therefore does not count.
     counted : (queries,) bool
         Whether the query enters the mean.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import per_query
+    >>> found = per_query("pairwise_error", [0, 1, 0, 1, 1], [1, 2, 2, 1, 0], ["a", "a", "b", "b", "c"])
+    >>> found.ids.tolist(), found.values.tolist(), found.counted.tolist()
+    (['a', 'b', 'c'], [0.0, 1.0, nan], [True, True, False])
     """
 
     ids: AnyArray
@@ -91,6 +98,14 @@ class Evaluator(ABC):
         The weights of the queries in the mean; equal if not given.
     n_threads : int
         Threads to use at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise.metrics import get_metric
+    >>> error = get_metric("pairwise_error").prepare([0, 1, 2], None)
+    >>> [error.evaluate(np.array(scores)) for scores in ([1.0, 2.0, 3.0], [3.0, 2.0, 1.0])]
+    [0.0, 1.0]
     """
 
     def __init__(
@@ -161,6 +176,13 @@ class Metric(ABC):
         Whether `sample_weight` means something to it.
     needs_two_levels : bool
         Whether only queries with two different labels count.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import get_metric
+    >>> metric = get_metric("ndcg@2")
+    >>> metric.greater_is_better, metric([0, 1, 2], [0.1, 0.2, 0.3])
+    (True, 1.0)
     """
 
     base_name: ClassVar[str]

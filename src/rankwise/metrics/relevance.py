@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from rankwise import _core
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import ArrayLike, Bools
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Grouping
 from rankwise.metrics.top import TopEvaluator, TopMetric, relevance
@@ -43,7 +43,7 @@ class _BinaryMetric(TopMetric):
     def _divisor(self, n_relevant: Doubles) -> Doubles:
         """Return what the kernel's sum over a query is divided by."""
 
-    def _zeroed(self, queries: Queries) -> Any:
+    def _zeroed(self, queries: Queries) -> Bools | None:
         """Return a mask of the queries that score 0 whatever their order; none by default."""
         return None
 
@@ -104,7 +104,7 @@ class Precision(_BinaryMetric):
     def _divisor(self, n_relevant: Doubles) -> Doubles:
         return np.full(n_relevant.size, float(self.k or 1))
 
-    def _zeroed(self, queries: Queries) -> Any:
+    def _zeroed(self, queries: Queries) -> Bools | None:
         return self._shorter_than_k(queries) if self.convention == "letor3" else None
 
 

@@ -8,23 +8,27 @@ from contextlib import nullcontext
 from typing import Any, BinaryIO
 
 import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
-from rankwise.arrays import Estimator
 from rankwise.exceptions import ModelFileError
+from rankwise.json_values import Json
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
 from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
-from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.persistence.reader import Reader
+from rankwise.persistence.values import wrong
+from rankwise.persistence.writer import Writer
 from rankwise.replacing import replacing
 
 __all__ = ["load", "read_header", "save"]
 
 File = str | os.PathLike[str] | BinaryIO
+Step = tuple[str, BaseEstimator | str]  # of a pipeline
 
 
-def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None) -> None:
+def save(model: BaseEstimator, file: File, *, notes: Mapping[str, object] | None = None) -> None:
     """Write a fitted ranker, or a pipeline of scalers that ends in one, to one file.
 
     The file holds arrays and a JSON header, and no code; `rankwise.load` gives back a model whose parameters, fitted
@@ -64,7 +68,7 @@ def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None
         )
     check_is_fitted(steps[-1][1])
     writer = Writer(write_step)
-    header: dict[str, Any] = {
+    header: dict[str, Json] = {
         "format": list(FORMAT),
         "rankwise": rankwise.__version__,
         "sklearn": sklearn.__version__,
@@ -90,7 +94,7 @@ def save(model: Estimator, file: File, *, notes: Mapping[str, Any] | None = None
         write_container(stream, container)
 
 
-def load(file: File) -> Any:
+def load(file: File) -> BaseEstimator:
     """Read a model that `model.save` or `rankwise.save` wrote.
 
     Loading executes no code from the file: only the classes of rankwise and the known scalers are ever made.
@@ -109,6 +113,15 @@ def load(file: File) -> Any:
     ------
     ModelFileError
         Where the file is none of rankwise's, damaged, or of a newer format.
+
+    Examples
+    --------
+    >>> import io
+    >>> import rankwise
+    >>> file = io.BytesIO()  # or a path
+    >>> rankwise.save(rankwise.RankRLS().fit([[0.0], [1.0]], [0, 1]), file)
+    >>> rankwise.load(io.BytesIO(file.getvalue())).predict([[0.0], [3.0]]).round(6).tolist()
+    [0.0, 1.0]
     """
     try:
         return _load(file)
@@ -116,7 +129,7 @@ def load(file: File) -> Any:
         raise _naming(file, error) from error
 
 
-def _load(file: File) -> Any:
+def _load(file: File) -> BaseEstimator:
     container = _read(file)
     reader = Reader(container.arrays, read_step)
     written = container.header.get("steps")
@@ -139,12 +152,27 @@ def _load(file: File) -> Any:
 def read_header(file: File) -> dict[str, Any]:
     """Return what a model file says about itself, after comparing its checksum.
 
+    Parameters
+    ----------
+    file : path or binary stream
+
     Returns
     -------
     dict
         ``format``, ``rankwise`` and ``sklearn`` (versions), ``estimator``, ``features`` (names or None),
         ``training`` (a summary), ``notes``, and ``steps`` with each step's ``class``, ``parameters`` and
         ``attributes``; arrays are only named.
+
+    Examples
+    --------
+    >>> import io
+    >>> import rankwise
+    >>> from rankwise.persistence import read_header
+    >>> file = io.BytesIO()
+    >>> rankwise.save(rankwise.RankRLS().fit([[0.0], [1.0]], [0, 1]), file, notes={"by": "me"})
+    >>> header = read_header(io.BytesIO(file.getvalue()))
+    >>> header["estimator"], header["notes"]
+    ('RankRLS', {'by': 'me'})
     """
     try:
         return _read(file, only_header=True).header
@@ -166,13 +194,13 @@ def _read(file: File, *, only_header: bool = False) -> Container:
         return read_container(stream, only_header=only_header)
 
 
-def _write_named(name: str, step: object, has_others: bool, writer: Writer) -> dict[str, Any]:
+def _write_named(name: str, step: object, has_others: bool, writer: Writer) -> dict[str, Json]:
     if step is None or isinstance(step, str):
         return {"name": name, "class": None, "parameters": {}, "attributes": {}}
     return {"name": name, **write_step(step, f"{name}/" if has_others else "", writer)}
 
 
-def _read_named(written: object, reader: Reader) -> tuple[str, Any]:
+def _read_named(written: object, reader: Reader) -> Step:
     if not isinstance(written, dict) or not isinstance(written.get("name"), str):
         raise wrong("a step has no name")
     if written.get("class", "") is None:
@@ -180,7 +208,7 @@ def _read_named(written: object, reader: Reader) -> tuple[str, Any]:
     return written["name"], read_step(written, reader)
 
 
-def _read_pipeline(steps: list[tuple[str, Any]], options: object) -> Pipeline:
+def _read_pipeline(steps: list[Step], options: object) -> Pipeline:
     if not isinstance(options, dict) or not set(options) <= {"memory", "transform_input", "verbose"}:
         raise wrong("its pipeline has options that are not known here")
     own = {key: value for key, value in options.items() if key != "memory"}
@@ -197,7 +225,7 @@ def _read_pipeline(steps: list[tuple[str, Any]], options: object) -> Pipeline:
         raise wrong(f"its steps make no pipeline ({error})") from error
 
 
-def _feature_names(steps: list[tuple[str, Any]]) -> list[str] | None:
+def _feature_names(steps: list[Step]) -> list[str] | None:
     for _, step in steps:
         if hasattr(step, "feature_names_in_"):
             return [str(name) for name in step.feature_names_in_]

@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 from functools import cache, lru_cache
 from inspect import signature
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 import sklearn
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 
 import rankwise
 from rankwise.exceptions import ModelFileError
+from rankwise.json_values import Json
 from rankwise.kernels import Kernel
 from rankwise.persistence.parameters import unfit_parameter
+from rankwise.persistence.reader import Reader
 from rankwise.persistence.streams import read_stream, write_stream
 from rankwise.persistence.transformers import PRIVATE, TRANSFORMERS, check_transformer, parameters_of
-from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.persistence.values import wrong
+from rankwise.persistence.writer import Writer
 from rankwise.terms import Terms
 
 __all__ = ["RANKERS", "SCALERS", "choosing_class", "read_step", "training_summary", "write_step"]
@@ -59,22 +63,36 @@ _SUMMARY = (
 )
 
 
-def _class_of(name: str) -> Any:
+def _class_of(name: str) -> type | None:
     """Return the class that a file means by a name; None where it means none."""
     return getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
 
 
-def choosing_class() -> Any:
-    """Return the class of rankers that choose their model, which files keep beside it."""
-    return getattr(rankwise, _CHOOSER)
+class ChoosingModel(Protocol):
+    """A ranker that chose its model, which files keep as any other, and the choice beside it."""
+
+    best_estimator_: BaseEstimator
+
+    def written(self, writer: Writer) -> dict[str, Json]:
+        """Return the choice as JSON."""
+
+    @classmethod
+    def read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> BaseEstimator:
+        """Make the ranker that some JSON describes, around the model that it chose."""
+
+
+def choosing_class() -> type[ChoosingModel]:
+    """Return the class of rankers that choose their model."""
+    found: type[ChoosingModel] = getattr(rankwise, _CHOOSER)
+    return found
 
 
 @cache
-def _parameter_names(kind: Any) -> frozenset[str]:
+def _parameter_names(kind: type) -> frozenset[str]:
     return frozenset(signature(kind).parameters)
 
 
-def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
+def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
     """Return the JSON of one estimator or scaler; `prefix` starts the names of its arrays."""
     kind = type(step)
     name = kind.__name__
@@ -93,7 +111,7 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
         )
     kept = PRIVATE.get(name, frozenset())
     fitted = {key: value for key, value in vars(step).items() if _FITTED.fullmatch(key) or key in kept}
-    written: dict[str, Any] = {
+    written: dict[str, Json] = {
         "class": name,
         "parameters": writes,
         "attributes": {key: writer.write(value, f"{prefix}{key}") for key, value in fitted.items()},
@@ -112,7 +130,7 @@ def write_step(step: Any, prefix: str, writer: Writer) -> dict[str, Any]:
     return written
 
 
-def read_step(written: object, reader: Reader) -> Any:
+def read_step(written: object, reader: Reader) -> BaseEstimator:
     """Make the estimator or scaler that some JSON describes."""
     if not isinstance(written, dict) or not isinstance(written.get("class"), str):
         raise wrong("a step names no class")
@@ -153,7 +171,7 @@ def _refusal(kind: type, name: object) -> str | None:
     return None
 
 
-def training_summary(model: object) -> dict[str, Any]:
+def training_summary(model: BaseEstimator) -> dict[str, object]:
     """Return what a reader of the header wants to know first about how the model came about."""
     last = model.steps[-1][1] if isinstance(model, Pipeline) else model
     found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}
@@ -177,7 +195,7 @@ def _restore_requests(step: object, requests: object) -> None:
                 raise wrong(f"a metadata request is none ({error})") from error
 
 
-def _restore_stream(step: Any, written: object, reader: Reader) -> None:
+def _restore_stream(step: BaseEstimator, written: object, reader: Reader) -> None:
     if written is None:
         return
     if type(step).__name__ not in RANKERS or not hasattr(step, "partial_fit"):
@@ -185,7 +203,7 @@ def _restore_stream(step: Any, written: object, reader: Reader) -> None:
     step._stream = read_stream(written, reader, step.n_features_in_)  # noqa: SLF001 - a part of the model
 
 
-def _restore_output(step: Any, output: object) -> None:
+def _restore_output(step: BaseEstimator, output: object) -> None:
     if output is None:
         return
     is_known = isinstance(output, str) and output in {"default", "pandas", "polars"}
@@ -194,7 +212,7 @@ def _restore_output(step: Any, output: object) -> None:
     step.set_output(transform=output)
 
 
-def _check_shapes(step: Any) -> None:
+def _check_shapes(step: BaseEstimator) -> None:
     """Raise unless the parts of a ranker fit together: compiled code will read them by these sizes."""
     if type(step).__name__ not in RANKERS:
         return
@@ -211,7 +229,7 @@ def _check_shapes(step: Any) -> None:
         _check_coefficients(getattr(step, "coef_", None), n_features)
 
 
-def _check_kernel_model(step: Any, n_features: int) -> None:
+def _check_kernel_model(step: BaseEstimator, n_features: int) -> None:
     kernel, basis = getattr(step, "kernel_", None), getattr(step, "basis_", None)
     rows: Any = getattr(step, "X_fit_", None)
     if not isinstance(kernel, Kernel):
@@ -232,7 +250,7 @@ def _check_kernel_model(step: Any, n_features: int) -> None:
     _check_coefficients(getattr(step, "dual_coef_", None), rows.shape[0])
 
 
-def _check_terms(step: Any, n_features: int) -> None:
+def _check_terms(step: BaseEstimator, n_features: int) -> None:
     terms = getattr(step, "terms_", None)
     if not isinstance(terms, Terms):
         raise wrong("the model has no curves")

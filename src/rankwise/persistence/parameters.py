@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,35 +18,35 @@ from rankwise.persistence.values import is_splitter
 
 __all__ = ["PARAMETERS", "unfit_parameter"]
 
-Test = Callable[[Any], bool]
+Test = Callable[[object], bool]
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
-def _count(value: Any) -> bool:
+def _count(value: object) -> bool:
     return isinstance(value, Integral) and not _flag(value)
 
 
-def _number(value: Any) -> bool:
+def _number(value: object) -> bool:
     return isinstance(value, Real) and not _flag(value)
 
 
-def _text(value: Any) -> bool:
+def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _nothing(value: Any) -> bool:
+def _nothing(value: object) -> bool:
     return value is None
 
 
-def _array(value: Any) -> bool:
+def _array(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind in "iuf"
 
 
 def _list_of(*tests: Test) -> Test:
-    def is_list(value: Any) -> bool:
+    def is_list(value: object) -> bool:
         return _array(value) or (
             isinstance(value, list | tuple | range)
             and all(any(test(item) for test in tests) for item in value)
@@ -56,7 +55,7 @@ def _list_of(*tests: Test) -> Test:
     return is_list
 
 
-def _splits(value: Any) -> bool:
+def _splits(value: object) -> bool:
     """Tell whether this is a list of pairs of row numbers or masks."""
     return isinstance(value, list | tuple) and all(
         isinstance(pair, list | tuple | np.ndarray)
@@ -69,46 +68,46 @@ def _splits(value: Any) -> bool:
     )
 
 
-def _options(value: Any) -> bool:
+def _options(value: object) -> bool:
     return isinstance(value, dict) and all(
         _text(key) and (_number(own) or _text(own)) for key, own in value.items()
     )
 
 
-def _signs(value: Any) -> bool:
+def _signs(value: object) -> bool:
     """Tell whether this maps columns to -1, 0 or 1."""
     return isinstance(value, dict) and all(
         (_text(key) or _count(key)) and _count(own) for key, own in value.items()
     )
 
 
-def _fixed(value: Any) -> bool:
+def _fixed(value: object) -> bool:
     return isinstance(value, dict) and all(
         _text(key) and (_plain(own) or _list_of(_number, _text)(own)) for key, own in value.items()
     )
 
 
-def _plain(value: Any) -> bool:
+def _plain(value: object) -> bool:
     return _nothing(value) or _flag(value) or _number(value) or _text(value)
 
 
-def _number_type(value: Any) -> bool:
+def _number_type(value: object) -> bool:
     return isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.number))
 
 
-def _arrays(value: Any) -> bool:
+def _arrays(value: object) -> bool:
     return isinstance(value, list | tuple) and all(
         isinstance(own, np.ndarray) or _list_of(_plain)(own) for own in value
     )
 
 
-def _columns(value: Any) -> bool:
+def _columns(value: object) -> bool:
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "iubUO"
     return _text(value) or _count(value) or isinstance(value, slice) or _list_of(_text, _count, _flag)(value)
 
 
-def _transformer(value: Any) -> bool:
+def _transformer(value: object) -> bool:
     # A nested estimator was made by the reader of steps, which knows what it may be.
     return (
         (_text(value) and value in {"passthrough", "drop"})
@@ -120,7 +119,7 @@ def _transformer(value: Any) -> bool:
 def _named_steps(*others: Test) -> Test:
     """Test a list of (name, transformer, …)."""
 
-    def are_steps(value: Any) -> bool:
+    def are_steps(value: object) -> bool:
         return isinstance(value, list | tuple) and all(
             isinstance(own, tuple | list)
             and len(own) == 2 + len(others)
@@ -133,7 +132,7 @@ def _named_steps(*others: Test) -> Test:
     return are_steps
 
 
-def _weights(value: Any) -> bool:
+def _weights(value: object) -> bool:
     return isinstance(value, dict) and all(_text(key) and _number(own) for key, own in value.items())
 
 
@@ -228,7 +227,10 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "norm": (_text,),
     "patience": (_count,),
     "penalty": (_text,),
+    "positive": (_flag, _list_of(_count)),
+    "column_penalty": (_nothing, _list_of(_number)),
     "precondition": (_nothing, _text),
+    "prior": (_nothing, _list_of(_number)),
     "quantile_range": (_list_of(_number),),
     "query_weight": (_text,),
     "random_state": (_nothing, _count),
@@ -247,7 +249,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
 }
 
 
-def unfit_parameter(parameters: Mapping[str, Any]) -> str | None:
+def unfit_parameter(parameters: Mapping[str, object]) -> str | None:
     """Return the name of a parameter that a file must not set to what it is set to; None if all are fine."""
     for name, value in parameters.items():
         if (name, type(value)) not in _FIT_BY_TYPE and not any(

@@ -7,16 +7,18 @@ starts anew after it was loaded.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import Shift
+from rankwise.json_values import Json
 from rankwise.objectives.accumulated import Group, GrowingRanking, PassedQueries
 from rankwise.objectives.parts import RunningMean
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
-from rankwise.persistence.values import Reader, Writer, wrong
+from rankwise.persistence.reader import Reader
+from rankwise.persistence.values import wrong
+from rankwise.persistence.writer import Writer
 from rankwise.streaming.accumulators import ExactQueries, ExactRanking, PairOptions
 from rankwise.streaming.pending import Accumulators, SeenQueries
 from rankwise.streaming.state import Stream
@@ -26,21 +28,20 @@ __all__ = ["read_stream", "write_stream"]
 _PLAIN = ("with_qid", "n_rows", "n_pairs", "n_ignored")
 
 
-def write_stream(stream: Stream | None, prefix: str, writer: Writer) -> dict[str, Any] | None:
+def write_stream(stream: Stream | None, prefix: str, writer: Writer) -> Json:
     """Return the JSON of a stream; None where there is none, or none that a file keeps."""
     if stream is None or not isinstance(stream.memory, Accumulators):
         return None
-    parts: dict[str, Any] = {name: getattr(stream, name) for name in _PLAIN}
+    parts: dict[str, object] = {name: getattr(stream, name) for name in _PLAIN}
     parts["label_shape"] = list(stream.label_shape)
     parts["options"] = [stream.options.ties, stream.options.cost, stream.options.query_weight]
     parts["seen"] = list(stream.seen)
     parts["shift"] = None if stream.shift is None else [stream.shift.columns, stream.shift.values]
     parts["memory"] = [_statistics(own) for own in stream.memory.current]
-    written: dict[str, Any] = writer.write(parts, f"{prefix}stream")
-    return written
+    return writer.write(parts, f"{prefix}stream")
 
 
-def _statistics(own: Any) -> list[Any]:
+def _statistics(own: ExactQueries | ExactRanking) -> list[object]:
     if isinstance(own, ExactQueries):
         return [own.statistics.matrix, own.statistics.rhs]
     return [
@@ -106,7 +107,9 @@ def read_stream(written: object, reader: Reader, n_features: int) -> Stream | No
     )
 
 
-def _restored(empty: Any, own: Any, n_features: int, shape: tuple[int, ...]) -> ExactQueries | ExactRanking:
+def _restored(
+    empty: ExactQueries | ExactRanking, own: object, n_features: int, shape: tuple[int, ...]
+) -> ExactQueries | ExactRanking:
     square, cross = (n_features, n_features), (n_features, *shape)
     if isinstance(empty, ExactQueries):
         matrix, rhs = _arrays(own, [square, cross])
@@ -123,7 +126,7 @@ def _restored(empty: Any, own: Any, n_features: int, shape: tuple[int, ...]) -> 
     return ExactRanking(GrowingRanking(options.ties, options.cost, options.query_weight, groups))
 
 
-def _arrays(found: Any, shapes: list[tuple[int, ...]]) -> list[Floats]:
+def _arrays(found: object, shapes: list[tuple[int, ...]]) -> list[Floats]:
     if not isinstance(found, list) or len(found) != len(shapes):
         raise wrong("what partial_fit remembers is not complete")
     for own, shape in zip(found, shapes, strict=True):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
-from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from rankwise.persistence.values import wrong
 
@@ -82,9 +82,9 @@ PRIVATE: Mapping[str, frozenset[str]] = {
 }
 
 
-def parameters_of(step: Any) -> dict[str, Any]:
+def parameters_of(step: BaseEstimator) -> dict[str, object]:
     """Return the parameters to keep: columns that a function chose are kept as what it chose."""
-    parameters: dict[str, Any] = step.get_params(deep=False)
+    parameters: dict[str, object] = step.get_params(deep=False)
     if type(step) is TRANSFORMERS["Pipeline"]:
         parameters.pop("memory")
     if type(step).__name__ == "ColumnTransformer" and hasattr(step, "_columns"):
@@ -95,7 +95,7 @@ def parameters_of(step: Any) -> dict[str, Any]:
     return parameters
 
 
-def check_transformer(step: Any) -> None:
+def check_transformer(step: BaseEstimator) -> None:
     """Raise unless the parts of an encoder fit together: it makes sparse matrices that nobody looks at again."""
     if type(step).__name__ == "TableEncoder" and hasattr(step, "columns_"):
         _check_table_encoder(step)
@@ -125,7 +125,7 @@ def check_transformer(step: Any) -> None:
         raise wrong("an encoder makes other columns than its categories")
 
 
-def _check_table_encoder(step: Any) -> None:
+def _check_table_encoder(step: BaseEstimator) -> None:
     try:
         names, lines = step.get_feature_names_out(), step.describe()
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
@@ -134,7 +134,7 @@ def _check_table_encoder(step: Any) -> None:
         raise wrong("an encoder of tables does not say what to do with every column")
 
 
-def _n_levels(n_categories: int, mapping: Any) -> int:
+def _n_levels(n_categories: int, mapping: object) -> int:
     """Return how many levels are told apart, where rare ones are one."""
     if mapping is None:
         return n_categories

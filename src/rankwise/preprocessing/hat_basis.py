@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Self
 
 import numpy as np
-import scipy.sparse
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.additive.knots import plan_knots
-from rankwise.arrays import ArrayLike, MatrixLike
+from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import one_query
 from rankwise.data.validation import check_count, check_weights
@@ -57,7 +59,7 @@ class HatBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     terms_: Terms
 
-    def __init__(self, n_knots: int = 8, *, categorical: Any = None) -> None:
+    def __init__(self, n_knots: int = 8, *, categorical: Sequence[int] | None = None) -> None:
         self.n_knots = n_knots
         self.categorical = categorical
 
@@ -85,7 +87,7 @@ class HatBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.terms_ = Terms(plan.curves)
         return self
 
-    def transform(self, X: MatrixLike) -> Any:
+    def transform(self, X: MatrixLike) -> sp.csr_matrix:
         """Spread rows.
 
         Parameters
@@ -100,7 +102,7 @@ class HatBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return hat_matrix(self._check(X, reset=False), self.terms_)
 
-    def get_feature_names_out(self, input_features: Any = None) -> Any:
+    def get_feature_names_out(self, input_features: Iterable[str] | None = None) -> AnyArray:
         """Return a name for each knot, such as ``price=9.99``.
 
         Parameters
@@ -123,7 +125,7 @@ class HatBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             out += [f"{names[curve.column]}=missing"] * curve.has_missing
         return np.array(out, dtype=object)
 
-    def _check(self, X: MatrixLike, *, reset: bool) -> Any:
+    def _check(self, X: MatrixLike, *, reset: bool) -> AnyArray:
         checked = validate_data(
             self,
             unmasked("X", X),
@@ -132,9 +134,10 @@ class HatBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             ensure_all_finite="allow-nan",
             reset=reset,
         )
-        return checked.toarray() if scipy.sparse.issparse(checked) else checked
+        rows: AnyArray = checked.toarray() if is_sparse(checked) else checked
+        return rows
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True

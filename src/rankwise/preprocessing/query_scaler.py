@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, MatrixLike
+from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, Matrix, MatrixLike, is_sparse
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_flag, check_qid
@@ -94,7 +95,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         self.fitted_with_qid_ = qid is not None
         return self
 
-    def transform(self, X: Any, qid: Any = None) -> Any:
+    def transform(self, X: MatrixLike, qid: ArrayLike | None = None) -> AnyArray | sp.csr_matrix:
         """Scale rows, each by its own query.
 
         Parameters
@@ -109,7 +110,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             Of float32 where X is, else float64.
         """
         check_is_fitted(self)
-        X = self._check(X, reset=False)
+        rows = self._check(X, reset=False)
         if qid is None and self.fitted_with_qid_:
             raise MissingQueriesError(
                 "QueryScaler was fitted with query ids, and transform was called without them; all rows would be "
@@ -117,19 +118,19 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
                 "pass qid= to transform; inside a Pipeline first call sklearn.set_config(enable_metadata_routing=True) "
                 "and pass qid= to fit, predict and score, or use rankwise.model_selection.predict_scores.",
             )
-        queries = check_qid(qid, X.shape[0])
-        if sp.issparse(X):
-            scaled = _scale_sparse(X, queries, self.method)
-            return sp.hstack([X, scaled], format="csr") if self.passthrough else scaled
-        n_columns = X.shape[1]
-        out = np.empty((X.shape[0], 2 * n_columns if self.passthrough else n_columns), dtype=X.dtype)
-        out[:, : out.shape[1] - n_columns] = X[:, : out.shape[1] - n_columns]
+        queries = check_qid(qid, rows.shape[0])
+        if is_sparse(rows):
+            scaled = _scale_sparse(rows, queries, self.method)
+            return sp.hstack([rows, scaled], format="csr") if self.passthrough else scaled
+        n_columns = rows.shape[1]
+        out = np.empty((rows.shape[0], 2 * n_columns if self.passthrough else n_columns), dtype=rows.dtype)
+        out[:, : out.shape[1] - n_columns] = rows[:, : out.shape[1] - n_columns]
         into, scale = out[:, out.shape[1] - n_columns :], _SCALES[self.method]
-        for rows, columns in _blocks(queries, n_columns):
-            into[rows, columns] = scale(X[rows, columns].astype(np.float64, copy=False))
+        for at, columns in _blocks(queries, n_columns):
+            into[at, columns] = scale(rows[at, columns].astype(np.float64, copy=False))
         return out
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> AnyArray:
         """Return the names of the columns; with `passthrough` those of the scaled ones end in the method.
 
         Parameters
@@ -141,7 +142,9 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             return names
         return np.concatenate([names, np.array([f"{name} ({self.method})" for name in names], dtype=object)])
 
-    def fit_transform(self, X: MatrixLike, y: Labels | None = None, qid: ArrayLike | None = None) -> Any:
+    def fit_transform(
+        self, X: MatrixLike, y: Labels | None = None, qid: ArrayLike | None = None
+    ) -> AnyArray | sp.csr_matrix:
         """Fit and scale the same rows.
 
         Parameters
@@ -152,8 +155,8 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         """
         return self.fit(X, y, qid=qid).transform(X, qid=qid)
 
-    def _check(self, X: MatrixLike, *, reset: bool) -> Any:
-        return validate_data(
+    def _check(self, X: MatrixLike, *, reset: bool) -> Matrix:
+        rows: Matrix = validate_data(
             self,
             unmasked("X", X),
             accept_sparse="csr",
@@ -161,8 +164,9 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             ensure_all_finite="allow-nan",
             reset=reset,
         )
+        return rows
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
@@ -247,7 +251,7 @@ def _ratio(part: Floats, whole: Floats) -> Floats:
     return part / np.where(whole > 0, whole, 1.0)
 
 
-def _scale_sparse(X: Any, queries: Queries, method: str) -> Any:
+def _scale_sparse(X: sp.csr_matrix, queries: Queries, method: str) -> sp.csr_matrix:
     """Scale the stored entries; zero stays zero."""
     X = X.copy()
     X.sum_duplicates()

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_count, check_weights
 
@@ -51,7 +51,7 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
     def __init__(self, n_knots: int = 256) -> None:
         self.n_knots = n_knots
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, sample_weight: ArrayLike | None = None) -> Self:
         """Remember the values of every column.
 
         Parameters
@@ -61,10 +61,10 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         sample_weight : array-like of shape (rows,), optional
         """
         check_count("n_knots", self.n_knots, optional=False)
-        X = self._check(X, reset=True)
-        weight = check_weights(sample_weight, X.shape[0])
+        rows = self._check(X, reset=True)
+        weight = check_weights(sample_weight, rows.shape[0])
         self.knots_, self.places_ = [], []
-        for column in X.T:
+        for column in rows.T:
             values, places = mid_ranks(column.astype(np.float64, copy=False), weight)
             if values.size > self.n_knots:
                 wanted = np.linspace(places[0], places[-1], self.n_knots)
@@ -74,7 +74,7 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
             self.places_.append((places - 0.5) * _UNIT)
         return self
 
-    def transform(self, X: Any) -> npt.NDArray[Any]:
+    def transform(self, X: MatrixLike) -> AnyArray:
         """Replace values by their places.
 
         Parameters
@@ -82,19 +82,17 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
         X : array-like of shape (rows, features)
         """
         check_is_fitted(self)
-        X = self._check(X, reset=False)
-        out: npt.NDArray[Any] = np.empty_like(X)
+        rows = self._check(X, reset=False)
+        out: AnyArray = np.empty_like(rows)
         for at, (knots, places) in enumerate(zip(self.knots_, self.places_, strict=True)):
-            out[:, at] = np.interp(X[:, at], knots, places)
+            out[:, at] = np.interp(rows[:, at], knots, places)
         return out
 
-    def _check(self, X: Any, *, reset: bool) -> npt.NDArray[Any]:
-        checked: npt.NDArray[Any] = validate_data(
-            self, unmasked("X", X), dtype=(np.float64, np.float32), reset=reset
-        )
+    def _check(self, X: MatrixLike, *, reset: bool) -> AnyArray:
+        checked: AnyArray = validate_data(self, unmasked("X", X), dtype=(np.float64, np.float32), reset=reset)
         return checked
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

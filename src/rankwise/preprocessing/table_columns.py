@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["Column", "is_table_like", "needs_encoding", "read_columns"]
+__all__ = ["MISSING_TEXTS", "Column", "is_table_like", "needs_encoding", "read_columns"]
 
 Objects = npt.NDArray[np.object_]
 
 _DAY = np.timedelta64(1, "D")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?Z?")
 # Text that means that nothing is known, as in the columns of numbers of text files.
-_MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A"})
+MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")
 
 
 @dataclass(frozen=True)
@@ -40,20 +40,20 @@ class Column:
 
     name: str
     kind: str
-    values: npt.NDArray[Any]
+    values: AnyArray
 
 
-def is_table_like(X: Any) -> bool:
+def is_table_like(X: object) -> bool:
     """Tell whether something has named columns of different types."""
     return hasattr(X, "columns") or (hasattr(X, "column_names") and hasattr(X, "column"))
 
 
-def needs_encoding(X: Any) -> bool:
+def needs_encoding(X: MatrixLike) -> bool:
     """Tell whether a table has a column that is not numbers, or lacks some."""
     return any(column.kind != "number" or bool(np.isnan(column.values).any()) for column in read_columns(X))
 
 
-def read_columns(X: Any, names: Sequence[str] | None = None) -> list[Column]:
+def read_columns(X: MatrixLike, names: Sequence[str] | None = None) -> list[Column]:
     """Read the columns of a table, or some of them; of an array all, called ``x0``, ``x1``, and so on."""
     if not is_table_like(X):
         array = np.asarray(unmasked("X", X))
@@ -61,7 +61,7 @@ def read_columns(X: Any, names: Sequence[str] | None = None) -> list[Column]:
             raise InvalidInputError(f"X has {array.ndim} dimensions.", "pass a table or a matrix of rows.")
         found = {f"x{at}": array[:, at] for at in range(array.shape[1])}
         return [_column(name, found[name]) for name in _wanted(names, list(found))]
-    own = [str(name) for name in (X.column_names if hasattr(X, "column_names") else X.columns)]
+    own = [str(name) for name in getattr(X, "column_names", None) or getattr(X, "columns")]  # noqa: B009
     chosen = _wanted(names, own)
     if len(set(own)) != len(own):
         twice = next(name for at, name in enumerate(own) if name in own[:at])
@@ -79,22 +79,20 @@ def _wanted(names: Sequence[str] | None, own: Sequence[str]) -> list[str]:
     return list(own if names is None else names)
 
 
-def _plain(X: Any, at: int) -> Any:
+def _plain(X: Any, at: int) -> AnyArray:
     """Return one column as an array, of objects where it is not numbers."""
     if hasattr(X, "iloc"):  # pandas
         series = X.iloc[:, at]
         kind = getattr(series.dtype, "kind", "O")
         if kind in "iufb" and series.dtype.name != "category":
-            flags = np.bool_ if kind == "b" and not series.isna().any() else np.float64
-            return (
-                series.to_numpy(dtype=flags, na_value=np.nan)
-                if flags is np.float64
-                else series.to_numpy(flags)
+            has_flags = kind == "b" and not series.isna().any()
+            return np.asarray(
+                series.to_numpy(np.bool_) if has_flags else series.to_numpy(dtype=np.float64, na_value=np.nan)
             )
         if kind == "M":
             tz = getattr(series.dtype, "tz", None)
             series = series if tz is None else series.dt.tz_convert("UTC").dt.tz_localize(None)
-            return series.to_numpy(dtype="datetime64[us]")
+            return np.asarray(series.to_numpy(dtype="datetime64[us]"))
         return np.array([None if _is_null(value) else value for value in series], dtype=object)
     column = X.column(at) if hasattr(X, "column_names") else X.get_columns()[at]
     values = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
@@ -108,7 +106,7 @@ def _plain(X: Any, at: int) -> Any:
     return found
 
 
-def _is_null(value: Any) -> bool:
+def _is_null(value: object) -> bool:
     return (
         value is None
         or (isinstance(value, float) and np.isnan(value))
@@ -116,7 +114,7 @@ def _is_null(value: Any) -> bool:
     )
 
 
-def _column(name: str, values: npt.NDArray[Any]) -> Column:
+def _column(name: str, values: AnyArray) -> Column:
     stored = {"b": "flag", "i": "number", "u": "number", "f": "number", "M": "date"}.get(values.dtype.kind)
     if stored is not None:
         return Column(name, stored, _days(values) if stored == "date" else values.astype(np.float64))
@@ -134,9 +132,9 @@ def _column(name: str, values: npt.NDArray[Any]) -> Column:
     return _text(name, values)
 
 
-def _text(name: str, values: npt.NDArray[Any]) -> Column:
+def _text(name: str, values: AnyArray) -> Column:
     texts = np.array(
-        [None if _is_null(value) or str(value).strip() in _MISSING else str(value) for value in values],
+        [None if _is_null(value) or str(value).strip() in MISSING_TEXTS else str(value) for value in values],
         dtype=object,
     )
     known = [text for text in texts if text is not None]
@@ -148,22 +146,23 @@ def _text(name: str, values: npt.NDArray[Any]) -> Column:
     return Column(name, "text", texts)
 
 
-def _moment(value: Any) -> Any:
+def _moment(value: Any) -> np.datetime64:
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         value = value.astimezone(dt.UTC).replace(tzinfo=None)
-    return np.datetime64(value, "us")
+    moment: np.datetime64 = np.datetime64(value, "us")
+    return moment
 
 
-def _days(values: npt.NDArray[Any]) -> Floats:
+def _days(values: AnyArray) -> Floats:
     days = (values.astype("datetime64[us]") - np.datetime64(0, "us")) / _DAY
     return np.asarray(days, dtype=np.float64)
 
 
-def _numbers(values: npt.NDArray[Any]) -> Floats:
+def _numbers(values: AnyArray) -> Floats:
     return np.array([np.nan if _is_null(value) else float(value) for value in values])
 
 
-def _lists(name: str, values: npt.NDArray[Any]) -> Floats:
+def _lists(name: str, values: AnyArray) -> Floats:
     rows = [None if _is_null(value) else np.asarray(value, dtype=np.float64) for value in values]
     widths = {row.shape for row in rows if row is not None}
     if len(widths) != 1 or len(next(iter(widths))) != 1:

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.exceptions import InvalidInputError
+from rankwise.preprocessing.column_steps import (
+    Block,
+    ColumnStep,
+    as_texts,
+    column_names,
+    describe,
+    encode,
+    texts,
+)
 from rankwise.preprocessing.table_columns import Column, read_columns
 
 __all__ = ["TableEncoder"]
 
-# What a level is called that stands for all rare ones, and for those that were not there in training.
-_OTHER, _MISSING = "(other)", "(missing)"
 _WORDS = ("hash", "tf-idf")
 
 
@@ -75,7 +82,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
 
-    columns_: list[dict[str, Any]]
+    columns_: list[ColumnStep]
 
     def __init__(
         self,
@@ -98,7 +105,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.min_rows = min_rows
         self.max_levels = max_levels
 
-    def fit(self, X: Any, y: Any = None, qid: Any = None) -> Self:
+    def fit(self, X: MatrixLike, y: object = None, qid: ArrayLike | None = None) -> Self:
         """Look at every column, and decide what is done with it.
 
         Parameters
@@ -137,7 +144,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return self
 
-    def fit_transform(self, X: Any, y: Any = None, qid: Any = None) -> Any:
+    def fit_transform(
+        self, X: MatrixLike, y: object = None, qid: ArrayLike | None = None
+    ) -> Floats | sp.csr_matrix:
         """Fit, and encode the same rows.
 
         Parameters
@@ -147,7 +156,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         return self.fit(X, y, qid=qid).transform(X)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: MatrixLike) -> Floats | sp.csr_matrix:
         """Encode rows as training's were.
 
         Parameters
@@ -162,7 +171,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         taken = [step for step in self.columns_ if step["kind"] != "left out"]
         columns = read_columns(X, [step["name"] for step in taken])
-        blocks = {step["name"]: _encode(step, column) for step, column in zip(taken, columns, strict=True)}
+        blocks = {step["name"]: encode(step, column) for step, column in zip(taken, columns, strict=True)}
         names = [str(name) for name in self.feature_names_in_]
         parts = [blocks[step["name"]] for step in taken if not step.get("only_crossed")]
         for cross in self.crosses:
@@ -170,9 +179,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             parts.append(_products(first, second))
         if any(sp.issparse(part) for part in parts):
             return sp.hstack([sp.csr_matrix(part) for part in parts], format="csr")
-        return np.ascontiguousarray(np.hstack(parts))
+        stacked: Floats = np.ascontiguousarray(np.hstack(parts))
+        return stacked
 
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+    def get_feature_names_out(self, input_features: object = None) -> AnyArray:
         """Return a name for each column of what `transform` returns.
 
         Parameters
@@ -180,7 +190,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         input_features : ignored
         """
         check_is_fitted(self)
-        own = {step["name"]: _names(step) for step in self.columns_ if step["kind"] != "left out"}
+        own = {step["name"]: column_names(step) for step in self.columns_ if step["kind"] != "left out"}
         found = [
             name
             for step in self.columns_
@@ -196,22 +206,24 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def describe(self) -> list[str]:
         """Say what is done with each column, a line for each."""
         check_is_fitted(self)
-        lines = [f"{step['name']}: {_words(step)}" for step in self.columns_]
+        lines = [f"{step['name']}: {describe(step)}" for step in self.columns_]
         return lines + [f"{cross}: the product of the two" for cross in self.crosses]
 
-    def _decide(self, column: Column, queries: Queries | None, *, is_crossed: bool) -> dict[str, Any]:
+    def _decide(self, column: Column, queries: Queries | None, *, is_crossed: bool) -> ColumnStep:
         name, kind, values = column.name, column.kind, column.values
         if kind == "list":
             fill = np.nan_to_num(np.nanmean(values, axis=0))
             return {"name": name, "kind": "list", "fill": fill.tolist()}
-        if name in self.categories and kind in {"number", "flag"}:
-            kind, values = "text", _as_texts(values)
+        of_numbers = name in self.categories and kind in {"number", "flag"}
+        if of_numbers:
+            kind, values = "text", as_texts(values)
         if kind == "text" and name in self.words:
             return self._decide_words(name, values)
-        step: dict[str, Any]
         codes = values
         if kind == "text":
             step = self._decide_levels(name, values)
+            if of_numbers:
+                step["of_numbers"] = True
             place = {level: at for at, level in enumerate(dict.fromkeys(values))}
             codes = np.array([place[value] for value in values], dtype=np.float64)
         else:
@@ -227,7 +239,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return {"name": name, "kind": "left out", "why": why}
         return step
 
-    def _decide_levels(self, name: str, values: npt.NDArray[Any]) -> dict[str, Any]:
+    def _decide_levels(self, name: str, values: AnyArray) -> ColumnStep:
         counts = Counter(value for value in values if value is not None)
         n_known = sum(counts.values())
         frequent = [level for level, count in counts.most_common(self.max_levels) if count >= self.min_rows]
@@ -237,17 +249,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
             return {"name": name, "kind": "left out", "why": why}
         levels = sorted(frequent) or sorted(counts)
-        step = {"name": name, "kind": "category", "levels": levels, "rare": len(counts) - len(levels)}
+        step: ColumnStep = {
+            "name": name,
+            "kind": "category",
+            "levels": levels,
+            "rare": len(counts) - len(levels),
+        }
         if any(value is None for value in values):
             step["has_missing"] = True
         return step
 
-    def _decide_words(self, name: str, values: npt.NDArray[Any]) -> dict[str, Any]:
+    def _decide_words(self, name: str, values: AnyArray) -> ColumnStep:
         if self.method == "hash":
             return {"name": name, "kind": "words", "method": "hash", "width": self.n_words}
         from sklearn.feature_extraction.text import TfidfVectorizer  # noqa: PLC0415 - only where there are words
 
-        fitted = TfidfVectorizer(sublinear_tf=True, max_features=self.n_words).fit(_texts(values))
+        fitted = TfidfVectorizer(sublinear_tf=True, max_features=self.n_words).fit(texts(values))
         names = fitted.get_feature_names_out().tolist()
         return {
             "name": name,
@@ -257,7 +274,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "idf": fitted.idf_.tolist(),
         }
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.string = True
@@ -286,111 +303,10 @@ def _is_constant(codes: Floats, queries: Queries | None) -> bool:
     return bool((np.maximum.reduceat(ordered, start) == np.minimum.reduceat(ordered, start)).all())
 
 
-def _as_texts(values: Floats) -> npt.NDArray[Any]:
-    return np.array([None if np.isnan(value) else f"{value:g}" for value in values], dtype=object)
-
-
-def _texts(values: Iterable[Any]) -> list[str]:
-    return ["" if value is None else str(value) for value in values]
-
-
-def _encode(step: dict[str, Any], column: Column) -> Any:
-    kind, values = step["kind"], column.values
-    if kind == "words":
-        return _vectorizer(step).transform(_texts(values))
-    if kind == "category":
-        if column.kind != "text":
-            values = _as_texts(values)
-        place = {level: at for at, level in enumerate(_levels(step))}
-        other = place.get(_OTHER, -1)
-        missing = place.get(_MISSING, other)
-        at = np.array(
-            [missing if value is None else place.get(value, other) for value in values], dtype=np.int64
-        )
-        block = np.zeros((at.size, len(place)))
-        block[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
-        return block
-    if column.kind == "text" or (kind == "list") != (column.kind == "list"):
-        raise InvalidInputError(
-            f"Column {step['name']!r} held a {kind} in training, and holds a {column.kind} here.",
-            "pass columns of the types that training had.",
-        )
-    if kind == "list":
-        fill = np.asarray(step["fill"])
-        if values.shape[1] != fill.size:
-            raise InvalidInputError(
-                f"The lists of column {step['name']!r} have {values.shape[1]} numbers, and {fill.size} in training.",
-                "pass lists of that length.",
-            )
-        return np.where(np.isnan(values), fill, values)
-    is_missing = np.isnan(values)
-    filled = np.where(is_missing, step["fill"], values)
-    return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
-
-
-def _levels(step: dict[str, Any]) -> list[str]:
-    extra = [_OTHER] if step["rare"] else []
-    return [*step["levels"], *extra, *([_MISSING] if step.get("has_missing") else [])]
-
-
-def _vectorizer(step: dict[str, Any]) -> Any:
-    from sklearn.feature_extraction.text import (  # noqa: PLC0415 - only where there are words
-        HashingVectorizer,
-        TfidfVectorizer,
-    )
-
-    if step["method"] == "hash":
-        return HashingVectorizer(n_features=step["width"], alternate_sign=False)
-    made = TfidfVectorizer(sublinear_tf=True, vocabulary=step["vocabulary"])
-    made.idf_ = np.asarray(step["idf"])
-    return made
-
-
-def _names(step: dict[str, Any]) -> list[str]:
-    name, kind = step["name"], step["kind"]
-    if kind == "category":
-        return [f"{name}={level}" for level in _levels(step)]
-    if kind == "list":
-        return [f"{name}[{at}]" for at in range(len(step["fill"]))]
-    if kind == "words":
-        words = step.get("vocabulary") or range(step["width"])
-        return [f"{name}~{word}" for word in words]
-    return [name, f"{name} missing"] if step["missing"] else [name]
-
-
-def _words(step: dict[str, Any]) -> str:
-    kind = step["kind"]
-    if kind == "left out":
-        return f"left out, because {step['why']}"
-    if kind == "category":
-        n_levels = len(step["levels"])
-        rare = f", {step['rare']:,} rare ones together" if step["rare"] else ""
-        missing = ", missing is one more" if step.get("has_missing") else ""
-        words = f"a category of {n_levels} value{'s' * (n_levels != 1)}{rare}{missing}"
-    elif kind == "list":
-        words = f"lists of {len(step['fill'])} numbers"
-    elif kind == "words":
-        words = (
-            f"words, hashed into {step['width']:,} columns"
-            if step["method"] == "hash"
-            else f"{len(step['vocabulary']):,} words by tf-idf"
-        )
-    else:
-        what = {"number": "a number", "flag": "yes or no, as 1 and 0", "date": "a date, in days since 1970"}[
-            kind
-        ]
-        n_missing = step["missing"]
-        words = what + (
-            f", {n_missing:,} missing: filled with {step['fill']:.6g}, and marked in a column"
-            if n_missing
-            else ""
-        )
-    return words + (", only crossed: it has one value inside every query" if step.get("only_crossed") else "")
-
-
-def _products(first: Any, second: Any) -> Any:
+def _products(first: Block, second: Block) -> Block:
     if sp.issparse(first) or sp.issparse(second):
         a, b = sp.csc_matrix(first), sp.csc_matrix(second)
         columns = [a[:, i].multiply(b[:, j]) for i, j in product(range(a.shape[1]), range(b.shape[1]))]
         return sp.hstack(columns, format="csr")
-    return (first[:, :, None] * second[:, None, :]).reshape(first.shape[0], -1)
+    both: Floats = first[:, :, None] * second[:, None, :]
+    return both.reshape(first.shape[0], -1)

@@ -30,7 +30,7 @@ from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.labels import label_graph
 
-__all__ = ["FoldAssigner", "assign_folds", "assign_pairs", "share_as_folds", "tell_apart_by"]
+__all__ = ["FoldAssigner", "assign_pairs", "share_as_folds", "tell_apart_by"]
 
 
 # Of the largest number: what rounding may add to sums that are equal otherwise.
@@ -168,13 +168,6 @@ class FoldAssigner:
     def _centred(self, per_row: Floats, weight: Floats) -> Floats:
         mean = self._total(weight * per_row) / self._total(weight)
         return np.asarray(per_row - mean[self._queries.codes])
-
-
-def assign_folds(
-    design: Design, labels: Floats, queries: Queries, n_folds: int, seed: int, weight: Floats | None = None
-) -> npt.NDArray[np.int32]:
-    """Assign rows to folds once; see `FoldAssigner.folds`."""
-    return FoldAssigner(design, labels, queries, weight).folds(n_folds, seed)
 
 
 def assign_pairs(

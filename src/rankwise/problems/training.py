@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints, Rows
+from rankwise.arrays import AnyArray, Floats, Ints, Rows
 from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.exceptions import NoPairsError
 from rankwise.kernels import matrix_rows
-from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import (
     Cost,
     LabelGraph,
@@ -33,21 +31,6 @@ __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 
 
 _BLOCK = 1 << 18  # entries of X that are looked at together
-
-
-class TrainingProblem(Protocol):
-    """What a search for the regularisation asks of training data, be they labels or pairs."""
-
-    @property
-    def design(self) -> Design:
-        """The rows."""
-
-    @property
-    def several_outputs(self) -> bool:
-        """Whether coefficients have an axis of outputs."""
-
-    def graphs(self) -> Sequence[PairGraph]:
-        """Return one graph for outputs that can share it, else one per output."""
 
 
 @dataclass(frozen=True)
@@ -71,9 +54,10 @@ class PairData:
         weight = self.preferences.weight
         return np.where(self.graph.is_ordered, 1.0 if weight is None else weight, 0.0)
 
-    def graphs(self) -> list[PreferenceGraph]:
-        """Return the graph, alone."""
-        return [self.graph]
+    def graphs(self, trained: AnyArray | None = None) -> list[PreferenceGraph]:
+        """Return the graph, alone; or that of some of the pairs."""
+        graph = self.graph
+        return [graph if trained is None else replace(graph, pair_weight=graph.pair_weight * trained)]
 
 
 @dataclass
@@ -146,11 +130,13 @@ class TrainingData:
             self.columns[output], self.queries, levels=levels, row_weight=row_weight, **self._options()
         )
 
-    def graphs(self) -> list[LabelGraph]:
-        """Return one graph for all outputs where they can share it, else one per output."""
-        if self.several_outputs and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
+    def graphs(self, trained: AnyArray | None = None) -> list[LabelGraph]:
+        """Return one graph for all outputs where they can share it, else one per output; so under other row weights."""
+        may_share = trained is None and self.several_outputs
+        if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
             return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
-        return [self.graph(output, self.row_weight) for output in range(len(self.columns))]
+        weight = self.row_weight if trained is None else trained
+        return [self.graph(output, weight) for output in range(len(self.columns))]
 
     def graph_of_rows(self, output: int, rows: Rows) -> LabelGraph:
         """Build the graph of some rows alone, as if the others were not there."""
@@ -170,6 +156,9 @@ class TrainingData:
             "query_importance": self.importance,
             "n_threads": self.design.n_threads,
         }
+
+
+TrainingProblem = TrainingData | PairData
 
 
 def code_rows(design: Design) -> Ints:

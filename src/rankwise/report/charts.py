@@ -58,9 +58,7 @@ PALETTE = _palette()
 
 
 def alpha_name(alpha: float) -> str:
-    """Write an alpha: as a power of two where it is one and is not short anyway."""
-    if alpha > 0 and float(np.log2(alpha)).is_integer() and not 0.1 < alpha < 1000:
-        return "2" + str(int(np.log2(alpha))).translate(_RAISED)
+    """Write an alpha, the same way everywhere."""
     return number(alpha, 3)
 
 

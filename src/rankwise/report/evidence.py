@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankwise.arrays import MatrixLike
+from rankwise.arrays import InMemory, MatrixLike, is_sparse
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
@@ -27,6 +26,7 @@ from rankwise.metrics import (
     get_metric,
     paired_test,
 )
+from rankwise.report.top import Top, look_at_top
 
 __all__ = ["Evidence", "Figure", "judge_labels", "judge_pairs", "suitable_metrics"]
 
@@ -74,11 +74,14 @@ class Evidence:
     per_query : PerQuery or None
         The first metric, query by query; None for preferences.
     best_column : tuple (column, sign) or None
+    top : Top or None
+        What stands at the top, for grades inside queries.
     """
 
     figures: list[Figure]
     per_query: PerQuery | None
     best_column: tuple[int, int] | None
+    top: Top | None = None
 
 
 def suitable_metrics(labels: Doubles, n_queries: int) -> tuple[str, ...]:
@@ -92,18 +95,23 @@ def suitable_metrics(labels: Doubles, n_queries: int) -> tuple[str, ...]:
 
 
 def judge_labels(
-    X: Any, y: Doubles, queries: Queries, scores: Doubles, metrics: Sequence[str | Metric], seed: int
+    given: MatrixLike,
+    y: Doubles,
+    queries: Queries,
+    scores: Doubles,
+    metrics: Sequence[str | Metric],
+    seed: int,
 ) -> Evidence:
     """Evaluate scores by labels inside queries."""
-    X = X.to_numpy() if hasattr(X, "to_numpy") else X
-    X = X.tocsr() if scipy.sparse.issparse(X) else X
+    X: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
     chosen = [get_metric(metric) for metric in metrics]
     if not chosen:
         raise InvalidInputError("metrics is empty.", "name at least one, such as 'ndcg@10'.")
     best = _best_column(X, y, queries, chosen[0])
     column = None if best is None else _single_column(X, y, queries, chosen[0], best)
     figures = [_figure(metric, y, queries, scores, column, seed) for metric in chosen]
-    return Evidence(figures, chosen[0].prepare(y, queries).per_query(scores), best)
+    top = look_at_top(y, queries, scores) if is_graded(y) and len(queries) > 1 else None
+    return Evidence(figures, chosen[0].prepare(y, queries).per_query(scores), best, top)
 
 
 def _figure(
@@ -122,10 +130,10 @@ def _figure(
 
 
 def judge_pairs(
-    X: MatrixLike, pairs: npt.ArrayLike, weight: npt.ArrayLike, scores: Doubles, seed: int
+    given: MatrixLike, pairs: npt.ArrayLike, weight: npt.ArrayLike | None, scores: Doubles, seed: int
 ) -> Evidence:
     """Evaluate scores by a list of preferences."""
-    X = X.to_numpy() if hasattr(X, "to_numpy") else X
+    X: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
     checked = check_pairs(pairs, scores.shape[0], weight=weight)
     share = np.ones(len(checked)) if checked.weight is None else checked.weight
 
@@ -164,7 +172,7 @@ def judge_pairs(
     return Evidence([figure], None, best)
 
 
-def _best_column(X: MatrixLike, y: Doubles, queries: Queries, metric: Metric) -> tuple[int, int] | None:
+def _best_column(X: InMemory, y: Doubles, queries: Queries, metric: Metric) -> tuple[int, int] | None:
     """Find the column, and its sign, that alone ranks best."""
     evaluator = metric.prepare(y, queries)
     better = 1.0 if metric.greater_is_better else -1.0
@@ -183,7 +191,9 @@ def _best_column(X: MatrixLike, y: Doubles, queries: Queries, metric: Metric) ->
     return found
 
 
-def _single_column(X: Any, y: Doubles, queries: Queries, metric: Metric, best: tuple[int, int]) -> Doubles:
+def _single_column(
+    X: InMemory, y: Doubles, queries: Queries, metric: Metric, best: tuple[int, int]
+) -> Doubles:
     """Score each query by the column that ranks best on the other queries, so that the choice is not rewarded."""
 
     def values(choice: tuple[int, int]) -> Doubles:
@@ -204,20 +214,20 @@ def _single_column(X: Any, y: Doubles, queries: Queries, metric: Metric, best: t
     return scores
 
 
-def columns_to_try(X: Any) -> npt.NDArray[np.int64]:
+def columns_to_try(X: InMemory) -> npt.NDArray[np.int64]:
     """Choose columns for a baseline: all, or those that are filled most where that would take too long."""
     n_rows, n_columns = X.shape
     count = min(_COLUMNS_TRIED, max(20, _NUMBERS_TRIED // max(int(n_rows), 1)))
     if n_columns <= count:
         return np.arange(n_columns)
-    if scipy.sparse.issparse(X):
-        filled = np.bincount(X.tocoo().col, minlength=n_columns)
+    if is_sparse(X):
+        filled = np.bincount(scipy.sparse.coo_matrix(X).col, minlength=n_columns)
         return np.sort(np.argsort(-filled, kind="stable")[:count])
     return np.arange(count)
 
 
-def take_columns(X: Any, columns: npt.NDArray[np.int64]) -> Doubles:
+def take_columns(X: InMemory, columns: npt.NDArray[np.int64]) -> Doubles:
     """Return some columns of a matrix or data frame as numbers."""
-    if scipy.sparse.issparse(X):
+    if is_sparse(X):
         return np.asarray(X[:, columns].toarray(), dtype=np.float64)
-    return np.asarray(np.asarray(X)[:, columns], dtype=np.float64)
+    return np.asarray(X[:, columns], dtype=np.float64)

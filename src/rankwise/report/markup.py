@@ -7,7 +7,7 @@ import json
 import math
 import re
 
-__all__ = ["counted", "embed", "lines", "name", "number", "plain", "section", "signed", "text"]
+__all__ = ["counted", "decimals", "embed", "lines", "name", "number", "plain", "section", "signed", "text"]
 
 _LONGEST = 80
 # Characters that a browser may not show, or that reorder what stands around them.
@@ -42,6 +42,13 @@ def number(value: float | None, digits: int = 4) -> str:
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}".replace("-", "−")  # separated as in the terminal
     return f"{value:.{digits}g}".replace("-", "−").replace("e+0", "e").replace("e−0", "e−")
+
+
+def decimals(value: float | None, digits: int = 4) -> str:
+    """Write a figure with so many decimals, as all of its column have."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    return f"{value:.{digits}f}".replace("-", "−")
 
 
 def counted(count: int, thing: str) -> str:

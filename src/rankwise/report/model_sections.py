@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwise.formula.view import Doubles
 from rankwise.report.charts import alpha_curve, alpha_name, choice_words, curves, heatmap
-from rankwise.report.markup import counted, lines, name, number, plain, section, signed, text
+from rankwise.report.markup import counted, decimals, lines, name, number, plain, section, signed, text
 from rankwise.report.selection import AlphaCurve, SurfaceTable, Trial
 
 __all__ = ["choice_section", "data_section", "settings_section", "weights_section"]
@@ -20,7 +20,7 @@ _LONG = 1000  # characters of what a reader asked to see in full, such as the na
 def weights_section(weights: Doubles | None, names: Sequence[str], *, is_scaled: bool) -> str:
     """Show the largest weights."""
     if weights is None:
-        return section("weights", "Weights", "<p>This model has no weight for each column.</p>")
+        return ""
     order = np.argsort(-np.abs(weights), kind="stable")[:_WEIGHTS]
     largest = float(np.abs(weights).max()) or 1.0
     rows = "".join(
@@ -63,7 +63,7 @@ def _tried_table(trial: Trial) -> str:
         f"{' <small>★ chosen</small>' if one.chosen else ''}</th>"
         f'<td class="n" data-label="alpha">{_tried_alpha(one.alpha)}</td>'
         f'<td class="n" data-label="iterations">{number(one.iterations)}</td>'
-        f'<td class="n" data-label="{text(plain(trial.metric))}">{number(one.value)}</td></tr>'
+        f'<td class="n" data-label="{text(plain(trial.metric))}">{decimals(one.value)}</td></tr>'
         for one in trial.candidates
     )
     judge = f", judged on {name(trial.judged_by, _LONG)}" if trial.judged_by else ""

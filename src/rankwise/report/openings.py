@@ -81,7 +81,7 @@ class OpenQuery:
 
 def open_queries(
     X: MatrixLike,
-    prepared: object,
+    prepared: MatrixLike,
     score_parts: ScoreParts | None,
     scores: Doubles,
     labels: Doubles | None,

@@ -7,24 +7,25 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from html import escape
 from importlib.resources import files
-from typing import Any
 
 import numpy as np
 
 import rankwise
-from rankwise.arrays import MatrixLike
+from rankwise.arrays import ArrayLike, MatrixLike, is_sparse, shape_of
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import Doubles, ModelView
+from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.replacing import replacing
 from rankwise.report.charts import alpha_name, curves
 from rankwise.report.evidence import Evidence, judge_labels, judge_pairs, suitable_metrics
-from rankwise.report.markup import counted, embed, name, number, plain, text
+from rankwise.report.markup import counted, decimals, embed, name, number, plain, text
 from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
 from rankwise.report.openings import OpenQuery, open_queries
 from rankwise.report.score_parts import TermParts, parts_of
@@ -95,20 +96,20 @@ class Report:
     def __init__(
         self,
         model: object,
-        X: Any,
+        X: MatrixLike,
         y: object = None,
-        qid: Any = None,
+        qid: ArrayLike | None = None,
         *,
-        pairs: Any = None,
-        weight: Any = None,
+        pairs: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
         metrics: Sequence[str | Metric] | None = None,
         feature_names: Sequence[str] | None = None,
-        row_names: Sequence[Any] | None = None,
+        row_names: Sequence[object] | None = None,
         title: str | None = None,
         command: str | Sequence[str] | None = None,
         settings: Mapping[str, object] | None = None,
         source: str | None = None,
-        choice: Mapping[str, Any] | None = None,
+        choice: Mapping[str, Json] | None = None,
         random_state: int = 0,
     ) -> None:
         if (y is None) == (pairs is None):
@@ -120,12 +121,13 @@ class Report:
         self.scores = np.asarray(self._view.ranker.predict(prepared), dtype=np.float64)
         if self.scores.ndim != 1:
             raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
-        self._names = self._view.names(int(X.shape[1]), feature_names)
+        self._names = self._view.names(shape_of(X)[1], feature_names)
         self._parts = parts_of(self._view, self._names)
         self._row_names = _checked_row_names(row_names, self.scores.size)
         labels = None if y is None else check_numbers("y", y, self.scores.size)
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
         if labels is None:
+            assert pairs is not None
             self.evidence = judge_pairs(X, pairs, weight, self.scores, random_state)
         else:
             chosen = suitable_metrics(labels, len(queries)) if metrics is None else metrics
@@ -150,7 +152,7 @@ class Report:
         self._marks: list[list[list[list[float]]]] = (
             [] if pictures is None else [pictures.marks(prepared, query) for query in self.opened]
         )
-        n_pairs = len(pairs) if pairs is not None else None
+        n_pairs = shape_of(pairs)[0] if pairs is not None else None
         thing = "row" if pairs is None or row_names is None else "item"
         lowest, highest = (0.0, 0.0) if labels is None else (float(labels.min()), float(labels.max()))
         # Grades say by themselves what is irrelevant; other labels only in comparison.
@@ -210,7 +212,13 @@ class Report:
                 ("curves" if anchor == "weights" else anchor): ("Curves" if anchor == "weights" else label)
                 for anchor, label in links.items()
             }
+        elif self._parts is None or self._view.weights is None:
+            del links["weights"]
         return links
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, in a frame of its own."""
+        return f'<iframe srcdoc="{escape(self.html())}" style="width:100%;height:80vh;border:0"></iframe>'
 
     def _lead(self) -> str:
         ranker = self._view.ranker
@@ -223,8 +231,8 @@ class Report:
             words.append(counted(steps, "iteration"))
         return f'<p class="lead">{text(" · ".join(words))}</p>'
 
-    def _data(self, surface: SurfaceTable | None) -> dict[str, Any]:
-        data: dict[str, Any] = {
+    def _data(self, surface: SurfaceTable | None) -> dict[str, Json]:
+        data: dict[str, Json] = {
             "open": [self._open(query) for query in self.opened if self._parts is not None],
             "columns": len(self._names if self._parts is None else self._parts.names),
             "marks": self._marks,
@@ -244,11 +252,11 @@ class Report:
             }
         return data
 
-    def _open(self, query: OpenQuery) -> dict[str, Any]:
+    def _open(self, query: OpenQuery) -> dict[str, Json]:
         label = (
             f"all {self._words.thing}s"
             if query.kind == "only"
-            else f"{plain(query.name)} ({query.kind}, {number(query.value)})"
+            else f"{plain(query.name)} ({query.kind}, {decimals(query.value)})"
         )
         return {
             "label": label,
@@ -267,7 +275,7 @@ class Report:
         }
 
 
-def _checked_row_names(names: Sequence[Any] | None, n_rows: int) -> list[str] | None:
+def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str] | None:
     if names is None:
         return None
     if len(names) != n_rows:
@@ -297,8 +305,7 @@ def _parameters(view: ModelView) -> dict[str, object]:
 def _data_facts(
     X: MatrixLike, labels: Doubles | None, queries: Queries, n_pairs: int | None, thing: str
 ) -> dict[str, str]:
-    plain_matrix = X.to_numpy() if hasattr(X, "to_numpy") else X
-    summary = summarise(plain_matrix, labels, queries)
+    summary = summarise(X if is_sparse(X) else np.asarray(X), labels, queries)
     facts = {f"{thing.capitalize()}s": number(summary.rows), "Columns": number(summary.columns)}
     facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
     if n_pairs is not None:
@@ -320,13 +327,11 @@ def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
     first = evidence.figures[0]
     shown = in_words(first.name)
     brackets = (
-        f' <span class="whole">[{number(first.model.low, 3)}, {number(first.model.high, 3)}]</span>'
+        f' <span class="whole">[{decimals(first.model.low, 3)}, {decimals(first.model.high, 3)}]</span>'
         if np.isfinite(first.model.low)
         else ""
     )
-    tiles = (
-        f'<div class="tile main"><b>{number(first.model.value)}</b><span>{text(shown)}{brackets}</span></div>'
-    )
+    tiles = f'<div class="tile main"><b>{decimals(first.model.value)}</b><span>{text(shown)}{brackets}</span></div>'
     for key in ("Queries", "Preferences", "Rows", "Items", "Columns"):
         if key in facts:
             tiles += f'<div class="tile"><b>{text(facts[key])}</b><span>{text(key.lower())}</span></div>'
@@ -344,7 +349,7 @@ _LINKS = {
 }
 
 
-def _page(title: str, head: str, body: str, data: dict[str, Any], *, links: Mapping[str, str]) -> str:
+def _page(title: str, head: str, body: str, data: dict[str, Json], *, links: Mapping[str, str]) -> str:
     style, script = (
         files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
     )

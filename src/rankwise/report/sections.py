@@ -11,9 +11,10 @@ from rankwise.metrics import Comparison, Interval
 from rankwise.metrics.comparison import p_words
 from rankwise.report.charts import histogram, span
 from rankwise.report.evidence import Evidence, Figure
-from rankwise.report.markup import counted, name, number, plain, section, text
+from rankwise.report.markup import counted, decimals, name, number, plain, section, text
 from rankwise.report.openings import OpenQuery
 from rankwise.report.score_parts import ScoreParts
+from rankwise.report.top import top_pictures
 
 __all__ = [
     "RowWords",
@@ -58,7 +59,7 @@ def verdict(figure: Figure, best_name: str | None) -> str:
     single = None if figure.single is None else figure.single.value
     return (
         f'<p class="verdict">By {text(in_words(figure.name))} the model <strong>{said}</strong> the best single '
-        f"column, {name(best_name)} ({number(figure.model.value)} against {number(single)}, "
+        f"column, {name(best_name)} ({decimals(figure.model.value)} against {decimals(single)}, "
         f"{_p(against)}).</p>"
     )
 
@@ -124,11 +125,11 @@ def _whisker(kind: str, interval: Interval, low: float, high: float) -> str:
 
 def _interval(interval: Interval) -> str:
     brackets = (
-        f"<small>[{number(interval.low, 3)}, {number(interval.high, 3)}]</small>"
+        f"<small>[{decimals(interval.low, 3)}, {decimals(interval.high, 3)}]</small>"
         if np.isfinite(interval.low)
         else ""
     )
-    return f"<span>{number(interval.value)}{brackets}</span>"
+    return f"<span>{decimals(interval.value)}{brackets}</span>"
 
 
 @dataclass(frozen=True)
@@ -171,9 +172,10 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], words: RowW
     note = f" {left} queries have no value and do not count." if left else ""
     quartiles = np.quantile(values, [0.25, 0.5, 0.75])
     body = (
-        f"<p>{title} of {number(values.size)} queries: a quarter lie below {number(quartiles[0], 3)}, half below "
-        f"{number(quartiles[1], 3)}, three quarters below {number(quartiles[2], 3)}.{note}</p>"
+        f"<p>{title} of {number(values.size)} queries: a quarter lie below {decimals(quartiles[0], 3)}, half below "
+        f"{decimals(quartiles[1], 3)}, three quarters below {decimals(quartiles[2], 3)}.{note}</p>"
         + histogram(values, float(values.mean()), f"{title} of a query")
+        + (top_pictures(evidence.top) if evidence.top is not None else "")
     )
     body += '<div class="columns">'
     for kind, heading in (("worst", "Worst queries"), ("best", "Best queries")):
@@ -210,7 +212,7 @@ def _open_query(query: OpenQuery, position: int, words: RowWords) -> str:
         f"<th>{words.thing}</th>" if has_names else '<th class="n">row</th>'
     )
     head += '<th class="noprint"></th>'
-    value = "" if query.value is None else f'<span class="v">{number(query.value)}</span>'
+    value = "" if query.value is None else f'<span class="v">{decimals(query.value)}</span>'
     more = query.size - len(query.rows)
     rest = f"<small>{counted(more, f'more {words.thing}')} not shown.</small>" if more else ""
     called = f"All {words.thing}s" if query.kind == "only" else f"query {name(query.name)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +12,7 @@ from rankwise.arrays import Estimator
 from rankwise.displays.reading import Reading, has_surface
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import Doubles
+from rankwise.json_values import Json
 from rankwise.metrics import get_metric
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import oriented
@@ -101,7 +101,7 @@ class Trial:
     judged_by: str
 
 
-def read_trial(notes: Mapping[str, Any] | None) -> Trial | None:
+def read_trial(notes: Mapping[str, Json] | None) -> Trial | None:
     """Read what `rankwise fit` noted of its choice; it comes from a file, so that anything may be missing."""
     tried = None if notes is None else notes.get("tried")
     if notes is None or not isinstance(tried, Sequence) or isinstance(tried, str):
@@ -117,7 +117,7 @@ def read_trial(notes: Mapping[str, Any] | None) -> Trial | None:
     return Trial(candidates, metric, better, str(notes.get("judged_by") or ""))
 
 
-def _read_tried(one: Mapping[str, Any]) -> Tried:
+def _read_tried(one: Mapping[str, Json]) -> Tried:
     words = [str(one[key]) for key in ("method", "scaling") if one.get(key)]
     steps = _number(one.get("iterations"))
     return Tried(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from rankwise.arrays import Floats, Rows
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import MarginPairs
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.pairs.graph import MarginPairs, PairGraph
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import RowPlan
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import alphas_beyond, best_positions, is_default_grid, worth_keeping
-from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
+from rankwise.selection.margin_fit import label_margins, listed_margins
 from rankwise.selection.result import Choice, Selection, on_one_grid
 from rankwise.selection.scorers import EvalSet, MetricScorer, Scorer, row_scorer, scorer_of_pairs
 from rankwise.selection.systems import HeldOut
@@ -34,11 +35,27 @@ _HOPELESS_RANGE = 99.0
 _LINEAR = 0.1
 
 
+class PathFit(Protocol):
+    """What fits pairs at one alpha: `MarginFit`, or `SquaredFit` for graphs."""
+
+    def solve(
+        self,
+        design: Design,
+        pairs: Any,
+        alpha: float,
+        *,
+        start: Floats | None = None,
+        curvature: Curvature | None = None,
+        title: str = "fitting",
+    ) -> Solution:
+        """Find the minimum."""
+
+
 @dataclass(frozen=True)
 class Split:
     """What is trained on and what it is scored by, for one output; `share` is how much it says beside other splits."""
 
-    pairs: MarginPairs
+    pairs: MarginPairs | PairGraph
     scoring: Design
     scorer: Scorer
     share: float = 1.0
@@ -61,7 +78,7 @@ class AlphaPath:
         Whether Ctrl-C came; what was not finished then is left out, unless nothing was.
     """
 
-    fit: MarginFit
+    fit: PathFit
     design: Design
     splits: Sequence[Split]
     curvature: Curvature | None
@@ -141,7 +158,7 @@ class AlphaPath:
 
 
 def splits_of(
-    data: TrainingData | PairData, held_out: HeldOut, whole: Sequence[MarginPairs], metric: Metric, loss: str
+    data: TrainingProblem, held_out: HeldOut, whole: Sequence[MarginPairs], metric: Metric, loss: str
 ) -> list[list[Split]]:
     """Return the splits of every output: one with an eval set, else one per fold."""
     if isinstance(held_out, EvalSet):
@@ -202,19 +219,11 @@ def _pair_splits(data: PairData, plan: PairPlan, metric: Metric, loss: str) -> l
     return [splits]
 
 
-@dataclass(frozen=True)
-class _Walked:
-    """What was found about the grid of one output, and its model; `n_scored` alphas were scored by all splits."""
-
-    grid: Floats
-    errors: Floats
-    choice: Choice
-    solution: Solution
-    n_scored: int
-
-
 def choose_on_path(
-    paths: Sequence[AlphaPath], grid: Floats, whole: Sequence[MarginPairs] | None, default: tuple[float, ...]
+    paths: Sequence[AlphaPath],
+    grid: Floats,
+    whole: Sequence[MarginPairs | PairGraph] | None,
+    default: tuple[float, ...],
 ) -> tuple[Selection, list[Solution], str]:
     """Choose alpha for every output by the mean error of its splits, and fit all pairs.
 
@@ -227,32 +236,33 @@ def choose_on_path(
         Output by output.
     grid : (alphas,) float64
         In increasing order.
-    whole : sequence of MarginPairs, or None
+    whole : sequence of MarginPairs or PairGraph, or None
         What the final models are fitted to; None to keep the first split's.
     default : tuple of float
         A grid that goes on where the best is at its end.
     """
     default = default if is_default_grid(grid, default) else ()
-    found: list[_Walked] = []
+    found: list[Selection] = []
+    solutions: list[Solution] = []
     note = ""
     for output, path in enumerate(paths):
-        found.append(_choose(path, grid, None if whole is None else whole[output], default))
-        if found[-1].solution.status is Status.INTERRUPTED:
+        one, solution = _choose(path, grid, None if whole is None else whole[output], default)
+        found.append(one)
+        solutions.append(solution)
+        if solution.status is Status.INTERRUPTED:
             if len(found) < len(paths):
                 raise KeyboardInterrupt  # there is no model of the other outputs
-            note = f", interrupted after {found[-1].n_scored} of {grid.size} alphas"
-    alphas, tables = on_one_grid([one.grid for one in found], [one.errors for one in found])
-    solutions = [one.solution for one in found]
-    selection = Selection(
-        [solution.coef for solution in solutions],
-        [one.choice for one in found],
-        alphas,
-        np.column_stack(tables),
-    )
-    return selection, solutions, note
+            n_scored = sum(own.size == len(path.splits) for own in path.errors.values())
+            note = f", interrupted after {n_scored} of {grid.size} alphas"
+    alphas, tables = on_one_grid(*zip(*(one.table for one in found), strict=True))
+    models, chosen = [one.models[0] for one in found], [one.chosen[0] for one in found]
+    return Selection(models, chosen, alphas, np.column_stack(tables)), solutions, note
 
 
-def _choose(path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: tuple[float, ...]) -> _Walked:
+def _choose(
+    path: AlphaPath, grid: Floats, whole: MarginPairs | PairGraph | None, default: tuple[float, ...]
+) -> tuple[Selection, Solution]:
+    """Do so for one output."""
     path.walk(grid[::-1].tolist())
     errors = path.mean_errors(grid)
     while (
@@ -272,7 +282,6 @@ def _choose(path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: t
     best = int(best_positions(errors[:, None])[0])
     choice = Choice(float(grid[best]), 0, float(errors[best]))
     solutions = path.solutions[choice.alpha]
-    n_scored = sum(own.size == len(path.splits) for own in path.errors.values())
     solution = solutions[0]
     if not path.is_interrupted and whole is not None:
         # The splits' models share most of their pairs with the final one: their mean is a good start.
@@ -283,4 +292,4 @@ def _choose(path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: t
             path.is_interrupted = True
     if path.is_interrupted:
         solution = replace(solution, status=Status.INTERRUPTED)
-    return _Walked(grid, errors, choice, solution, n_scored)
+    return Selection([solution.coef], [choice], grid, errors[:, None]), solution

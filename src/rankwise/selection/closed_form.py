@@ -9,24 +9,23 @@ import numpy as np
 
 from rankwise.arrays import Floats, Rows
 from rankwise.cached import cached_property
-from rankwise.exceptions import NoPairsError
 from rankwise.holdout import groups_of, held_out_residuals
-from rankwise.memory import fits
-from rankwise.metrics import Evaluator, Metric
-from rankwise.problems.training import PairData, TrainingData
-from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
-from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.decompositions import (
+from rankwise.holdout.leave_pair_out import pair_out_errors
+from rankwise.holdout.spaces import (
     KernelSpace,
     PairDecomposition,
     RowDecomposition,
     Space,
     exact_bytes,
 )
+from rankwise.memory import fits
+from rankwise.metrics import Metric
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import GrowingGrid, best_positions
-from rankwise.selection.leave_pair_out import pair_out_errors
 from rankwise.selection.result import Choice, Selection
-from rankwise.selection.scorers import EvalSet, difference_scorer, oriented
+from rankwise.selection.scorers import EvalSet, MetricScorer, difference_scorer, oriented, row_scorer
 from rankwise.selection.splits import is_exact_name
 from rankwise.selection.systems import require_training_pairs
 
@@ -62,7 +61,7 @@ def choose_among(scored: Scored, alphas: Floats, *, small_is_cheap: bool = True)
 
 def choose_in_closed_form(
     space: Space,
-    data: TrainingData | PairData,
+    data: TrainingProblem,
     held_out: RowPlan | PairPlan | EvalSet,
     metric: Metric,
     averaging: str,
@@ -80,7 +79,7 @@ def choose_in_closed_form(
 
 
 def exact_for_columns(
-    cv: object, method: str, data: TrainingData | PairData, n_alphas: int, averaging: str
+    cv: object, method: str, data: TrainingProblem, n_alphas: int, averaging: str
 ) -> Decomposition | None:
     """Return the decomposition that is to answer for the columns of X, if one is asked for, or cheap with "auto"."""
     by = Decomposition(min(data.design.shape), n_alphas, refits=False, is_pooled=averaging == "pooled")
@@ -149,36 +148,29 @@ class _RowClosedForm:
 
     def _on_folds(self, plan: RowPlan, one: RowDecomposition, outputs: list[int], alphas: Floats) -> Floats:
         portion = max(1, _SCORES // (alphas.size * plan.fold.size))
-        values = np.empty((alphas.size, len(outputs)))
+        errors = np.empty((alphas.size, len(outputs)))
         for first in range(0, len(outputs), portion):
             some = slice(first, first + portion)
             scores = self._scores(plan, one, alphas, some, outputs[some])
             for at, output in enumerate(outputs[some]):
-                values[:, first + at] = self._evaluators[output].many(scores[:, self._read, at].T)
-        return oriented(values, greater_is_better=self._metric.greater_is_better)
+                errors[:, first + at] = self._scorers[output].errors(scores[:, self._read, at])
+        return errors
 
     @cached_property
-    def _evaluators(self) -> list[Evaluator]:
+    def _scorers(self) -> list[MetricScorer]:
         """The metric on the held-out rows of each output."""
-        data, plan, metric = self._data, self._held_out, self._metric
+        data, plan = self._data, self._held_out
         assert isinstance(plan, RowPlan)
         rows, queries = plan.scored, data.queries
         if self._kind != "queries":
             queries = plan.scoring_queries(queries, rows, pooled=self._is_pooled)
         elif rows.size < queries.n_rows:
             queries = queries.subset(rows)
-        own = None if data.row_weight is None or not metric.takes_weights else data.row_weight[rows]
+        own = None if data.row_weight is None else data.row_weight[rows]
         threads = data.design.n_threads
-        try:
-            return [
-                metric.prepare(column[rows], queries, sample_weight=own, n_threads=threads)
-                for column in data.columns
-            ]
-        except NoPairsError as error:
-            raise NoPairsError(
-                "No held-out part has two rows with different labels, so they cannot score a ranking.",
-                "use fewer folds.",
-            ) from error
+        return [
+            row_scorer(self._metric, column[rows], queries, threads, weight=own) for column in data.columns
+        ]
 
     @cached_property
     def _read(self) -> Rows:

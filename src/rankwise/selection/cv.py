@@ -14,9 +14,9 @@ import numpy as np
 from rankwise.arrays import Bools, Rows
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.holdout.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingData
-from rankwise.selection.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.selection.splits import (
     FOLDS,
     Sampling,
@@ -151,7 +151,7 @@ def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) ->
 def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition | None) -> RowPlan:
     require_decomposition(cv, has_one=by is not None)
     assert by is not None
-    n_rows, several = counted_rows(data).size, len(data.queries) > 1
+    several = len(data.queries) > 1
     if cv == "leave-query-out":
         if not several:
             raise InvalidInputError(
@@ -166,9 +166,10 @@ def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition |
             "cv='leave-pair-out' is for one global ranking, and qid names several queries.",
             "use cv='leave-query-out'.",
         )
-    if n_rows < 3:
+    rows = counted_rows(data)
+    if rows.size < 3:
         raise InvalidInputError(
-            f"cv='leave-pair-out' leaves nothing to train on from {n_rows} rows.",
+            f"cv='leave-pair-out' leaves nothing to train on from {rows.size} rows.",
             "use three rows or more.",
         )
     if metric.base_name not in _PAIR_METRICS:
@@ -184,8 +185,8 @@ def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition |
             "round the labels.",
         )
     none = np.full(data.queries.n_rows, -1, dtype=np.int64)
-    description = f"leave-pair-out over {n_rows} rows"
-    return RowPlan(none, counted_rows(data), description, is_exact=True, leaves_pairs=True)
+    description = f"leave-pair-out over {rows.size} rows"
+    return RowPlan(none, rows, description, is_exact=True, leaves_pairs=True)
 
 
 def _is_held(fold: Rows, data: TrainingData) -> Bools:

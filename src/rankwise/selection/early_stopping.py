@@ -11,16 +11,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankwise.arrays import Bools, Floats
+from rankwise.arrays import AnyArray, Floats
 from rankwise.exceptions import NoPairsError
 from rankwise.metrics import Metric
-from rankwise.objectives import ScaledObjective
+from rankwise.objectives import ScaledObjective, SquaredObjective
 from rankwise.pairs.graph import PairGraph
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.progress import ProgressLine
 from rankwise.selection.cv import RowPlan
-from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.equations import LinearCoordinates, scaled_objective
+from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.krylov_fit import warn_interrupted
 from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import EvalSet, PreferenceScorer, difference_scorer
@@ -30,7 +29,7 @@ from rankwise.selection.systems import HeldOut, held_out_scorer, n_outputs
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.solution import Status
 
-__all__ = ["EvalSetMonitor", "set_pairs_apart", "set_rows_apart", "stop_early"]
+__all__ = ["EvalSetMonitor", "set_apart", "stop_early"]
 
 
 class EvalSetMonitor:
@@ -87,30 +86,37 @@ class EvalSetMonitor:
         return all(len(errors) - step >= self._patience for errors, step in stale)
 
 
-def set_rows_apart(data: TrainingData, plan: RowPlan, metric: Metric) -> tuple[Floats, EvalSet]:
-    """Return the weights of the rows that are trained on, and the others as an eval set."""
-    weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
-    left, rows = weight * (plan.fold < 0), plan.scored
-    if any(levels.reweighted(left).n_pairs == 0 for levels in data.levels):
-        raise NoPairsError(
-            "Without the held-out rows there are no two rows of a query with different labels to train on.",
-            "use a smaller validation_fraction, or an eval_set.",
-        )
-    outputs = range(len(data.columns))
-    scorers = [held_out_scorer(data, plan, output, metric, rows) for output in outputs]
-    return left, EvalSet(data.design.rows(rows), scorers)
+def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple[AnyArray | None, EvalSet]:
+    """Return what is trained on, and the rest as an eval set.
 
-
-def set_pairs_apart(data: PairData, plan: PairPlan, metric: Metric) -> tuple[Bools, EvalSet]:
-    """Return which pairs are trained on, and the others as an eval set of their rows."""
-    out = plan.left_out
-    trained = out.trained(0, len(data.preferences))
+    Returns
+    -------
+    trained : (rows,) float64, or (pairs,) bool, or None
+        The weights of the rows; which pairs; None for everything.
+    eval_set : EvalSet
+    """
+    if isinstance(held_out, EvalSet):
+        return None, held_out
+    if isinstance(held_out, RowPlan):
+        assert isinstance(data, TrainingData)
+        weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
+        left, rows = weight * (held_out.fold < 0), held_out.scored
+        if any(levels.reweighted(left).n_pairs == 0 for levels in data.levels):
+            raise NoPairsError(
+                "Without the held-out rows there are no two rows of a query with different labels to train on.",
+                "use a smaller validation_fraction, or an eval_set.",
+            )
+        outputs = range(len(data.columns))
+        scorers = [held_out_scorer(data, held_out, output, metric, rows) for output in outputs]
+        return left, EvalSet(data.design.rows(rows), scorers)
+    assert isinstance(data, PairData)
+    trained = held_out.left_out.trained(0, len(data.preferences))
     if not (data.graph.is_ordered & trained).any():
         raise NoPairsError(
             "Without the held-out pairs there are none to train on.",
             "use a smaller validation_fraction, or an eval_set.",
         )
-    pair = out.scoring(0)
+    pair = held_out.left_out.scoring(0)
     scorer = difference_scorer(metric, data.scoring_weight[pair])
     ends = np.concatenate([data.preferences.winner[pair], data.preferences.loser[pair]])
     rows, place = np.unique(ends, return_inverse=True)
@@ -119,7 +125,7 @@ def set_pairs_apart(data: PairData, plan: PairPlan, metric: Metric) -> tuple[Boo
 
 
 def stop_early(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Fit while held-out rows or pairs score the iterates, and keep the best one."""
     if fit.solver in {"auto", "cg"} and fit.options.precondition is None:
@@ -128,7 +134,7 @@ def stop_early(
 
 
 def _read_surface(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Read one column of the regularisation surface."""
     tol = min(float(fit.options.tol), EXACT)
@@ -139,34 +145,25 @@ def _read_surface(
         coefs = trial.models()
         if not np.any(coefs):  # nothing was learned: nothing to learn, or numbers that a first step shows
             for graph in data.graphs():
-                objective, _ = scaled_objective(data.design, graph, fit.scaling)
+                objective = fit.scaled(SquaredObjective(data.design, graph))
                 require_range(SOLVERS["cg"](objective, fit.alpha, SolverOptions(max_iter=1)))
     histories = [surface.table[0].tolist() for surface in trial.surfaces]
     return _selection("cg", coefs, trial.choices(trial.cells), histories)
 
 
 def _watch(
-    fit: LeastSquares, data: TrainingData | PairData, held_out: HeldOut, metric: Metric, patience: int
+    fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
     """Run a solver that tells a monitor, once for each graph."""
-    graphs: list[PairGraph]
-    if isinstance(held_out, EvalSet):
-        graphs, eval_set = list(data.graphs()), held_out
-    elif isinstance(held_out, RowPlan):
-        assert isinstance(data, TrainingData)
-        left, eval_set = set_rows_apart(data, held_out, metric)
-        graphs = [data.graph(output, left) for output in range(len(data.columns))]
-    else:
-        assert isinstance(data, PairData)
-        trained, eval_set = set_pairs_apart(data, held_out, metric)
-        graphs = [replace(data.graph, pair_weight=np.where(trained, data.graph.pair_weight, 0.0))]
+    trained, eval_set = set_apart(data, held_out, metric)
+    graphs: Sequence[PairGraph] = data.graphs(trained)
     coefs: list[Floats] = []
     histories: list[list[float]] = []
     chosen: list[Choice] = []
     with ProgressLine("fitting") as line:
         for number, graph in enumerate(graphs, 1):
             first = len(coefs)
-            objective, _ = scaled_objective(data.design, graph, fit.scaling)
+            objective = fit.scaled(SquaredObjective(data.design, graph))
             scaled = objective if isinstance(objective, ScaledObjective) else None
             own = eval_set.scorers[first : first + n_outputs(graph)]
             monitor = EvalSetMonitor(replace(eval_set, scorers=own), patience, scaled)

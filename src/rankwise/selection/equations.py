@@ -16,7 +16,7 @@ import numpy as np
 from rankwise.arrays import Floats, Rows
 from rankwise.blocks import Folds, laplacian
 from rankwise.design import Design
-from rankwise.objectives import QuadraticObjective, ScaledObjective, SquaredObjective, prior_scale
+from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import Factor, factor_of
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import LabelGraph
@@ -24,7 +24,7 @@ from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.selection.cv_pairs import LeftOutPairs
-from rankwise.solvers.choose import require_diagonal
+from rankwise.solvers.choose import column_scale
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.surface import SurfaceRun
 
@@ -37,7 +37,6 @@ __all__ = [
     "LinearCoordinates",
     "PairFoldEquations",
     "Product",
-    "scaled_objective",
 ]
 
 
@@ -79,8 +78,10 @@ class Coordinates(Protocol):
     def of_graph(self, graph: PairGraph) -> Equations:
         """Return the equations of a graph, one column per output."""
 
-    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows) -> Equations:
-        """Return the equations of folds of rows, one column per fold."""
+    def of_folds(
+        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
+    ) -> Equations:
+        """Return the equations of folds of rows, one column per fold; only `scored` rows need held-out scores."""
 
     def of_pairs(self, graph: PreferenceGraph, left_out: LeftOutPairs) -> Equations:
         """Return the equations of folds of pairs, one column per fold."""
@@ -107,9 +108,11 @@ class LinearCoordinates:
         """Return ``X'LX``."""
         return GraphEquations(SquaredObjective(self.design, graph), self.scale(graph))
 
-    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows) -> Equations:
+    def of_folds(
+        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
+    ) -> Equations:
         """Return ``X'LX`` of every fold: in lockstep, reading X once."""
-        return FoldEquations(self.design, whole, graphs, fold, self.scale(whole))
+        return FoldEquations(self.design, whole, graphs, fold, scored, self.scale(whole))
 
     def of_pairs(self, graph: PreferenceGraph, left_out: LeftOutPairs) -> Equations:
         """Return ``X'LX`` of every fold."""
@@ -125,19 +128,7 @@ class LinearCoordinates:
 
     def scale(self, graph: PairGraph) -> Floats | None:
         """Return the units of the columns."""
-        return None if self.power == 0 else scaled_objective(self.design, graph, self.power)[1]
-
-
-def scaled_objective(
-    design: Design, graph: PairGraph, power: float
-) -> tuple[QuadraticObjective, Floats | None]:
-    """Return a graph's objective under a value of `scaling`, and the scale of its columns."""
-    objective = SquaredObjective(design, graph)
-    if power == 0:
-        return objective, None
-    require_diagonal(design)
-    scale = prior_scale(objective, power)
-    return ScaledObjective(objective, scale), scale
+        return None if self.power == 0 else column_scale(self.design, graph, self.power)
 
 
 class _Scaled:
@@ -183,6 +174,7 @@ class FoldEquations(_Scaled):
         whole: LabelGraph,
         graphs: Iterable[LabelGraph],
         fold: Rows,
+        scored: Rows,
         scale: Floats | None,
     ) -> None:
         super().__init__(scale)
@@ -195,7 +187,7 @@ class FoldEquations(_Scaled):
             weight.append(graph.blocks.scale)
             if graph.blocks.coupling == "relative":
                 self._graphs.append(graph)
-        self._folds = Folds(fold.astype(np.int32), np.column_stack(degree), np.column_stack(weight))
+        self._folds = Folds(fold.astype(np.int32), np.column_stack(degree), np.column_stack(weight), scored)
         self._held_out = np.zeros(design.shape[0])
         self._fused = None if self._graphs else design.gram_product(whole.blocks, self._folds)
         self.rhs = self._scaled(design.tdot(np.column_stack(pull)))
@@ -260,7 +252,9 @@ class DualCoordinates:
         factor = factor_of(graph, by_products=True)
         return DualEquations(self.kernel, [factor], factor.target(graph.pull))
 
-    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows) -> Equations:
+    def of_folds(
+        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
+    ) -> Equations:
         """Return ``FKF'`` of every fold, in which its own rows weigh nothing."""
         factors, targets = [], []
         for graph in graphs:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -103,14 +104,10 @@ class KrylovFit:
         self.keeps_basis = fits(expected * self._step_bytes)
         kept = 8 * expected * sum(rows.size for rows in system.row_columns)
         self.widens = widens and fits(kept, _SHARE_OF_SCORES)
-        self._system, self._kind, self._tol, self._max_iter = system, run, tol, max_iter
-        self._run = self._start(alphas)
+        self._system, self._max_iter = system, max_iter
+        self._start = partial(run, system, tol=tol, keep_scores=self.widens)
+        self._run = self._start(alphas, keep_basis=self.keeps_basis)
         self.was_interrupted = False
-
-    def _start(self, alphas: Floats) -> SurfaceRun | DualSurfaceRun:
-        return self._kind(
-            self._system, alphas, tol=self._tol, keep_scores=self.widens, keep_basis=self.keeps_basis
-        )
 
     @property
     def surfaces(self) -> Sequence[Surface]:
@@ -155,7 +152,7 @@ class KrylovFit:
                 if watched.is_full:
                     # Vectors of a basis that was kept orthogonal cannot be made again one by one, so it starts anew.
                     self.keeps_basis = False
-                    self._run = self._start(self.surfaces[0].alphas)
+                    self._run = self._start(self.surfaces[0].alphas, keep_basis=False)
                     ended = self._run.advance(watched.is_over, self._max_iter, watched.show)
             except KeyboardInterrupt:
                 if self.n_steps == 0:

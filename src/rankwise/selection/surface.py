@@ -18,11 +18,12 @@ from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
 from rankwise.selection.krylov_fit import AfterSteps, AllConverged, KrylovFit, Stale, warn_interrupted
 from rankwise.selection.result import Choice, Selection
+from rankwise.selection.scorers import EvalSet
 from rankwise.selection.systems import HeldOut, HeldOutSystem, held_out_systems, n_outputs
 from rankwise.solvers.choose import choose_solver
 from rankwise.solvers.surface import Cell, Surface
 
-__all__ = ["AVERAGING", "EXACT", "METHODS", "Chosen", "SurfaceSearch", "Trial", "table_tolerance"]
+__all__ = ["AVERAGING", "EXACT", "METHODS", "SurfaceSearch", "Trial", "table_tolerance"]
 
 METHODS = ("hybrid", "tikhonov", "early-stopping")
 AVERAGING = ("folds", "pooled")
@@ -89,6 +90,12 @@ class Trial:
         """Whether Ctrl-C ended one of the runs."""
         return any(fit.was_interrupted for fit in self.fits)
 
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """How far the spectrum of a kernel reaches at least, both ways."""
+        low, high = zip(*(fit.extremes for fit in self.fits), strict=True)
+        return min(low), max(high)
+
     def choices(self, cells: Sequence[Cell]) -> list[Choice]:
         """Return what cells stand for."""
         return [Choice(float(self.alphas[cell.alpha_index]), cell.step, cell.error) for cell in cells]
@@ -99,27 +106,6 @@ class Trial:
             fit.coefficients(column, self.alphas[cell.alpha_index], min(cell.step, fit.n_steps))
             for (fit, column), cell in zip(self.columns, self.cells, strict=True)
         ]
-
-
-@dataclass(frozen=True)
-class Chosen:
-    """A selection on the surface, and what is behind it.
-
-    Attributes
-    ----------
-    selection : Selection
-    tried : int
-        Which of the systems of coordinates is the best.
-    runs : sequence of (KrylovFit, int)
-        For each output, the run and the column that hold its model.
-    extremes : (float, float)
-        How far the spectrum of a kernel reaches at least, both ways.
-    """
-
-    selection: Selection
-    tried: int
-    runs: Sequence[tuple[KrylovFit, int]]
-    extremes: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -155,15 +141,12 @@ class SurfaceSearch:
         held_out: HeldOut,
         grid: Floats,
         tried: Sequence[Coordinates],
-        *,
-        refit: bool,
-    ) -> Chosen:
+    ) -> tuple[Selection, Trial]:
         """Search in one system of coordinates after the other, choose a cell per output, and make its model."""
         trials = self._run_all(problem, held_out, grid, tried)
-        place = int(np.argmin([trial.error for trial in trials]))
-        best = trials[place]
+        best = min(trials, key=lambda trial: trial.error)
         n_products = sum(fit.n_products for trial in trials for fit in trial.fits)
-        if refit:
+        if not isinstance(held_out, EvalSet):
             try:
                 self._refit(problem, best)
                 n_products += sum({id(fit): fit.n_products for fit, _ in best.columns}.values())
@@ -171,9 +154,7 @@ class SurfaceSearch:
                 warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
         if not best.converged:
             self._warn_unfinished()
-        selection = self._selection(best, grid).with_facts(n_products_=n_products)
-        low, high = zip(*(fit.extremes for fit in best.fits), strict=True)
-        return Chosen(selection, place, best.columns, (min(low), max(high)))
+        return self._selection(best, grid).with_facts(n_products_=n_products), best
 
     def run(
         self, problem: TrainingProblem, held_out: HeldOut, grid: Floats, coordinates: Coordinates
@@ -271,11 +252,8 @@ class SurfaceSearch:
         *,
         widens: bool = False,
     ) -> KrylovFit:
-        return KrylovFit(system, alphas, coordinates.run, tol=tol, max_iter=self._most_steps, widens=widens)
-
-    @property
-    def _most_steps(self) -> int:
-        return _MAX_ITER if self.max_iter is None else self.max_iter
+        most = self.max_iter or _MAX_ITER
+        return KrylovFit(system, alphas, coordinates.run, tol=tol, max_iter=most, widens=widens)
 
     def _selection(self, best: Trial, alphas: Floats) -> Selection:
         """Return the choice among the caller's alphas, and those that came to them."""
@@ -306,7 +284,7 @@ class SurfaceSearch:
         """Say that the iterations ran out."""
         other = "" if self.method == "hybrid" else ", or use method='hybrid'"
         warnings.warn(
-            f"method={self.method!r} stopped at max_iter={self._most_steps} iterations before it was done. "
+            f"method={self.method!r} stopped at max_iter={self.max_iter or _MAX_ITER} iterations before it was done. "
             f"Hint: raise max_iter or tol{other}.",
             ConvergenceWarning,
             stacklevel=caller_level(),

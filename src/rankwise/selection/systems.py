@@ -187,7 +187,7 @@ def held_out_systems(
             whole = problem.graph(output, problem.row_weight)
             graphs = (fold_graph(problem, held_out, output, fold) for fold in range(held_out.n_folds))
             scored = _FoldedRows(problem, held_out, output, metric, pooled)
-            yield HeldOutSystem(coordinates.of_folds(whole, graphs, held_out.fold), scored)
+            yield HeldOutSystem(coordinates.of_folds(whole, graphs, held_out.fold, held_out.scored), scored)
 
 
 def fold_graph(data: TrainingData, plan: RowPlan, output: int, fold: int) -> LabelGraph:

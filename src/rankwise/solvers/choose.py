@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import inf
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES, HingeLoss
 from rankwise.memory import fits
-from rankwise.objectives import QuadraticObjective
-from rankwise.pairs.graph import MarginPairs
+from rankwise.objectives import QuadraticObjective, SquaredObjective, prior_scale
+from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.eigen import EigenFactor
@@ -29,10 +31,12 @@ __all__ = [
     "SolverOptions",
     "choose_margin_solver",
     "choose_solver",
+    "column_scale",
     "fits_direct",
     "matrix_bytes",
     "matrix_reads",
     "require_diagonal",
+    "widest_matrix",
 ]
 
 
@@ -132,6 +136,11 @@ def fits_direct(n_features: int) -> bool:
     return fits(matrix_bytes(n_features))
 
 
+def widest_matrix(design: Design) -> float:
+    """Return from how many columns on a storage is not asked for ``X'LX``: every worker of a cluster sends one."""
+    return float(getattr(design, "widest_matrix", inf))
+
+
 def matrix_reads(design: Design, *, forms_matrix: bool = True) -> float:
     """Estimate how many reads of X cost as much as forming and factoring ``X'LX``; see `choose_solver`."""
     factor = _FACTOR * float(design.shape[1]) ** 3
@@ -149,6 +158,12 @@ def require_diagonal(design: Design) -> None:
         )
 
 
+def column_scale(design: Design, graph: PairGraph, power: float) -> Floats:
+    """Return the units of the columns under a value of `scaling`."""
+    require_diagonal(design)
+    return prior_scale(SquaredObjective(design, graph), power)
+
+
 def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
     """Choose between forming ``X'LX`` and iterating, by an estimate of the work.
 
@@ -161,7 +176,7 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
         Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product per column.
     """
     n_features = design.shape[1]
-    if not design.has_rows or not fits_direct(n_features):
+    if not design.has_rows or not fits_direct(n_features) or n_features > widest_matrix(design):
         return "cg"
     direct = _gram_time(design, forms_matrix=forms_matrix) + _FACTOR * float(n_features) ** 3
     iterate = _ITERATIONS * _PRODUCT * design.nnz

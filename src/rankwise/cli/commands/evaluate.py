@@ -8,7 +8,6 @@ import csv
 import io
 import sys
 from dataclasses import asdict
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -302,7 +301,7 @@ def _as_json(
     figures: dict[str, dict[str, Interval]],
     comparisons: dict[str, dict[str, Comparison]],
     conventions: dict[str, str],
-) -> dict[str, Any]:
+) -> dict[str, object]:
     found = [(metric, other, one) for metric, own in comparisons.items() for other, one in own.items()]
     adjusted = holm([one.p_value for _, _, one in found])
     return {

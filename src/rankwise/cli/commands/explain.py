@@ -28,16 +28,20 @@ def run(options: argparse.Namespace) -> int:
     reading.wants_items = True
     first = saved.notes.get("first_column")
     rows = fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
-    names, called = saved.names(rows), _called(rows)
+    called = _called(rows)
+    # Of a table that was encoded, what its own columns contribute.
+    is_table = rows.table is not None and saved.encoder is not None
+    model, X = (saved.whole, rows.table) if is_table else (saved.model, rows.X)
+    names = None if is_table else saved.names(rows)
     if options.pair is not None:
         i, j = (_row(one, called, rows) for one in options.pair)
-        found = [explain_pair(saved.model, rows.X, i, j, rows.qid, feature_names=names)]
+        found = [explain_pair(model, X, i, j, rows.qid, feature_names=names)]
         titles = [f"{called[i]} against {called[j]}"]
     else:
         own = _query(rows, options.query)
         scores = score(saved, rows)
         best = own[np.argsort(-scores[own], kind="stable")][: options.top].tolist()
-        found = explain(saved.model, rows.X, rows.qid, rows=best, feature_names=names)
+        found = explain(model, X, rows.qid, rows=best, feature_names=names)
         titles = [f"{called[number]}, rank {rank}" for rank, number in enumerate(best, start=1)]
     found = [Explanation(t, one.total, one.constant, one.parts) for t, one in zip(titles, found, strict=True)]
     if options.output is not None:

@@ -26,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     saved = read_model(options.model)
     reading = recall(options, saved.notes)
     made = export(
-        saved.model,
+        saved.whole,
         options.to,
         feature_names=_names(saved, options.feature_names),
         name=options.name,
@@ -70,8 +70,10 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _names(saved: SavedModel, given: str | None) -> list[str]:
+def _names(saved: SavedModel, given: str | None) -> list[str] | None:
     if given is not None:
         return [name.strip() for name in given.split(",")]
+    if saved.encoder is not None:
+        return None
     first = saved.notes.get("first_column")
     return saved.notes.get("feature_names") or [column_name(j, first) for j in range(saved.n_columns)]

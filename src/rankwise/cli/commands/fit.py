@@ -6,7 +6,6 @@ import argparse
 import shlex
 import time
 from pathlib import Path
-from typing import Any
 
 import scipy.sparse
 
@@ -98,7 +97,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _targets(choice: Choice) -> list[str]:
     """Return what the model can be exported to; `--for` keeps to what one of these can run."""
-    return exportable_to(formula_of(choice.ranker.best_estimator_))
+    try:
+        return exportable_to(formula_of(choice.ranker))
+    except InvalidInputError:  # words and crosses have no formula in single columns
+        return []
 
 
 def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:
@@ -184,7 +186,7 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
     return facts
 
 
-def choice_json(choice: Choice, *, times: bool = True) -> dict[str, Any]:
+def choice_json(choice: Choice, *, times: bool = True) -> dict[str, object]:
     """Name the choice for a machine."""
     ranker = choice.ranker
     nested = (

@@ -102,7 +102,7 @@ def _is_model(path: str) -> bool:
         return stream.read(len(_MODEL)) == _MODEL
 
 
-def _as_json(summary: DataSummary) -> dict[str, Any]:
+def _as_json(summary: DataSummary) -> dict[str, object]:
     found = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
     found["labels"] = [{"label": name, "rows": count} for name, count in summary.labels]
     return found

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -81,7 +80,7 @@ class Header:
         """The checksum of the header, and so of all that the store holds."""
         return _own_checksum(self._content())
 
-    def _content(self) -> dict[str, Any]:
+    def _content(self) -> dict[str, object]:
         return {"format": FORMAT, "version": VERSION, **asdict(self)}
 
     @property
@@ -99,7 +98,7 @@ class Header:
         return sum(size for size, _ in self.files[name])
 
 
-def _own_checksum(content: dict[str, Any]) -> str:
+def _own_checksum(content: dict[str, object]) -> str:
     text = json.dumps(content, sort_keys=True, separators=(",", ":")).encode()
     return f"{_core.checksum(np.frombuffer(text, dtype=np.uint8)):016x}"
 

@@ -48,6 +48,16 @@ class Store:
     y : ndarray of shape (rows,)
     query_start : ndarray of shape (queries + 1,)
         The first row of each query; rows of a query stand together.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from rankwise.data import open_store, write_store
+    >>> folder = os.path.join(tempfile.mkdtemp(), "rows.store")
+    >>> _ = write_store(folder, [([[1.0, 0.0], [0.0, 2.0]], [1, 0], [7, 7])])
+    >>> store = open_store(folder)
+    >>> store.X.shape, store.y.tolist(), store.query_start.tolist()
+    ((2, 2), [1.0, 0.0], [0, 2])
     """
 
     def __init__(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -86,7 +85,7 @@ class Columns:
 
 
 def rows_of(
-    source: Any,
+    source: object,
     columns: Columns,
     *,
     n_features: int | None,
@@ -158,7 +157,7 @@ def _item_texts(items: AnyArray | None) -> list[bytes] | None:
     return texts if any(texts) else None
 
 
-def _stored(store: Store, block_bytes: int) -> Iterator[tuple[Any, ...]]:
+def _stored(store: Store, block_bytes: int) -> Iterator[tuple[object, ...]]:
     first = 0
     for X, y, qid in store.blocks(block_bytes):
         texts = store.item_texts(first, first + y.size)
@@ -177,7 +176,7 @@ class _Tables:
         self._missing, self._dtype, self._block_bytes = missing, dtype, block_bytes
         self.base = 1
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+    def __iter__(self) -> Iterator[tuple[object, ...]]:
         asked = self._columns
         texts = [name for name in (asked.qid, asked.item_id) if name is not None]
         sources = open_sources(self._source, text_columns=texts)
@@ -200,9 +199,9 @@ class _Tables:
 class _Blocks:
     """Blocks of arrays from a caller."""
 
-    def __init__(self, blocks: Iterable[Any], n_features: int | None, missing: str) -> None:
+    def __init__(self, blocks: object, n_features: int | None, missing: str) -> None:
         check_choice("missing", missing, ("error", "nan", "zero"))
-        if not hasattr(blocks, "__iter__") or isinstance(blocks, np.ndarray):
+        if not isinstance(blocks, Iterable) or isinstance(blocks, np.ndarray):
             raise InvalidInputError(
                 f"A store cannot be written from {type(blocks).__name__}.",
                 "pass paths, or an iterable of blocks such as [(X, y, qid)].",
@@ -263,7 +262,7 @@ class _Blocks:
             )
         return _item_texts(items)
 
-    def _matrix(self, number: int, X: MatrixLike) -> Any:
+    def _matrix(self, number: int, X: MatrixLike) -> sp.csr_matrix:
         X = unmasked(f"X of block {number}", X)
         try:
             matrix = sp.csr_matrix(X if sp.issparse(X) else np.asarray(X))

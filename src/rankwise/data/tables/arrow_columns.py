@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +13,9 @@ from rankwise.arrays import AnyArray, Floats
 from rankwise.data.tables.arrow_files import NULLS, TableSource, import_pyarrow, is_number_text
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.exceptions import Change, InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = [
     "amounts_of",
@@ -69,7 +72,7 @@ def some_names(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN_COLUMNS]) + more
 
 
-def is_number(kind: Any) -> bool:
+def is_number(kind: pa.DataType) -> bool:
     """Tell whether a column of this type holds numbers; missing values alone count as numbers."""
     types = import_pyarrow().types
     return bool(
@@ -82,7 +85,7 @@ def is_number(kind: Any) -> bool:
     )
 
 
-def is_embedding(kind: Any) -> bool:
+def is_embedding(kind: pa.DataType) -> bool:
     """Tell whether each entry of a column of this type is a list of numbers."""
     types = import_pyarrow().types
     if hasattr(kind, "storage_type"):
@@ -153,13 +156,13 @@ def texts_of(sources: Sequence[TableSource], name: str) -> npt.NDArray[np.str_]:
     return np.concatenate(parts) if parts else np.empty(0, dtype=np.str_)
 
 
-def texts_in(column: Any) -> npt.NDArray[np.str_]:
+def texts_in(column: pa.Array) -> npt.NDArray[np.str_]:
     """Return the entries of a column as texts; what is missing is empty."""
     return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=np.str_)
 
 
 def check_numeric(
-    source: TableSource, name: str, column: Any, first_row: int, hint: str, *changes: Change
+    source: TableSource, name: str, column: pa.Array, first_row: int, hint: str, *changes: Change
 ) -> None:
     """Raise unless a column holds numbers; the error shows an entry that is none."""
     if is_number(column.type):
@@ -176,7 +179,7 @@ def check_numeric(
     )
 
 
-def doubles_of(column: Any) -> Floats:
+def doubles_of(column: pa.Array) -> Floats:
     """Return a column of numbers as float64; what is missing becomes NaN."""
     pa = import_pyarrow()
     if pa.types.is_dictionary(column.type):
@@ -189,7 +192,7 @@ def doubles_of(column: Any) -> Floats:
     return values
 
 
-def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, width: int | None) -> Floats:
+def rows_of(source: TableSource, name: str, column: pa.Array, first_row: int, *, width: int | None) -> Floats:
     """Return a column of lists as a matrix; `width` is what lists before had."""
     pa = import_pyarrow()
     if not is_embedding(column.type):
@@ -219,7 +222,7 @@ def rows_of(source: TableSource, name: str, column: Any, first_row: int, *, widt
 
 
 def ids_of(
-    source: TableSource, name: str, column: Any, first_row: int, role: str, kind: str = "U"
+    source: TableSource, name: str, column: pa.Array, first_row: int, role: str, kind: str = "U"
 ) -> AnyArray:
     """Return a column of ids: integers, floats, text, dates, whatever it holds, without missing ones.
 

@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from rankwise.data.text.sources import Metered, Source, open_source, reading
 from rankwise.exceptions import InvalidInputError, MissingPackageError
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Table
 
 __all__ = [
     "NULLS",
@@ -42,7 +46,7 @@ class TableSource:
     ----------
     name : str
         The file's name, for errors.
-    schema : pyarrow.Schema
+    schema : pa.Schema
     n_rows : int
     row_bytes : int
         About how much a row takes in memory.
@@ -61,7 +65,7 @@ class TableSource:
     row_bytes: int
     batches: Callable[[Sequence[str], int], Iterator[Any]]
     first_line: int | None = None
-    groups: Callable[[Sequence[str], int], Iterator[tuple[int, Any]]] | None = None
+    groups: Callable[[Sequence[str], int], Iterator[tuple[int, Table]]] | None = None
 
     @property
     def is_numbered(self) -> bool:
@@ -85,7 +89,7 @@ def is_table(source: object) -> bool:
     )
 
 
-def import_pyarrow() -> Any:
+def import_pyarrow() -> ModuleType:
     """Import pyarrow, or say how to get it."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - only when a table is read or written
@@ -95,7 +99,8 @@ def import_pyarrow() -> Any:
             "Tables are read and written by pyarrow, which is not installed.",
             "pip install 'rankwise[tables]'.",
         ) from error
-    return pa
+    module: ModuleType = pa
+    return module
 
 
 def open_sources(
@@ -149,7 +154,7 @@ def _plain_suffix(path: Path) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _open_file(pa: Any, path: Path, text_columns: Sequence[str], *, is_streamed: bool) -> TableSource:
+def _open_file(pa: ModuleType, path: Path, text_columns: Sequence[str], *, is_streamed: bool) -> TableSource:
     with path.open("rb") as stream:
         magic = stream.read(6)
     if not magic:
@@ -165,7 +170,7 @@ def _named_in_utf8(source: TableSource) -> TableSource:
 
 
 def _open_known(
-    pa: Any, path: Path, magic: bytes, text_columns: Sequence[str], *, is_streamed: bool
+    pa: ModuleType, path: Path, magic: bytes, text_columns: Sequence[str], *, is_streamed: bool
 ) -> TableSource:
     if magic[:4] == b"PAR1":
         return _of_parquet(path)
@@ -208,7 +213,7 @@ def _reading(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _valid(table: Any) -> Any:
+def _valid(table: Table) -> Table:
     """Look at what points into what: files of Arrow are taken as they are, and a damaged one would be read outside."""
     table.validate(full=True)
     return table
@@ -221,11 +226,11 @@ def _of_parquet(path: Path) -> TableSource:
         schema, about = file.schema_arrow, file.metadata
         groups = [about.row_group(at) for at in range(about.num_row_groups)]
 
-    def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+    def batches(columns: Sequence[str], n_rows: int) -> Iterator[RecordBatch]:
         with _reading(path), pq.ParquetFile(path, memory_map=True) as file:
             yield from map(_valid, file.iter_batches(batch_size=n_rows, columns=list(columns)))
 
-    def column_groups(columns: Sequence[str], n_bytes: int) -> Iterator[tuple[int, Any]]:
+    def column_groups(columns: Sequence[str], n_bytes: int) -> Iterator[tuple[int, Table]]:
         # Whole chunks of columns are decoded in three quarters of the time that batches of rows take.
         with _reading(path), pq.ParquetFile(path, memory_map=True) as file:
             row = 0
@@ -239,7 +244,7 @@ def _of_parquet(path: Path) -> TableSource:
     return TableSource(path.name, schema, about.num_rows, row_bytes, batches, groups=column_groups)
 
 
-def _of_ipc(pa: Any, path: Path, magic: bytes) -> TableSource:
+def _of_ipc(pa: ModuleType, path: Path, magic: bytes) -> TableSource:
     if magic != b"ARROW1":  # the first version of Feather
         import pyarrow.feather  # noqa: PLC0415 - only when such a file is read
 
@@ -248,7 +253,7 @@ def _of_ipc(pa: Any, path: Path, magic: bytes) -> TableSource:
         schema = reader.schema
         n_rows = sum(reader.get_batch(at).num_rows for at in range(reader.num_record_batches))
 
-    def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+    def batches(columns: Sequence[str], n_rows: int) -> Iterator[RecordBatch]:
         with _reading(path), pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
             for at in range(reader.num_record_batches):
                 batch = _valid(reader.get_batch(at).select(list(columns)))
@@ -265,7 +270,7 @@ def _looks_like_csv(path: Path) -> bool:
 
 
 @contextmanager
-def _text_of(pa: Any, path: Path) -> Iterator[Any]:
+def _text_of(pa: ModuleType, path: Path) -> Iterator[RecordBatch]:
     """Open a file for reading its text; how it is compressed its first bytes say, or its name for LZ4."""
     if path.suffix.lower() == ".lz4":
         with pa.input_stream(str(path)) as stream:
@@ -275,7 +280,7 @@ def _text_of(pa: Any, path: Path) -> Iterator[Any]:
         yield stream
 
 
-def _of_csv(pa: Any, path: Path, text_columns: Sequence[str], *, is_streamed: bool) -> TableSource:
+def _of_csv(pa: ModuleType, path: Path, text_columns: Sequence[str], *, is_streamed: bool) -> TableSource:
     import pyarrow.csv  # noqa: PLC0415 - only when such a file is read
 
     with _text_of(pa, path) as stream:
@@ -310,7 +315,9 @@ def _of_csv(pa: Any, path: Path, text_columns: Sequence[str], *, is_streamed: bo
     return _of_table(path.name, table, first_line=2 if numbered is None else 1)
 
 
-def _of_streamed_csv(pa: Any, path: Path, numbered: list[str] | None, options: dict[str, Any]) -> TableSource:
+def _of_streamed_csv(
+    pa: ModuleType, path: Path, numbered: list[str] | None, options: dict[str, Any]
+) -> TableSource:
     """Open text that does not fit in memory; numbers are taken as doubles, for later ones may be no integers."""
     import pyarrow.csv  # noqa: PLC0415 - only when such a file is read
 
@@ -326,7 +333,7 @@ def _of_streamed_csv(pa: Any, path: Path, numbered: list[str] | None, options: d
     schema = pa.schema(types.items())
     n_bytes = first.nbytes // max(1, first.num_rows)
 
-    def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+    def batches(columns: Sequence[str], n_rows: int) -> Iterator[RecordBatch]:
         converting = pyarrow.csv.ConvertOptions(
             column_types=types, null_values=NULLS, include_columns=list(columns)
         )
@@ -389,15 +396,15 @@ def is_number_text(entry: object) -> bool:
     return True
 
 
-def _of_table(name: str, table: Any, first_line: int | None = None) -> TableSource:
-    def batches(columns: Sequence[str], n_rows: int) -> Iterator[Any]:
+def _of_table(name: str, table: Table, first_line: int | None = None) -> TableSource:
+    def batches(columns: Sequence[str], n_rows: int) -> Iterator[RecordBatch]:
         yield from table.select(list(columns)).to_batches(max_chunksize=n_rows)
 
     row_bytes = table.nbytes // max(1, table.num_rows)
     return TableSource(name, table.schema, table.num_rows, row_bytes, batches, first_line)
 
 
-def _of_frame(pa: Any, frame: Any) -> TableSource:
+def _of_frame(pa: ModuleType, frame: object) -> TableSource:
     try:
         if hasattr(frame, "collect") and hasattr(frame, "lazy"):
             frame = frame.collect()  # a lazy frame of polars

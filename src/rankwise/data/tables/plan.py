@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
@@ -34,6 +35,9 @@ from rankwise.data.text.sources import read_ahead
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.threads import default_threads
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["TableBlock", "TablePlan"]
 
@@ -100,7 +104,7 @@ class TablePlan:
         features: Sequence[str] | None,
         embedding: str | Sequence[str] | None,
         missing: str,
-        dtype: Any,
+        dtype: npt.DTypeLike,
         weight: str | None = None,
         item_id: str | None = None,
         ids: Sequence[str] = (),
@@ -191,7 +195,7 @@ class TablePlan:
             if y is not None and self.label in batch.columns:
                 y[rows] = self._labels(batch)
             if self.qid in batch.columns:
-                ids.append(self._ids(batch))
+                ids.append(self.ids_in(batch.source, batch.columns[self.qid], batch.row))
             self._fill(batch, X[rows])
             n_cells += batch.n_rows * len(batch.columns)
             del batch
@@ -259,12 +263,12 @@ class TablePlan:
         column = batch.columns[self.label]
         return numbers_of(batch.source, self.label, column, batch.row, missing="error", hint=_LABEL_HINT)
 
-    def _ids(self, batch: _Batch) -> Any:
+    def _ids(self, batch: _Batch) -> AnyArray | None:
         if self.qid is None:
             return None
         return self.ids_in(batch.source, batch.columns[self.qid], batch.row)
 
-    def ids_in(self, source: TableSource, column: Any, first_row: int) -> AnyArray:
+    def ids_in(self, source: TableSource, column: pa.Array, first_row: int) -> AnyArray:
         """Return the query ids of some rows of a table, from its column of them."""
         assert self.qid is not None
         return ids_of(source, self.qid, column, first_row, "the query id", self._kind_of_ids)
@@ -273,7 +277,7 @@ class TablePlan:
     def _kind_of_ids(self) -> str:
         return "U" if self.qid is None else kind_of_ids(self.sources, self.qid)
 
-    def _features(self, batch: _Batch) -> Any:
+    def _features(self, batch: _Batch) -> AnyArray | sp.csr_matrix:
         if self.sparse is not None:
             return self.sparse.rows(
                 batch.source, batch.columns.__getitem__, batch.row, missing=self.missing, dtype=self.dtype
@@ -316,10 +320,10 @@ class _Batch(NamedTuple):
     source: TableSource
     row: int  # where they begin in their table
     n_rows: int
-    columns: dict[str, Any]
+    columns: dict[str, pa.Array]
 
     @classmethod
-    def of(cls, source: TableSource, row: int, found: Any) -> _Batch:
+    def of(cls, source: TableSource, row: int, found: pa.Table) -> _Batch:
         """Take the columns of a record batch, or of a table."""
         columns = {}
         for name, column in zip(found.schema.names, found.columns, strict=True):

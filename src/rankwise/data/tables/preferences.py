@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,9 @@ from rankwise.data.tables.arrow_columns import amounts_of, check_columns, ids_of
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow, open_sources
 from rankwise.data.tables.plan import TablePlan
 from rankwise.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["PreferenceTable", "load_preferences", "read_preferences"]
 
@@ -33,6 +37,15 @@ class PreferenceTable(NamedTuple):
     item_ids : ndarray of shape (items,)
         The id of each row of X.
     feature_names : list of str
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from rankwise.data import load_preferences
+    >>> items = pa.table({"id": ["tea", "milk"], "price": [2.0, 1.0]})
+    >>> table = load_preferences(pa.table({"winner": ["tea"], "loser": ["milk"]}), items)
+    >>> table.item_ids[table.pairs[0]].tolist(), table.feature_names, table.weight
+    (['tea', 'milk'], ['price'], None)
     """
 
     X: Any
@@ -207,7 +220,7 @@ class _Ids:
         return np.concatenate(edges) if edges else np.empty((0, 2), dtype=np.int64)
 
 
-def _as_text(pa: Any, values: Any) -> Any:
+def _as_text(pa: ModuleType, values: pa.Array) -> pa.Array:
     if pa.types.is_floating(values.type):
         whole = values.cast(pa.int64(), safe=False)
         if whole.cast(values.type).equals(values):

@@ -27,6 +27,14 @@ class Table(NamedTuple):
     y : ndarray of shape (rows,) or None
     qid : ndarray of shape (rows,) or None
     feature_names : list of str
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from rankwise.data import load_table
+    >>> table = load_table(pa.table({"label": [1, 0], "qid": ["a", "a"], "price": [2.0, 3.0]}))
+    >>> table.X.tolist(), table.qid.tolist(), table.feature_names
+    ([[2.0], [3.0]], ['a', 'a'], ['price'])
     """
 
     X: Any
@@ -124,6 +132,14 @@ def iterate_table(
     Yields
     ------
     Table
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> from rankwise.data import iterate_table
+    >>> rows = pa.table({"label": [1, 0, 2], "price": [2.0, 3.0, 1.0]})
+    >>> [block.X.shape for block in iterate_table(rows, qid=None, block_rows=2)]
+    [(2, 1), (1, 1)]
     """
     check_count("block_rows", block_rows, optional=False)
     plan = TablePlan.of(

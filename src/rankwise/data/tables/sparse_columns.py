@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from rankwise.data.tables.arrow_columns import check_finite, doubles_of, is_embe
 from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
 from rankwise.data.text.reader import LAST_COLUMN
 from rankwise.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["INDICES", "SPARSE_KEY", "VALUES", "SparseColumns"]
 
@@ -68,7 +71,7 @@ class SparseColumns:
     def rows(
         self,
         source: TableSource,
-        column: Callable[[str], Any],
+        column: Callable[[str], pa.Array],
         first_row: int,
         *,
         missing: str,
@@ -116,7 +119,7 @@ class SparseColumns:
         return X
 
     def _columns(
-        self, source: TableSource, flat: Any, start: npt.NDArray[np.int64], first_row: int
+        self, source: TableSource, flat: pa.Array, start: npt.NDArray[np.int64], first_row: int
     ) -> AnyArray:
         numbers = flat.cast(import_pyarrow().int64(), safe=False)
         columns = np.asarray(numbers.fill_null(-1))

@@ -7,8 +7,8 @@ import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import Any, BinaryIO, Self
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,9 @@ from rankwise.data.tables.arrow_files import import_pyarrow
 from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["TableWriter", "is_flat", "save_table"]
 
@@ -99,6 +102,18 @@ class TableWriter:
     label, qid_name : str
     durable : bool, default=True
         As in `save_table`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> from rankwise.data import TableWriter, load_table
+    >>> path = os.path.join(tempfile.mkdtemp(), "rows.parquet")
+    >>> with TableWriter(path, ["price"]) as writer:
+    ...     for price in (2.0, 3.0):
+    ...         writer.write(np.array([[price]]), [1.0], ["a"])
+    >>> load_table(path).X.tolist()
+    [[2.0], [3.0]]
     """
 
     def __init__(
@@ -140,7 +155,7 @@ class TableWriter:
 
     def write(
         self,
-        X: Any,
+        X: MatrixLike,
         y: npt.ArrayLike | None = None,
         qid: npt.ArrayLike | None = None,
         others: Mapping[str, AnyArray] | None = None,
@@ -149,10 +164,10 @@ class TableWriter:
         pa = import_pyarrow()
         if self._stream is None:
             raise InvalidInputError("The writer is not open.", "use it in a with statement.")
-        X, y, qid = unmasked("X", X), unmasked("y", y), unmasked("qid", qid)
-        X = X.tocsr() if sp.issparse(X) else np.asarray(X)
-        if X.ndim != 2:
-            raise InvalidInputError(f"X has shape {X.shape}.", "pass one row per item.")
+        given, y, qid = unmasked("X", X), unmasked("y", y), unmasked("qid", qid)
+        rows = given.tocsr() if sp.issparse(given) else np.asarray(given)
+        if rows.ndim != 2:
+            raise InvalidInputError(f"X has shape {rows.shape}.", "pass one row per item.")
         columns = {}
         if qid is not None:
             ids = np.asarray(qid)
@@ -164,31 +179,33 @@ class TableWriter:
         for name, values in (others or {}).items():
             columns[name] = pa.array(values)
         for name, column in columns.items():
-            if len(column) != X.shape[0]:
+            if len(column) != rows.shape[0]:
                 raise InvalidInputError(
-                    f"Column {name!r} has {len(column)} entries, but X has {X.shape[0]} rows.",
+                    f"Column {name!r} has {len(column)} entries, but X has {rows.shape[0]} rows.",
                     "pass one per row.",
                 )
-        table = self._sparse(pa, X, columns) if sp.issparse(X) else self._dense(pa, X, columns)
+        table = self._sparse(pa, rows, columns) if sp.issparse(rows) else self._dense(pa, rows, columns)
         if self._writer is None:
             self._writer = self._open(pa, table.schema)
             self._stack.callback(self._writer.close)
         self._writer.write_table(table.cast(self._writer.schema) if self._kind != "csv" else table)
 
-    def _open(self, pa: Any, schema: Any) -> Any:
+    def _open(self, pa: ModuleType, schema: pa.Schema) -> _Writes:
         if self._kind == "parquet":
             import pyarrow.parquet as pq  # noqa: PLC0415 - only when a Parquet file is written
 
-            return pq.ParquetWriter(self._stream, schema)
+            parquet: _Writes = pq.ParquetWriter(self._stream, schema)
+            return parquet
         if self._kind == "ipc":
             return _IpcWriter(pa.ipc.new_file(self._stream, schema), schema)
         import pyarrow.csv  # noqa: PLC0415 - only when such a file is written
 
         delimiter = "\t" if Path(self._file).suffix.lower() == ".tsv" else ","
         options = pyarrow.csv.WriteOptions(quoting_style="needed", delimiter=delimiter)
-        return pyarrow.csv.CSVWriter(self._stream, schema, write_options=options)
+        text: _Writes = pyarrow.csv.CSVWriter(self._stream, schema, write_options=options)
+        return text
 
-    def _dense(self, pa: Any, X: Any, columns: dict[str, Any]) -> Any:
+    def _dense(self, pa: ModuleType, X: AnyArray, columns: dict[str, pa.Array]) -> pa.Table:
         names = self._feature_names(X.shape[1])
         taken = set(columns) & set(names)
         if taken or len(set(names)) != len(names):
@@ -200,7 +217,7 @@ class TableWriter:
             columns[name] = pa.array(np.ascontiguousarray(X[:, at]))
         return pa.table(columns)
 
-    def _sparse(self, pa: Any, X: Any, columns: dict[str, Any]) -> Any:
+    def _sparse(self, pa: ModuleType, X: sp.csr_matrix, columns: dict[str, pa.Array]) -> pa.Table:
         if self._kind == "csv":
             raise InvalidInputError(
                 f"A CSV file has a column a feature, {X.shape[1]} in all, and X is sparse.",
@@ -228,13 +245,25 @@ class TableWriter:
         return self._names
 
 
+class _Writes(Protocol):
+    """What pyarrow's writers of files offer."""
+
+    schema: pa.Schema
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write rows."""
+
+    def close(self) -> None:
+        """Write what comes last."""
+
+
 class _IpcWriter:
     """What the other writers offer: a schema beside the writing."""
 
-    def __init__(self, writer: Any, schema: Any) -> None:
+    def __init__(self, writer: pa.ipc.RecordBatchFileWriter, schema: pa.Schema) -> None:
         self._writer, self.schema = writer, schema
 
-    def write_table(self, table: Any) -> None:
+    def write_table(self, table: pa.Table) -> None:
         self._writer.write_table(table)
 
     def close(self) -> None:

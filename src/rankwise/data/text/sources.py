@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
+from types import ModuleType
 from typing import Any, BinaryIO, TypeVar, cast
 
 from rankwise import _core
@@ -60,11 +61,10 @@ class Source:
         return isinstance(self.place, str) and os.path.isfile(self.place)  # noqa: PTH113
 
 
-def list_sources(paths: Any) -> list[Source]:
+def list_sources(paths: object) -> list[Source]:
     """Return the sources that a path, an open binary stream, ``"-"`` or a sequence of those means."""
-    if isinstance(paths, (str, bytes, os.PathLike)) or hasattr(paths, "read"):
-        paths = [paths]
-    sources = [_source(place) for place in paths]
+    places = paths if isinstance(paths, Iterable) and not _is_place(paths) else [paths]
+    sources = [_source(place) for place in places]
     if not sources:
         raise InvalidInputError("There is no file to read.", "pass at least one path.")
     if sum(source.name == "standard input" for source in sources) > 1:
@@ -72,14 +72,18 @@ def list_sources(paths: Any) -> list[Source]:
     return sources
 
 
-def _source(place: Any) -> Source:
+def _is_place(given: object) -> bool:
+    return isinstance(given, (str, bytes, os.PathLike)) or hasattr(given, "read")
+
+
+def _source(place: object) -> Source:
     if hasattr(place, "read"):
         if isinstance(place, io.TextIOBase):
             raise InvalidInputError(
                 "The stream yields text where bytes are needed.", "open the file with mode 'rb'."
             )
-        return Source(str(getattr(place, "name", "stream")), place)
-    path = os.fsdecode(place)
+        return Source(str(getattr(place, "name", "stream")), cast("BinaryIO", place))
+    path = os.fsdecode(cast("str | bytes | os.PathLike[str]", place))
     return Source("standard input", sys.stdin.buffer) if path == "-" else Source(path, path)
 
 
@@ -130,7 +134,7 @@ def _decompressed(stream: io.BufferedReader, name: str) -> BinaryIO:
     return stream
 
 
-def import_zstandard(name: str) -> Any:
+def import_zstandard(name: str) -> ModuleType:
     """Import what reads and writes a file that is compressed with zstd, or say how to get it."""
     try:
         import zstandard  # noqa: PLC0415 - only when such a file is read or written

@@ -107,7 +107,7 @@ def iter_svmlight(
     n_threads: int | None = None,
     longest_line: int = LONGEST_LINE,
 ) -> Iterator[Block]:
-    """Read svmlight or LETOR text block by block, without ever holding more than one.
+    r"""Read svmlight or LETOR text block by block, without ever holding more than one.
 
     Consecutive rows of a query always come in one block. Other parameters are those of `load_svmlight`; with
     ``zero_based="auto"`` the first block decides, and a column 0 in a later one is an error.
@@ -132,6 +132,14 @@ def iter_svmlight(
     qid : ndarray of shape (rows,), or None
         As text where the first block has ids that are not numbers; real numbers or integers likewise. An id of
         another kind in a later block is an error.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankwise.data import iter_svmlight
+    >>> text = b"1 qid:7 1:0.5\n0 qid:7 2:1\n2 qid:8 1:3\n"
+    >>> [(X.shape, qid.tolist()) for X, y, qid in iter_svmlight(io.BytesIO(text), block_bytes=20)]
+    [((2, 2), [7, 7]), ((1, 2), [8])]
     """
     check_count("block_bytes", block_bytes, optional=False)
     reader = TextReader(

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import AnyArray
+from rankwise.arrays import AnyArray, InMemory, MatrixLike, is_sparse
 from rankwise.data.containers import unmasked
 from rankwise.data.text.query_ids import encode_ids
 from rankwise.data.text.sources import import_zstandard
@@ -50,14 +50,14 @@ class TextWriter:
 
     def write(
         self,
-        X: Any,
+        X: InMemory,
         y: npt.NDArray[np.float64],
         qid: AnyArray | None,
         comments: Sequence[str] | None = None,
     ) -> None:
         """Write rows: an array or CSR matrix, finite labels, ids or None, and what stands behind each row or None."""
         run_start, text, text_end = _runs(qid)
-        step = max(1, WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if sp.issparse(X) else X.size))
+        step = max(1, WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if is_sparse(X) else X.size))
         for first in range(0, X.shape[0], step):
             last = min(first + step, X.shape[0])
             rows = self._canonical(_slice(X, first, last), self._n_rows + first)
@@ -101,9 +101,9 @@ class TextWriter:
 
 
 def dump_svmlight(
-    X: Any,
+    X: MatrixLike,
     y: npt.ArrayLike,
-    path: object,
+    path: str | os.PathLike[str] | BinaryIO,
     *,
     qid: npt.ArrayLike | None = None,
     zero_based: bool = False,
@@ -153,40 +153,40 @@ def dump_svmlight(
     """
     check_choice("missing", missing, ("error", "nan"))
     check_count("n_threads", n_threads)
-    X = unmasked("X", X)
-    X = X.tocsr() if sp.issparse(X) else np.asarray(X)
-    if X.ndim != 2:
-        raise InvalidInputError(f"X has shape {X.shape}.", "pass a matrix with one row per item.")
-    labels = check_numbers("y", y, X.shape[0])
+    given = unmasked("X", X)
+    rows: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
+    if len(rows.shape) != 2:
+        raise InvalidInputError(f"X has shape {rows.shape}.", "pass a matrix with one row per item.")
+    labels = check_numbers("y", y, rows.shape[0])
     ids = None
     if qid is not None:
-        queries = check_qid(qid, X.shape[0])
+        queries = check_qid(qid, rows.shape[0])
         ids = queries.ids[queries.codes]
     texts = None if comments is None else [str(text).strip() for text in comments]
     if texts is not None and (
-        len(texts) != X.shape[0] or any("\n" in text or "\r" in text for text in texts)
+        len(texts) != rows.shape[0] or any("\n" in text or "\r" in text for text in texts)
     ):
         raise InvalidInputError(
-            f"comments are not {X.shape[0]} texts of one line each.",
+            f"comments are not {rows.shape[0]} texts of one line each.",
             "pass one text per row, without line breaks.",
         )
     with open_text(path, durable=durable) as stream:
         writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)
         if comment:
             writer.comment(comment)
-        writer.write(X, labels, ids, texts)
+        writer.write(rows, labels, ids, texts)
 
 
 @contextmanager
-def open_text(path: Any, *, durable: bool = True) -> Iterator[BinaryIO]:
+def open_text(path: str | os.PathLike[str] | BinaryIO, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a stream for writing: a file that appears once it is complete, standard output, or the stream given."""
-    if hasattr(path, "write"):
+    if not isinstance(path, (str, os.PathLike)):
         yield path
     elif os.fspath(path) == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
-        name = Path(os.fsdecode(path)).name
+        name = Path(path).name
         with replacing(path, durable=durable) as file, _compressed(file, name) as stream:
             yield stream
 
@@ -213,9 +213,9 @@ def _commented(lines: Sequence[bytes], comments: Sequence[str]) -> bytes:
     )
 
 
-def _slice(X: Any, first: int, last: int) -> sp.csr_matrix:
+def _slice(X: InMemory, first: int, last: int) -> sp.csr_matrix:
     """Return the rows [first, last) as CSR; of a CSR matrix nothing is copied but the row pointers."""
-    if not sp.issparse(X):
+    if not is_sparse(X):
         return sp.csr_matrix(X[first:last])
     entries = slice(int(X.indptr[first]), int(X.indptr[last]))
     pointers = X.indptr[first : last + 1] - X.indptr[first]

@@ -9,7 +9,7 @@ component: a system of the size of the rows however many pairs there are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ from rankwise.arrays import Floats, Ints, Matrix, Rows
 from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.exceptions import MemoryLimitError
-from rankwise.holdout import DualHoldOut, HoldOut, PrimalHoldOut
+from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.kernels import FeatureMap, Kernel, matrix_rows
 from rankwise.memory import MemoryBudget, fits
 from rankwise.pairs.factor import Factor, LabelFactor
@@ -26,7 +26,7 @@ from rankwise.pairs.labels import LabelGraph
 from rankwise.pairs.preference_factor import ComponentFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
-from rankwise.selection.equations import LinearCoordinates
+from rankwise.solvers.choose import column_scale
 from rankwise.solvers.dual import DualSpectrum
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 Finish = Callable[[Floats], Floats]  # makes the model of the coefficients of decomposed columns
+Solve = Callable[[Floats, float], Floats]  # makes the model of a column of the target, and an alpha
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class _Models:
 
     hold_out: HoldOut
     target: Floats
-    coefficients: Callable[[Floats, float], Floats]
+    coefficients: Solve
 
     def model(self, output: int, alpha: float) -> Floats:
         """Return the model of an output and an alpha."""
@@ -108,28 +109,15 @@ class PairDecomposition(_Models):
         return np.asarray(scores[:, self.graph.winner] - scores[:, self.graph.loser])
 
 
-@dataclass(frozen=True)
-class _PrimalModels:
-    """Coefficients from ``Z'Z = W diag(σ) W'``."""
-
-    hold_out: PrimalHoldOut
-    vectors: Floats
-    finish: Finish
-
-    def coefficients(self, target: Floats, alpha: float) -> Floats:
-        inverse = self.hold_out.shrinkage(np.array([alpha]))[0]
-        return self.finish(self.vectors @ (inverse * (self.hold_out.features.T @ target)))
+def _primal(hold_out: PrimalHoldOut, vectors: Floats, finish: Finish, target: Floats, alpha: float) -> Floats:
+    """Return a model from ``Z'Z = W diag(σ) W'``."""
+    inverse = hold_out.shrinkage(np.array([alpha]))[0]
+    return finish(vectors @ (inverse * (hold_out.features.T @ target)))
 
 
-@dataclass(frozen=True)
-class _DualModels:
-    """Dual coefficients from ``FKF' = V diag(σ) V'``."""
-
-    spectrum: DualSpectrum
-    factor: Factor
-
-    def coefficients(self, target: Floats, alpha: float) -> Floats:
-        return self.factor.transposed(self.spectrum.solve(target, alpha))
+def _dual(spectrum: DualSpectrum, factor: Factor, target: Floats, alpha: float) -> Floats:
+    """Return dual coefficients from ``FKF' = V diag(σ) V'``."""
+    return factor.transposed(spectrum.solve(target, alpha))
 
 
 def _rows_of_features(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomposition:
@@ -137,7 +125,7 @@ def _rows_of_features(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomp
     factor = LabelFactor(graph.blocks, graph.n_threads)
     hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X))
     target = factor.target(graph.pull).reshape(graph.n_rows, -1)
-    coefficients = _PrimalModels(hold_out, vectors, finish).coefficients
+    coefficients = partial(_primal, hold_out, vectors, finish)
     return RowDecomposition(hold_out, target, coefficients, factor, partial(reweighted_features, X))
 
 
@@ -152,13 +140,13 @@ def _pairs_of_features(
         Z = _array(X[graph.winner] - X[graph.loser])
         Z *= root[:, None]
         hold_out, vectors = PrimalHoldOut.with_vectors(Z)
-        coefficients = _PrimalModels(hold_out, vectors, finish).coefficients
+        coefficients = partial(_primal, hold_out, vectors, finish)
         target = root * graph.difference
         return PairDecomposition(hold_out, target[:, None], coefficients, group, graph, root=root)
     _demand(budget, *X.shape)
     factor = ComponentFactor(graph)
     hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(_array(X)))
-    coefficients = _PrimalModels(hold_out, vectors, finish).coefficients
+    coefficients = partial(_primal, hold_out, vectors, finish)
     target = factor.target(graph.pull)
     return PairDecomposition(hold_out, target[:, None], coefficients, of_row, graph, factor=factor)
 
@@ -185,38 +173,30 @@ class ColumnSpace:
 
     def of_rows(self, graph: LabelGraph) -> RowDecomposition:
         """Decompose the problem of labelled rows."""
-        scale = LinearCoordinates(self.design, self.power).scale(graph)
+        scale = None if self.power == 0 else column_scale(self.design, graph, self.power)
         if self.X.shape[1] <= self.X.shape[0]:
-            return _rows_of_features(_array(_scaled(self.X, scale)), graph, _Unscaled(scale).model)
+            return _rows_of_features(_array(_scaled(self.X, scale)), graph, partial(_unscaled, scale))
         X = _scaled(self.X, scale)
         problem = KernelProblem(Kernel("linear"), X, None, MemoryBudget(), self.design.n_threads)
         dual = KernelSpace(problem).of_rows(graph)
-        coefficients = _Unscaled(scale, X, dual.coefficients).coefficients
-        return RowDecomposition(dual.hold_out, dual.target, coefficients, dual.factor, dual.reweighted)
+        return replace(dual, coefficients=partial(_of_columns, X, scale, dual.coefficients))
 
     def of_pairs(self, graph: PreferenceGraph, group: Ints) -> PairDecomposition:
         """Decompose the problem of listed pairs."""
-        scale = LinearCoordinates(self.design, self.power).scale(graph)
+        scale = None if self.power == 0 else column_scale(self.design, graph, self.power)
         X = _scaled(self.X, scale)
-        return _pairs_of_features(X, graph, group, MemoryBudget(), _Unscaled(scale).model)
+        return _pairs_of_features(X, graph, group, MemoryBudget(), partial(_unscaled, scale))
 
 
-@dataclass(frozen=True)
-class _Unscaled:
-    """Coefficients of the caller's columns, from those of scaled ones or from dual ones."""
+def _unscaled(scale: Floats | None, w: Floats) -> Floats:
+    """Return coefficients of the caller's columns from those of scaled ones."""
+    return w if scale is None else w * scale
 
-    scale: Floats | None
-    X: Matrix | None = None
-    dual: Callable[[Floats, float], Floats] | None = None
 
-    def model(self, w: Floats) -> Floats:
-        return w if self.scale is None else w * self.scale
-
-    def coefficients(self, target: Floats, alpha: float) -> Floats:
-        assert self.dual is not None
-        assert self.X is not None
-        transposed: Matrix = self.X.T  # type: ignore[attr-defined]
-        return self.model(np.asarray(transposed @ self.dual(target, alpha), dtype=np.float64))
+def _of_columns(X: Matrix, scale: Floats | None, dual: Solve, target: Floats, alpha: float) -> Floats:
+    """Return coefficients of columns from dual ones."""
+    transposed: Matrix = X.T  # type: ignore[attr-defined]
+    return _unscaled(scale, np.asarray(transposed @ dual(target, alpha), dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -241,7 +221,7 @@ class KernelSpace:
         factor = LabelFactor(graph.blocks)
         target = factor.target(graph.pull).reshape(graph.n_rows, -1)
         spectrum = self._spectrum(factor, copies=4)
-        coefficients = _DualModels(spectrum, factor).coefficients
+        coefficients = partial(_dual, spectrum, factor)
         reweighted = partial(reweighted_kernel, problem)
         return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor, reweighted)
 
@@ -253,7 +233,7 @@ class KernelSpace:
             return _pairs_of_features(Z, graph, group, problem.budget, feature_map.dual_coefficients)
         factor = ComponentFactor(graph)
         spectrum = self._spectrum(factor, copies=6)
-        coefficients = _DualModels(spectrum, factor).coefficients
+        coefficients = partial(_dual, spectrum, factor)
         target = factor.target(graph.pull)[:, None]
         hold_out = DualHoldOut.of_spectrum(spectrum)
         return PairDecomposition(hold_out, target, coefficients, of_row, graph, factor=factor)
@@ -262,7 +242,7 @@ class KernelSpace:
         """Decompose the problem of some rows alone, with the same reduced set."""
         if self.problem.basis is None:
             return KernelSpace(self.problem.subset(rows)).of_rows(graph)
-        return _rows_of_features(self._features[1][rows], graph, _Unscaled(None).model)
+        return _rows_of_features(self._features[1][rows], graph, partial(_unscaled, None))
 
     def scoring(self, rows: Rows, trained: Rows) -> Floats:
         """Return what gives some rows their scores when it multiplies a model that was refitted to others."""

@@ -9,14 +9,11 @@ from functools import partial
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.holdout import (
-    ComparedRows,
-    HoldOut,
-    LevelRanking,
-    compared_pair_out_error,
-    leave_pair_out_error,
-    level_pair_out_error,
-)
+from rankwise.holdout.compared_pairs import ComparedRows, compared_pair_out_error
+from rankwise.holdout.decomposition import HoldOut
+from rankwise.holdout.level_pairs import level_pair_out_error
+from rankwise.holdout.levels import LevelRanking
+from rankwise.holdout.pairs import leave_pair_out_error
 from rankwise.memory import MemoryBudget
 from rankwise.problems.training import TrainingData
 

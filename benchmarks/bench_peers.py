@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""rankwise beside the libraries that people know, on real sets: the table on the first page.
+
+    RANKWISE_DATA=../shared/data python benchmarks/bench_peers.py [--sets ohsumed lightgbm 1027_ESL ...] [--write]
+
+OHSUMED and LightGBM's ranking example by queries (NDCG@10), tables of PMLB as one ranking each (share of pairs in the
+right order; of at most 3,000 rows, the first of a random order). Five folds of queries or rows, the same for all; one
+thread each; processor time of choosing and fitting; standard errors over test queries, or over folds of one ranking.
+
+Fixed before looking:
+
+=====================  ===============================================================================================
+LightGBM, XGBoost,     their rankers as they come: lambdarank, rank:ndcg (rank:pairwise over one ranking), YetiRank
+CatBoost
+LightGBM, tuned        lambdarank and regression, four sizes of trees each, as many trees as a quarter of the training
+                       part likes best (bench_curves.py), the best of all by that quarter
+scikit-learn           `RidgeCV` on standardised columns, labels centred by query; `HistGradientBoostingRegressor`
+RankRLSCV              standardised columns
+AutoRanker             as it comes
+=====================  ===============================================================================================
+
+Grades for lambdarank over one ranking: 31 quantiles; rows in groups of 1,000, as it refuses longer queries.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import catboost
+import lightgbm
+import numpy as np
+import xgboost
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
+
+import bench_curves
+from harness import write_json
+from rankwise import AutoRanker, RankRLSCV
+from rankwise.metrics import get_metric
+from rankwise.model_selection import fit_ranker
+
+SETS = (
+    "ohsumed",
+    "lightgbm",
+    "1027_ESL",
+    "1028_SWD",
+    "201_pol",
+    "218_house_8L",
+    "225_puma8NH",
+    "227_cpu_small",
+    "503_wind",
+    "537_houses",
+    "wine_quality_white",
+)
+README = Path(__file__).parents[1] / "README.md"
+ROWS = 3_000  # of a table
+ALPHAS = 2.0 ** np.arange(-10, 11)
+
+
+def contenders(train, validation):
+    """Return ``{name: fit}``; only the tuned trees set rows apart themselves."""
+    joined = tuple(np.concatenate(columns) for columns in zip(train, validation, strict=True))
+    order = np.argsort(joined[2], kind="stable")
+    X, y, qid = (column[order] for column in joined)
+    is_one = qid[0] == qid[-1]
+    grades, groups = (_grades(y), np.arange(y.size) // bench_curves.GROUP) if is_one else (y, qid)
+
+    def tuned():
+        tried = [
+            bench_curves.boosted(train, validation, objective, num_leaves=leaves, learning_rate=0.05)
+            for objective in ("lambdarank", "regression")
+            for leaves in (4, 8, 16, 31)
+        ]
+        error = bench_curves.ERROR.prepare(*validation[1:])
+        return min(tried, key=lambda model: error(model.predict(validation[0])))
+
+    def ridge():
+        means = np.bincount(qid, y) / np.maximum(np.bincount(qid), 1)
+        return make_pipeline(StandardScaler(), RidgeCV(ALPHAS)).fit(X, y - means[qid])
+
+    return {
+        "LightGBM": lambda: fit_ranker(lightgbm.LGBMRanker(n_jobs=1, verbose=-1), X, grades, groups),
+        "LightGBM, tuned": tuned,
+        "XGBoost": lambda: fit_ranker(
+            xgboost.XGBRanker(n_jobs=1, objective="rank:pairwise" if is_one else "rank:ndcg"), X, y, groups
+        ),
+        "CatBoost": lambda: fit_ranker(
+            catboost.CatBoostRanker(thread_count=1, allow_writing_files=False), X, y, groups
+        ),
+        "RidgeCV": ridge,
+        "HistGradientBoosting": lambda: HistGradientBoostingRegressor(random_state=0).fit(X, y),
+        "rankwise RankRLSCV": lambda: fit_ranker(
+            make_pipeline(
+                StandardScaler(), RankRLSCV(n_threads=1)
+            ),
+            X, y, None if is_one else qid,
+        ),
+        "rankwise AutoRanker": lambda: AutoRanker(
+            n_threads=1, scoring="pairwise_error" if is_one else "ndcg@10"
+        ).fit(X, y, qid=None if is_one else qid),
+    }  # fmt: skip
+
+
+def _grades(y):
+    edges = np.unique(np.quantile(y, np.linspace(0, 1, bench_curves.GRADES)))
+    return np.clip(np.searchsorted(edges, y), 0, bench_curves.GRADES - 1)
+
+
+def compare(name, load):
+    """Return what five folds say about one set: figures that are better when higher."""
+    X, y, qid = load()
+    qid = np.unique(qid, return_inverse=True)[1]
+    is_one = qid[0] == qid[-1]
+    if is_one:
+        X, y, qid = X[:ROWS], y[:ROWS], qid[:ROWS]
+    metric = get_metric("concordance" if is_one else "ndcg@10")
+    figures, seconds = {}, {}
+    for parts in bench_curves.folds(qid):
+        train, validation, test = ((X[part], y[part], qid[part]) for part in parts)
+        prepared = metric.prepare(test[1], test[2])
+        for method, fit in contenders(train, validation).items():
+            start = time.process_time()
+            model = fit()
+            seconds[method] = seconds.get(method, 0.0) + time.process_time() - start
+            scores = np.asarray(model.predict(test[0]), dtype=float)
+            own = [prepared(scores)] if is_one else prepared.per_query(scores).values
+            figures.setdefault(method, []).append(np.asarray(own))
+    joined = {method: np.concatenate(parts) for method, parts in figures.items()}
+    best = max(joined, key=lambda method: np.nanmean(joined[method]))
+    rows = {}
+    for method, values in joined.items():
+        behind = joined[best] - values
+        behind = behind[~np.isnan(behind)]
+        rows[method] = {
+            "figure": float(np.nanmean(values)),
+            "behind": float(behind.mean()),
+            "se": float(behind.std(ddof=1) / np.sqrt(behind.size)),
+            "seconds": seconds[method] / 5,
+        }
+    print(f"\n{name}: {y.size} rows, {X.shape[1]} columns, {metric.name}")
+    for method, row in sorted(rows.items(), key=lambda item: -item[1]["figure"]):
+        mark = " " if row["behind"] <= 2 * row["se"] else "-"
+        behind = f"{-row['behind']:+.4f} ± {row['se']:.4f}"
+        print(f"  {mark} {method:22} {row['figure']:.4f}  {behind}  {row['seconds']:7.2f} s", flush=True)
+    return {
+        "name": name,
+        "rows": int(y.size),
+        "columns": int(X.shape[1]),
+        "metric": metric.name,
+        "methods": rows,
+    }
+
+
+def first_page(results):
+    """Return the table of the README: a row per contender, a column per set."""
+    names = [f"{result['name']}<br>{result['rows']:,} × {result['columns']}" for result in results]
+    lines = [f"| | {' | '.join(names)} | seconds |", "|" + " --- |" * (len(names) + 2)]
+    for method in results[0]["methods"]:
+        rows = [result["methods"][method] for result in results]
+        cells = [f"{row['figure']:.3f}" for row in rows]
+        cells = [
+            f"**{text}**" if row["behind"] <= 2 * row["se"] else text
+            for text, row in zip(cells, rows, strict=True)
+        ]
+        seconds = np.mean([row["seconds"] for row in rows])
+        lines.append(f"| {method} | {' | '.join(cells)} | {seconds:.2g} |")
+    return "\n".join(lines)
+
+
+def main():
+    """Compare on every set, and print the table of the first page."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--write", action="store_true", help="write the table into the README")
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    known = bench_curves.real_sets()
+    with threadpool_limits(1):
+        results = [compare(name, known[name]) for name in options.sets]
+    table = first_page(results)
+    print(f"\n{table}")
+    if options.write:
+        page = README.read_text(encoding="utf-8")
+        before, rest = page.split("<!-- peers -->\n")
+        after = rest.partition("<!-- /peers -->")[2]
+        README.write_text(f"{before}<!-- peers -->\n{table}\n<!-- /peers -->{after}", encoding="utf-8")
+    write_json("peers", {}, results=results)
+
+
+if __name__ == "__main__":
+    main()

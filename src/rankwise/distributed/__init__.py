@@ -1,0 +1,21 @@
+"""Training on a Dask cluster, by the same estimators: ``fit`` takes Dask collections, and what `read` returns.
+
+This room alone imports Dask (``pip install 'rankwise[dask]'``), and is imported when Dask data arrive.
+"""
+
+from __future__ import annotations
+
+from rankwise.exceptions import MissingPackageError
+
+try:
+    import distributed as _distributed  # noqa: F401
+except ImportError as error:
+    raise MissingPackageError(
+        "Training on a cluster needs Dask, which is not installed.", "pip install 'rankwise[dask]'."
+    ) from error
+
+from rankwise.distributed.data import ClusterData, ClusterRows, distribute
+from rankwise.distributed.design import DaskDesign
+from rankwise.distributed.reading import read
+
+__all__ = ["ClusterData", "ClusterRows", "DaskDesign", "distribute", "read"]

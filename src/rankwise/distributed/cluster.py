@@ -1,0 +1,147 @@
+"""Calls to the actors of all shares, answered in a fixed order, and repeated where a worker was lost.
+
+All state of a solver lives at the client, and whatever an actor is asked can be asked again: a lost actor is made again
+on another worker, told what it was told before, and asked once more. That is the whole recovery.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import distributed
+import numpy as np
+
+from rankwise.distributed.seats import ATTEMPTS, POLL, LostError, Options, Seats
+from rankwise.distributed.shares import Shares
+from rankwise.distributed.source import Source, Survey
+from rankwise.exceptions import ClusterError
+
+__all__ = ["Cluster", "UnknownError", "computed", "current_client"]
+
+
+class UnknownError(Exception):
+    """An actor that was made again does not know what it is asked to go on with: the exchange is to be repeated."""
+
+
+class Cluster:
+    """The rows of a source on the workers of a client.
+
+    Attributes
+    ----------
+    shares : Shares
+    survey : Survey
+    n_products : int
+        Vectors that were multiplied so far.
+    n_rebuilt : int
+        How many actors were made again.
+    """
+
+    def __init__(self, client: Any, source: Source, survey: Survey, shares: Shares, options: Options) -> None:
+        self.shares, self.survey = shares, survey
+        self.n_products = self.n_rebuilt = 0
+        self._seconds = np.zeros(len(shares))
+        self._seats = Seats(client, source, survey, shares, options)
+        self._seats.take(range(len(shares)))
+
+    def answers(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+        """Ask every actor, and yield the answers in the order of the shares, whoever answers first."""
+        with self._seats.line:
+            calls = [self._seats.ask(number, method, *args) for number, args in enumerate(arguments)]
+            for number, args in enumerate(arguments):
+                yield self._answer(number, calls[number], method, args)
+                calls[number] = None
+            self._show()
+
+    def everywhere(self, method: str, *args: Any) -> Iterator[Any]:
+        """Ask every actor the same."""
+        return self.answers(method, [args] * len(self.shares))
+
+    def total(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> Any:
+        """Add up the answers, in the order of the shares."""
+        total = None
+        for found in self.answers(method, arguments):
+            total = found if total is None else np.add(total, found, out=total)
+        return total
+
+    def set_up(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Tell every actor something that actors which are made again are told, too."""
+        found = list(self.answers(method, arguments))
+        self._seats.setup.append((method, arguments))
+        return found
+
+    def keep(self, name: str, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+        """Tell every actor what later calls refer to by a name."""
+        return self.set_up(method, [(name, *args) for args in arguments])
+
+    def forget(self, name: str) -> None:
+        """Let the actors drop what they were told under a name; who cannot be reached has lost it anyway."""
+        self._seats.setup = [one for one in self._seats.setup if one[1][0][:1] != (name,)]
+        for number in range(len(self.shares)):
+            self._seats.ask(number, "drop", name)
+
+    @property
+    def addresses(self) -> list[str]:
+        """The worker of each share."""
+        return [seat.address for number in range(len(self.shares)) if (seat := self._seats[number])]
+
+    def _answer(self, number: int, call: Any, method: str, args: tuple[Any, ...]) -> Any:
+        for _ in range(ATTEMPTS):
+            try:
+                status, found, seconds = self._seats.wait(number, call)
+            except LostError:
+                self.n_rebuilt += 1
+                self._seats.take([number])
+                call = self._seats.ask(number, method, *args)
+                continue
+            if status == "done":
+                self._seconds[number] = seconds
+                return found
+            if status == "failed":
+                raise found
+            raise UnknownError
+        raise self._seats.lost_too_often(number)
+
+    def _show(self) -> None:
+        slowest = int(np.argmax(self._seconds))
+        seat, seconds = self._seats[slowest], float(self._seconds[slowest])
+        if seat is not None and seconds > 0:
+            self._seats.line.update(
+                f"{self.n_products} products, {self.survey.nnz / seconds:.2g} non-zeros/s, slowest {seat.address} "
+                f"{seconds:.2g} s"
+            )
+
+
+def computed(client: Any, collection: Any, timeout: float) -> Any:
+    """Compute small things, with a limit on how long nothing may happen."""
+    futures = client.compute(collection)
+    many = futures if isinstance(futures, list) else [futures]
+    began, n_done = time.monotonic(), 0
+    while True:
+        try:
+            distributed.wait(many, timeout=POLL)
+        except TimeoutError:
+            done = sum(future.done() for future in many)
+            if done > n_done:
+                began, n_done = time.monotonic(), done
+            if time.monotonic() - began > timeout:
+                workers = ", ".join(sorted(client.nthreads())) or "none"
+                raise ClusterError(
+                    f"Nothing was computed for {timeout:.0f} s (workers: {workers}).",
+                    "look at the dashboard; where blocks take that long, pass a larger timeout.",
+                ) from None
+        else:
+            return client.gather(futures)
+
+
+def current_client() -> Any:
+    """Return the client of whoever calls, or say how to get one."""
+    try:
+        return distributed.get_client()
+    except ValueError as error:
+        raise ClusterError(
+            "X is a Dask collection, and there is no client of a cluster.",
+            "make one first: client = distributed.Client(distributed.LocalCluster()); or X.compute() what fits in "
+            "memory.",
+        ) from error

@@ -1,0 +1,183 @@
+"""Rows on a cluster as a design: a product sends a vector to every worker and adds up what comes back."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator
+
+from rankwise.arrays import DType, Floats, Ints
+from rankwise.blocks import Folds, QueryBlocks
+from rankwise.design import Design, OperatorDesign, Shift, as_design
+from rankwise.design.protocol import GramProduct, RowIndex
+from rankwise.distributed.cluster import Cluster
+from rankwise.distributed.products import ClusterProduct, Parts, joined_diagonal, joined_matrix, parts_of
+from rankwise.exceptions import MemoryLimitError
+from rankwise.memory import fits
+
+__all__ = ["DaskDesign"]
+
+# Bytes of rows that are brought to the client where many products with them alone follow.
+_FEW_BYTES = 1 << 26
+# Rows of pairs on two workers that are compared at a time.
+_PAIRS = 1 << 14
+
+
+class DaskDesign:
+    """The rows of a cluster; see `rankwise.design.Design`.
+
+    Scores, and whatever else has a value per row, are in the order of the rows of the caller's collection.
+    """
+
+    has_rows = True
+    # Its rows are far away: whoever wants all of them in memory asks for room first.
+    is_on_disk = True
+    # Every worker sends a matrix of columns × columns.
+    widest_matrix = 4096
+
+    def __init__(self, cluster: Cluster, n_threads: int, shift: Shift | None = None) -> None:
+        self.cluster, self.n_threads, self.shift = cluster, n_threads, shift
+        survey = cluster.survey
+        self.shape: tuple[int, int] = survey.shape
+        self.dtype: DType = survey.dtype
+        self.nnz, self.is_dense = survey.nnz, survey.lengths is None
+        self.reads = 0
+
+    def shifted(self, shift: Shift) -> DaskDesign:
+        """Subtract constants from columns, on the workers."""
+        told = [(shift.columns, shift.values)] * len(self.cluster.shares)
+        self.cluster.set_up("shift", told)
+        return DaskDesign(self.cluster, self.n_threads, shift)
+
+    def dot(self, v: Floats) -> Floats:
+        """Return ``X v``."""
+        self._count(v)
+        return self.cluster.shares.joined(list(self.cluster.everywhere("dot", v)))
+
+    def tdot(self, u: Floats) -> Floats:
+        """Return ``X' u``."""
+        self._count(u)
+        found: Floats = self.cluster.total("tdot", [(part,) for part in self.cluster.shares.split(u)])
+        return found
+
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
+        """Return the product that sends n numbers out and gets n back from every worker.
+
+        None for pairs that weigh 1/difference² of one ranking, whose levels all meet each other.
+        """
+        parts = parts_of(self.cluster.shares, blocks, folds)
+        return None if parts is None else ClusterProduct(self, parts)
+
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
+        """Return ``X' L X``, (n, n)."""
+        parts = self._parts(blocks)
+        return None if parts is None else joined_matrix(self.cluster, parts)
+
+    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
+        """Return None: a second read, for ``X' r``, is little beside the matrix."""
+        return None
+
+    def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
+        """Return ``diag(X' L X)``."""
+        parts = self._parts(blocks)
+        return None if parts is None else joined_diagonal(self.cluster, parts)
+
+    def squared_differences(
+        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
+    ) -> Floats:
+        """Return ``Σ weight_k (x_one[k] - x_other[k])²``; rows of pairs on two workers come to the client."""
+        self.reads += 1
+        shares = self.cluster.shares
+        mine, yours = shares.owners(one), shares.owners(other)
+        told = []
+        for number, share in enumerate(shares):
+            at = np.flatnonzero((mine == number) & (yours == number))
+            told.append((share.positions(one[at]), share.positions(other[at]), weight[at]))
+        total: Floats = self.cluster.total("squared_differences", told)
+        apart = np.flatnonzero(mine != yours)
+        for first in range(0, apart.size, _PAIRS):
+            pairs = apart[first : first + _PAIRS]
+            rows, place = np.unique(np.concatenate((one[pairs], other[pairs])), return_inverse=True)
+            gathered, place = self.gathered(rows), place.reshape(2, -1)
+            found = gathered.squared_differences(place[0], place[1], weight[pairs])
+            assert found is not None  # rows in memory have differences
+            total += found
+        return total
+
+    def column_sums(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the rows."""
+        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
+
+    def squared_norms(self, weights: Floats | None = None) -> Floats:
+        """Return the weighted sum of the squared rows."""
+        self.reads += 1
+        shares = self.cluster.shares
+        told = [(None,)] * len(shares) if weights is None else [(part,) for part in shares.split(weights)]
+        found: Floats = self.cluster.total("squared_norms", told)
+        return found
+
+    def rows(self, index: RowIndex) -> Design:
+        """Return the design of a subset of rows: a few come to the client, of many only scores do."""
+        rows = np.arange(self.shape[0])[index]
+        if self._bytes(rows.size) <= _FEW_BYTES:
+            return self.gathered(rows)
+        shares, name = self.cluster.shares, f"rows-{uuid4().hex}"
+        places = [at for at, _ in shares.listed(rows)]
+        self.cluster.keep(name, "keep", [(own,) for _, own in shares.listed(rows)])
+
+        def dot(v: Floats) -> Floats:
+            self._count(v)
+            out = np.empty((rows.size, *v.shape[1:]))
+            for at, found in zip(places, self.cluster.everywhere("dot", v, name), strict=True):
+                out[at] = found
+            return out
+
+        def tdot(u: Floats) -> Floats:
+            spread = np.zeros((self.shape[0], *u.shape[1:]))
+            np.add.at(spread, rows, u)
+            return self.tdot(spread)
+
+        shape = (rows.size, self.shape[1])
+        operator = LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
+        return OperatorDesign(operator, self.n_threads)
+
+    def gathered(self, rows: Ints) -> Design:
+        """Return the design of so few rows that they fit in the client's memory."""
+        listed = self.cluster.shares.listed(rows)
+        parts = list(self.cluster.answers("gathered", [(own,) for _, own in listed]))
+        order = np.argsort(np.concatenate([at for at, _ in listed]))
+        whole = np.concatenate(parts) if self.is_dense else sp.vstack(parts, format="csr")
+        return as_design(whole[order], self.n_threads)
+
+    def matrix(self) -> Any:
+        """Return all rows at the client, where they fit."""
+        needed = 2 * self._bytes(self.shape[0])
+        if not fits(needed):
+            raise MemoryLimitError(
+                f"This needs all rows in the memory of one machine, and they take {needed / 2**30:.1f} GiB there.",
+                "use a method that needs products only, such as cv=5 in place of exact hold-out.",
+            )
+        return self.gathered(np.arange(self.shape[0])).matrix()
+
+    def stored(self) -> Any:
+        """Return all rows at the client, where they fit."""
+        return self.matrix()
+
+    def expect_products(self) -> None:
+        """Let workers prepare for many of `dot` and `tdot`."""
+        self.cluster.set_up("expect_products", [()] * len(self.cluster.shares))
+
+    def _parts(self, blocks: QueryBlocks) -> Parts | None:
+        self.reads += 1
+        return parts_of(self.cluster.shares, blocks, None)
+
+    def _count(self, vectors: Floats) -> None:
+        self.reads += 1
+        self.cluster.n_products += 1 if vectors.ndim == 1 else vectors.shape[1]
+
+    def _bytes(self, n_rows: int) -> int:
+        return self.cluster.survey.bytes_of(n_rows, n_rows * self.nnz // max(self.shape[0], 1))

@@ -1,0 +1,119 @@
+"""`TableEncoder` as steps of columns: what it does with missing values, categories, dates and lists.
+
+An encoder reads some texts as missing values, such as ``NA``, and so must whoever runs the formula: they are levels
+here. Truth values are 1 and 0, dates days since 1970, and a list is a column for each place, ``name[0]`` and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.exceptions import InvalidInputError
+from rankwise.formula.formula import Column
+from rankwise.formula.steps import Fill, IsMissing, Levels
+from rankwise.preprocessing.column_steps import MISSING, OTHER, ColumnStep, levels_of
+from rankwise.preprocessing.table_columns import MISSING_TEXTS, read_columns
+from rankwise.preprocessing.table_encoder import TableEncoder
+
+__all__ = ["columns_of_encoder", "inputs_of", "rows_as_read"]
+
+
+def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...]]:
+    """Return a name for each number or text that the encoder reads of a row, and which of them it leaves out."""
+    names: list[str] = []
+    left_out = []
+    for step in encoder.columns_:
+        if step["kind"] == "left out":
+            left_out.append(len(names))
+        names += _names(step)
+    return names, tuple(left_out)
+
+
+def rows_as_read(encoder: TableEncoder, X: Any) -> npt.NDArray[np.object_]:
+    """Return rows as the encoder reads them, one entry per input."""
+    read = {one.name: one.values for one in read_columns(X, [step["name"] for step in encoder.columns_])}
+    parts = []
+    for step in encoder.columns_:
+        values = read[step["name"]]
+        parts.append(values.astype(object).reshape(values.shape[0], -1)[:, : len(_names(step))])
+    return np.hstack(parts)
+
+
+def columns_of_encoder(encoder: TableEncoder, columns: Sequence[Column]) -> list[Column]:
+    """Return the columns that a fitted encoder makes."""
+    if encoder.crosses:
+        raise InvalidInputError(
+            f"The cross {encoder.crosses[0]} is a product of columns, and has no formula in single ones.",
+            "make the product where the columns are made, or train without it.",
+        )
+    out: list[Column] = []
+    at = 0
+    for step in encoder.columns_:
+        own = columns[at : at + len(_names(step))]
+        at += len(own)
+        if step["kind"] != "left out":
+            out += _made(step, own)
+    return out
+
+
+def _names(step: ColumnStep) -> list[str]:
+    name = str(step["name"])
+    return [f"{name}[{at}]" for at in range(np.size(step["fill"]))] if step["kind"] == "list" else [name]
+
+
+def _made(step: ColumnStep, columns: Sequence[Column]) -> list[Column]:
+    kind = step["kind"]
+    if kind == "list":
+        return [
+            column.then(Fill(float(fill)))
+            for column, fill in zip(columns, np.ravel(step["fill"]), strict=True)
+        ]
+    (column,) = columns
+    if kind == "category":
+        return [column.then(one) for one in _categories(step)]
+    if kind == "words":
+        raise InvalidInputError(
+            f"Column {step['name']!r} is read word by word, which has no formula in columns.",
+            "count the words where the columns are made, or train without them.",
+        )
+    assert isinstance(step["fill"], float | int)  # of a list it is a list
+    filled = column.then(Fill(float(step["fill"])))
+    return [filled, column.then(IsMissing())] if step["missing"] else [filled]
+
+
+def _categories(step: ColumnStep) -> list[Levels]:
+    """Return a step for each level: 1 where it is the row's."""
+    levels = [_level(step, level) for level in step["levels"]]
+    is_text = not levels or isinstance(levels[0], str)
+    gone = MISSING_TEXTS if is_text else ()
+    # What is missing goes with the rare ones where training had none missing, and nowhere without them.
+    names = levels_of(step)
+    nowhere = MISSING if step.get("has_missing") else OTHER
+    out = [Levels((level,), (1.0,)) for level in levels]
+    for name in names[len(levels) :]:
+        takes_missing = float(name == nowhere)
+        known = tuple(levels) if name == OTHER else ()
+        out.append(
+            Levels(
+                (*known, *gone),
+                (0.0,) * len(known) + (takes_missing,) * len(gone),
+                float(name == OTHER),
+                takes_missing,
+            )
+        )
+    return out
+
+
+def _level(step: ColumnStep, level: str) -> Any:
+    if not step.get("of_numbers"):
+        return level
+    if "e" in level:  # six digits, which many numbers share
+        raise InvalidInputError(
+            f"Column {step['name']!r} has categories that are numbers of more than six digits, such as {level}.",
+            "make them texts, and train again.",
+        )
+    return float(level)

@@ -1,0 +1,111 @@
+"""Cross-validation that routes query ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from copy import deepcopy
+from numbers import Integral
+from typing import Any, ClassVar
+
+import sklearn
+from sklearn.base import BaseEstimator, clone
+from sklearn.model_selection import KFold, cross_validate
+
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
+from rankwise.data.containers import unmasked
+from rankwise.metrics import Metric, get_metric
+from rankwise.model_selection.rankers import GROUPED, fit_ranker
+from rankwise.model_selection.scorers import make_ranking_scorer
+from rankwise.model_selection.splitters import QueryKFold
+
+__all__ = ["cross_validate_ranker"]
+
+
+class _Grouped(BaseEstimator):  # type: ignore[misc]
+    """A ranker of another package with the `fit(X, y, qid)` of those here, for scikit-learn's cross-validation."""
+
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def __init__(self, estimator: BaseEstimator | None = None) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: MatrixLike, y: Labels, qid: ArrayLike | None = None) -> _Grouped:
+        """Fit a copy."""
+        self.estimator_ = fit_ranker(clone(self.estimator), X, y, qid)
+        return self
+
+    def predict(self, X: MatrixLike) -> Floats:
+        """Return scores."""
+        scores: Floats = self.estimator_.predict(X)
+        return scores
+
+
+def cross_validate_ranker(
+    estimator: object,
+    X: MatrixLike,
+    y: Labels,
+    qid: ArrayLike | None = None,
+    *,
+    scoring: str | Metric | Iterable[str | Metric] = "concordance",
+    cv: object = 5,
+    **options: object,
+) -> dict[str, Any]:
+    """Cross-validate a ranker or a pipeline that ends in one, with whole queries in each fold.
+
+    scikit-learn's global configuration is left as it is.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Also an LGBMRanker, XGBRanker or CatBoostRanker: its rows are grouped and its groups counted for it, and under
+        ``return_estimator=True`` it stands in the attribute ``estimator_``.
+    X, y, qid : array-like
+        Without `qid` all rows form one ranking, and folds are made of rows.
+    scoring : str, Metric or list of them, default="concordance"
+        As for `rankwise.metrics.get_metric`.
+    cv : int or splitter, default=5
+        A number of folds of whole queries, or a splitter; one that takes groups gets the query ids.
+    **options
+        Passed to `sklearn.model_selection.cross_validate`.
+
+    Returns
+    -------
+    dict
+        As `sklearn.model_selection.cross_validate`: ``test_<metric>``, or ``test_score`` for one metric,
+        with errors as negative numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RankRLS
+    >>> from rankwise.model_selection import cross_validate_ranker
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    >>> y = np.digitize(X[:, 0], [0, 1])
+    >>> found = cross_validate_ranker(RankRLS(), X, y, qid, scoring=["ndcg@3", "pairwise_error"])
+    >>> found["test_ndcg@3"].shape, bool((found["test_pairwise_error"] <= 0).all())
+    ((5,), True)
+    """
+    X = unmasked("X", X)  # before scikit-learn takes rows of it
+    if type(estimator).__module__.split(".")[0] in GROUPED:
+        estimator = _Grouped(estimator)
+    chosen = [scoring] if isinstance(scoring, (str, Metric)) else list(scoring)
+    metrics = [get_metric(metric) for metric in chosen]
+    scorers = {metric.name: make_ranking_scorer(metric, global_ranking=qid is None) for metric in metrics}
+    if cv is None or isinstance(cv, Integral):  # what scikit-learn would make of them divides queries
+        n_folds = 5 if cv is None else int(cv)
+        cv = QueryKFold(n_folds) if qid is not None else KFold(n_folds, shuffle=True, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        if qid is not None and hasattr(cv, "set_split_request"):
+            cv = deepcopy(cv).set_split_request(groups="qid")
+        return dict(
+            cross_validate(
+                estimator,
+                X,
+                y,
+                cv=cv,
+                scoring=scorers[metrics[0].name] if isinstance(scoring, (str, Metric)) else scorers,
+                params={} if qid is None else {"qid": qid},
+                **options,
+            )
+        )

@@ -1,0 +1,185 @@
+"""What is done with one column of a table: how its values become numbers, what these are called, and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias, TypedDict
+
+import numpy as np
+import scipy.sparse as sp
+
+from rankwise.arrays import AnyArray, Floats
+from rankwise.exceptions import InvalidInputError
+from rankwise.preprocessing.table_columns import Column
+
+if TYPE_CHECKING:
+    from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
+
+__all__ = [
+    "MISSING",
+    "OTHER",
+    "Block",
+    "ColumnStep",
+    "as_texts",
+    "column_names",
+    "describe",
+    "encode",
+    "levels_of",
+    "texts",
+]
+
+# What a level is called that stands for all rare ones, and for those that were not there in training.
+OTHER, MISSING = "(other)", "(missing)"
+
+Block: TypeAlias = "Floats | sp.csr_matrix"  # the columns of numbers that one column becomes
+
+
+class ColumnStep(TypedDict, total=False):
+    """What is done with a column, as plain values that a model file keeps.
+
+    Attributes
+    ----------
+    name : str
+    kind : {"number", "flag", "date", "category", "list", "words", "left out"}
+    fill : float, or list of float for lists
+        What stands for missing values.
+    missing : int
+        How many values were missing in training.
+    levels : list of str
+    of_numbers : bool
+        Whether the levels are numbers, written as text.
+    rare : int
+        How many levels have no column of their own.
+    has_missing : bool
+        Whether missing is a level.
+    method : {"hash", "tf-idf"}
+    width : int
+    vocabulary : list of str
+    idf : list of float
+    why : str
+        Why it is left out.
+    only_crossed : bool
+    """
+
+    name: str
+    kind: str
+    fill: float | list[float]
+    missing: int
+    levels: list[str]
+    of_numbers: bool
+    rare: int
+    has_missing: bool
+    method: str
+    width: int
+    vocabulary: list[str]
+    idf: list[float]
+    why: str
+    only_crossed: bool
+
+
+def as_texts(values: Floats) -> AnyArray:
+    """Write numbers that are names."""
+    return np.array([None if np.isnan(value) else f"{value:g}" for value in values], dtype=object)
+
+
+def texts(values: Iterable[object]) -> list[str]:
+    """Return texts, empty where there is none."""
+    return ["" if value is None else str(value) for value in values]
+
+
+def encode(step: ColumnStep, column: Column) -> Block:
+    """Return the numbers that a column becomes."""
+    kind, values = step["kind"], column.values
+    if kind == "words":
+        return _vectorizer(step).transform(texts(values))
+    if kind == "category":
+        if column.kind != "text":
+            values = as_texts(values)
+        place = {level: at for at, level in enumerate(levels_of(step))}
+        other = place.get(OTHER, -1)
+        missing = place.get(MISSING, other)
+        at = np.array(
+            [missing if value is None else place.get(value, other) for value in values], dtype=np.int64
+        )
+        block = np.zeros((at.size, len(place)))
+        block[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
+        return block
+    if column.kind == "text" or (kind == "list") != (column.kind == "list"):
+        raise InvalidInputError(
+            f"Column {step['name']!r} held a {kind} in training, and holds a {column.kind} here.",
+            "pass columns of the types that training had.",
+        )
+    if kind == "list":
+        fill = np.asarray(step["fill"])
+        if values.shape[1] != fill.size:
+            raise InvalidInputError(
+                f"The lists of column {step['name']!r} have {values.shape[1]} numbers, and {fill.size} in training.",
+                "pass lists of that length.",
+            )
+        return np.where(np.isnan(values), fill, values)
+    is_missing = np.isnan(values)
+    filled = np.where(is_missing, step["fill"], values)
+    return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
+
+
+def levels_of(step: ColumnStep) -> list[str]:
+    """Return the names of the levels of a category, those that stand for others last."""
+    extra = [OTHER] if step["rare"] else []
+    return [*step["levels"], *extra, *([MISSING] if step.get("has_missing") else [])]
+
+
+def _vectorizer(step: ColumnStep) -> HashingVectorizer | TfidfVectorizer:
+    from sklearn.feature_extraction.text import (  # noqa: PLC0415 - only where there are words
+        HashingVectorizer,
+        TfidfVectorizer,
+    )
+
+    if step["method"] == "hash":
+        return HashingVectorizer(n_features=step["width"], alternate_sign=False)
+    made = TfidfVectorizer(sublinear_tf=True, vocabulary=step["vocabulary"])
+    made.idf_ = np.asarray(step["idf"])
+    return made
+
+
+def column_names(step: ColumnStep) -> list[str]:
+    """Name the columns of numbers."""
+    name, kind = step["name"], step["kind"]
+    if kind == "category":
+        return [f"{name}={level}" for level in levels_of(step)]
+    if kind == "list":
+        return [f"{name}[{at}]" for at in range(np.size(step["fill"]))]
+    if kind == "words":
+        words = step.get("vocabulary") or range(step["width"])
+        return [f"{name}~{word}" for word in words]
+    return [name, f"{name} missing"] if step["missing"] else [name]
+
+
+def describe(step: ColumnStep) -> str:
+    """Say what is done with the column."""
+    kind = step["kind"]
+    if kind == "left out":
+        return f"left out, because {step['why']}"
+    if kind == "category":
+        n_levels = len(step["levels"])
+        rare = f", {step['rare']:,} rare ones together" if step["rare"] else ""
+        missing = ", missing is one more" if step.get("has_missing") else ""
+        words = f"a category of {n_levels} value{'s' * (n_levels != 1)}{rare}{missing}"
+    elif kind == "list":
+        words = f"lists of {np.size(step['fill'])} numbers"
+    elif kind == "words":
+        words = (
+            f"words, hashed into {step['width']:,} columns"
+            if step["method"] == "hash"
+            else f"{len(step['vocabulary']):,} words by tf-idf"
+        )
+    else:
+        what = {"number": "a number", "flag": "yes or no, as 1 and 0", "date": "a date, in days since 1970"}[
+            kind
+        ]
+        n_missing = step["missing"]
+        words = what + (
+            f", {n_missing:,} missing: filled with {step['fill']:.6g}, and marked in a column"
+            if n_missing
+            else ""
+        )
+    return words + (", only crossed: it has one value inside every query" if step.get("only_crossed") else "")

@@ -1,0 +1,72 @@
+"""What workers read themselves is what this process would have read."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from on_cluster import ranking_data
+from rankwise import RankRLS
+from rankwise.data import dump_svmlight, load_svmlight, save_table, write_store
+from rankwise.distributed import read
+from rankwise.exceptions import InvalidInputError
+
+
+def rows_at(data):
+    """Bring the rows back."""
+    return data.X.grouped(data.qid).as_design(1).matrix()
+
+
+@pytest.fixture(scope="module")
+def table():
+    X, y, _ = ranking_data(20, sparse=True)
+    return X, y, np.repeat(np.arange(24), 10)
+
+
+@pytest.mark.parametrize("kind", ["text", "gzip", "several", "store"])
+def test_files_and_stores(client, table, tmp_path, kind):
+    X, y, qid = table
+    whole = tmp_path / "rows.txt"
+    dump_svmlight(X, y, whole, qid=qid)
+    X, y, qid = load_svmlight(whole)  # as text has it
+    source = whole
+    if kind == "gzip":
+        source = tmp_path / "rows.gz"
+        source.write_bytes(gzip.compress(whole.read_bytes()))
+    elif kind == "several":
+        lines = whole.read_bytes().splitlines(keepends=True)
+        source = [tmp_path / "a.txt", tmp_path / "b.txt"]
+        source[0].write_bytes(b"".join(lines[:105]))
+        source[1].write_bytes(b"".join(lines[105:]))
+    elif kind == "store":
+        write_store(tmp_path / "store", [(X, y, qid)])
+        source = tmp_path / "store"
+    data = read(source, client=client, block_bytes=4000)
+    assert np.array_equal(data.y, y)
+    assert np.array_equal(data.qid, qid)
+    assert data.X.shape == X.shape
+    assert (rows_at(data) != X).nnz == 0
+    assert len(data.X.source.blocks) > 1 or kind == "gzip"
+    model = RankRLS().fit(X, y, qid=qid)
+    assert np.allclose(model.predict(data.X).compute(), model.predict(X), rtol=1e-13)
+    assert model.score(data.X, data.y, qid=data.qid) == model.score(X, y, qid=qid)
+
+
+def test_tables_have_named_columns(client, table, tmp_path):
+    X, y, qid = table
+    X = X.toarray()
+    names = [f"c{number}" for number in range(10)]
+    for at, rows in enumerate((slice(0, 95), slice(95, 240))):
+        save_table(tmp_path / f"{at}.parquet", X[rows], y[rows], qid[rows], feature_names=names)
+    data = read([tmp_path / "0.parquet", tmp_path / "1.parquet"], client=client, dtype=np.float32)
+    assert np.array_equal(rows_at(data), X.astype(np.float32))
+    model = RankRLS().fit(data.X, data.y, qid=data.qid)
+    assert model.feature_names_in_.tolist() == names
+    assert np.allclose(model.predict(data.X).compute(), X.astype(np.float32) @ model.coef_)
+
+
+def test_what_is_not_there_is_named(client, tmp_path):
+    with pytest.raises(
+        InvalidInputError, match=r"nothing.txt cannot be read: No such file.*Hint: check its name"
+    ):
+        read(tmp_path / "nothing.txt", client=client)

@@ -1,0 +1,117 @@
+"""Workers are killed at random moments, and the answer is the undisturbed one; nothing waits for ever."""
+
+import os
+import signal
+import threading
+import time
+
+import dask.array as da
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import rankwise
+from on_cluster import in_blocks, kill, ranking_data, wait_for_successor
+from rankwise import RankRLS, RankRLSCV, RankSVM
+from rankwise.distributed import distribute
+from rankwise.exceptions import ClusterError, MemoryLimitError
+
+
+def model_of(kind):
+    if kind == "least squares":
+        return RankRLSCV(cv=3, tol=1e-12, max_iter=60, patience=60)
+    return RankSVM(1e-3, tol=1e-5)
+
+
+class Killer(threading.Thread):
+    """Ends a worker at a random moment, by the signal that nobody can handle."""
+
+    def __init__(self, client, rng, within):
+        super().__init__(daemon=True)
+        pids = client.run(os.getpid)
+        self.address = sorted(pids)[rng.integers(len(pids))]
+        self.process = pids[self.address]
+        self.moment = float(rng.random() * within)
+
+    def run(self):
+        time.sleep(self.moment)
+        os.kill(self.process, signal.SIGKILL)
+
+
+def disturbed(client, kind, seed):
+    """Fit undisturbed, and while a worker is killed; return how far apart the two are beside what they may be."""
+    rng = np.random.default_rng(seed)
+    X, y, qid = ranking_data(seed, sparse=bool(seed % 2), n_rows=400, n_columns=30)
+    ids, model = qid if seed % 3 else None, model_of(kind)
+    data = distribute(in_blocks(X, [100, 200]), y, ids, client=client, timeout=60)
+    began = time.monotonic()
+    alone = clone(model).fit(data.X, data.y, qid=data.qid)
+    killer = Killer(client, rng, time.monotonic() - began)
+    killer.start()
+    other = clone(model).fit(data.X, data.y, qid=data.qid)
+    killer.join()
+    wait_for_successor(client, killer.address, 2)
+    distance = np.linalg.norm(other.coef_ - alone.coef_)
+    if kind == "least squares":
+        return distance / (1e-8 * np.linalg.norm(alone.coef_))
+    # A gap is at least alpha times the squared distance to the minimum; that it is small enough, fit itself checks.
+    return distance / sum(np.sqrt(one.duality_gap_ / model.alpha) for one in (alone, other))
+
+
+@pytest.mark.parametrize(("kind", "seed"), [("least squares", 1), ("margins", 2)])
+def test_a_killed_worker_changes_nothing(client, kind, seed):
+    assert disturbed(client, kind, seed) < 1
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["least squares", "margins"])
+@pytest.mark.parametrize("seed", range(10, 35))
+def test_fifty_killed_workers_change_nothing(client, kind, seed):
+    assert disturbed(client, kind, seed) < 1
+
+
+def test_a_worker_that_dies_in_a_product_is_replaced(client):
+    X, y, qid = ranking_data(40, n_columns=30)
+    data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=60)
+    design = data.X.grouped(qid).as_design(1)
+    before = design.dot(np.ones(30))
+    lost = design.cluster.addresses[1]
+    kill(client, lost)
+    assert np.array_equal(design.dot(np.ones(30)), before)
+    assert design.cluster.n_rebuilt == 1
+    wait_for_successor(client, lost, 2)
+
+
+def test_a_silent_worker_is_named(client):
+    X, y, qid = ranking_data(41)
+    data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=2)
+    design = data.X.grouped(qid).as_design(1)
+    address = design.cluster.addresses[0]
+    stopped = client.run(os.getpid)[address]
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        with pytest.raises(ClusterError, match=rf"worker {address} did not answer for 2 s.*Hint: look at it"):
+            design.dot(np.ones(10))
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+
+
+def test_rows_that_do_not_fit_into_workers_are_refused(client):
+    X = da.zeros((1 << 15, 2560), chunks=(1 << 11, 2560))
+    data = distribute(X, client=client)
+    with pytest.raises(
+        MemoryLimitError, match=r"0.31 GiB of rows, and may use 0.50 GiB.*Hint: use more workers"
+    ):
+        RankRLS().fit(data.X, np.arange(1 << 15))
+
+
+def test_an_interrupted_client_keeps_the_best_model(client):
+    X, y, qid = ranking_data(42, n_rows=2000, n_columns=200)
+    data = distribute(in_blocks(X, [900]), y, qid, client=client, timeout=60)
+    model = RankRLS(1e-12, solver="cg", tol=1e-300, max_iter=100_000)
+    timer = threading.Timer(2.0, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with rankwise.keep_on_interrupt(), pytest.warns(UserWarning, match="interrupted"):
+        model.fit(data.X, data.y, qid=data.qid)
+    assert np.isfinite(model.coef_).all()
+    assert model.score(X, y, qid=qid) > 0.6
