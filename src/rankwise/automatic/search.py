@@ -291,9 +291,14 @@ class _Run:
 
     def _setting(self, problem: Problem, X: Matrix) -> Setting:
         search = self.search
+        cv = problem.cv
+        if cv is not None and entries(X) > _ALL:
+            cv = cv[
+                :1
+            ]  # one fold has rows enough to choose a regularisation by; all of them compare candidates
         return Setting(
             problem.metric,
-            problem.cv,
+            cv,
             search.alphas,
             int(X.shape[1]),
             problem.n_rows,
