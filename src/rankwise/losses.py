@@ -173,6 +173,10 @@ class HingeLossPoint:
         """Return the diagonal of its Hessian with respect to the scores: pairs near the kink curve by ``1/δ``."""
         return self._violated.degrees(delta) / delta
 
+    def smoothed_hessian_product(self, v: Floats, delta: float) -> Floats:
+        """Apply its Hessian: the Laplacian of the pairs near the kink, by ``1/δ``."""
+        return self._violated.laplacian(v, delta) / delta
+
 
 class SquaredHingeLoss:
     """``Σ ω max(0, t)²``: the squared loss of the violated pairs."""

@@ -47,6 +47,9 @@ def test_files_and_stores(client, table, tmp_path, kind):
     assert data.X.shape == X.shape
     assert (rows_at(data) != X).nnz == 0
     assert len(data.X.source.blocks) > 1 or kind == "gzip"
+    model = RankRLS().fit(X, y, qid=qid)
+    assert np.allclose(model.predict(data.X).compute(), model.predict(X), rtol=1e-13)
+    assert model.score(data.X, data.y, qid=data.qid) == model.score(X, y, qid=qid)
 
 
 def test_tables_have_named_columns(client, table, tmp_path):

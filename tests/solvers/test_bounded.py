@@ -8,7 +8,7 @@ from rankwise.design import as_design
 from rankwise.losses import SquaredHingeLoss
 from rankwise.objectives import MeanLoss
 from rankwise.pairs.margins import PreferenceMargins
-from rankwise.solvers.bounded import bounded_gap, minimise_bounded
+from rankwise.solvers.bounded import Bounds, bounded_gap, minimise_bounded
 from rankwise.solvers.solution import Status
 
 
@@ -37,13 +37,15 @@ def test_the_minimum_is_that_of_scipy(seed, alpha):
         value, np.zeros(6), jac=True, bounds=bounds, method="L-BFGS-B",
         options={"maxiter": 10_000, "ftol": 1e-15, "gtol": 1e-10},
     )  # fmt: skip
-    found = minimise_bounded(objective, alpha, nonnegative, tol=1e-10)
+    found = minimise_bounded(objective, alpha, Bounds.not_negative(nonnegative), tol=1e-10)
     assert found.status is Status.CONVERGED
     assert (found.coef[nonnegative] >= 0).all()
     own, gradient = value(found.coef)
     assert own <= oracle.fun + 1e-9
     # The gap is proved: no point that is allowed lies further below.
-    assert own - oracle.fun <= bounded_gap(found.coef, gradient, alpha, nonnegative) + 1e-12
+    assert (
+        own - oracle.fun <= bounded_gap(found.coef, gradient, alpha, Bounds.not_negative(nonnegative)) + 1e-12
+    )
     # First-order conditions.
     assert np.abs(gradient[~nonnegative]).max() < 1e-4
     assert gradient[nonnegative].min() > -1e-4
@@ -52,18 +54,20 @@ def test_the_minimum_is_that_of_scipy(seed, alpha):
 
 def test_the_gap_bounds_the_distance_everywhere():
     objective, alpha, nonnegative = make_objective(7), 1e-2, np.ones(6, dtype=bool)
-    best = minimise_bounded(objective, alpha, nonnegative, tol=1e-12).coef
+    best = minimise_bounded(objective, alpha, Bounds.not_negative(nonnegative), tol=1e-12).coef
     lowest = float(objective.at(best).value) + alpha * best @ best
     rng = np.random.default_rng(0)
     for _ in range(20):
         w = rng.exponential(size=6)
         point = objective.at(w)
-        gap = bounded_gap(w, point.gradient + 2 * alpha * w, alpha, nonnegative)
+        gap = bounded_gap(w, point.gradient + 2 * alpha * w, alpha, Bounds.not_negative(nonnegative))
         assert float(point.value) + alpha * w @ w - lowest <= gap + 1e-12
 
 
 def test_a_start_outside_the_bounds_is_brought_back():
     objective, nonnegative = make_objective(1), np.ones(6, dtype=bool)
-    cold = minimise_bounded(objective, 1e-2, nonnegative, tol=1e-12)
-    warm = minimise_bounded(objective, 1e-2, nonnegative, tol=1e-12, start=np.full(6, -3.0))
+    cold = minimise_bounded(objective, 1e-2, Bounds.not_negative(nonnegative), tol=1e-12)
+    warm = minimise_bounded(
+        objective, 1e-2, Bounds.not_negative(nonnegative), tol=1e-12, start=np.full(6, -3.0)
+    )
     np.testing.assert_allclose(warm.coef, cold.coef, atol=1e-5)

@@ -18,7 +18,7 @@ from rankwise.objectives import MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.selection.margin_fit import MarginFit
-from rankwise.solvers.bounded import minimise_bounded
+from rankwise.solvers.bounded import Bounds, minimise_bounded
 from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.solution import Solution
@@ -78,7 +78,12 @@ class _MarginSolver:
             return fit.solve(self.design, pairs, alpha, start=start)
         objective = MeanLoss(self.design, pairs, SquaredHingeLoss())
         return minimise_bounded(
-            objective, alpha, self.nonnegative, tol=fit.tol, max_iter=fit.max_iter, start=start
+            objective,
+            alpha,
+            Bounds.not_negative(self.nonnegative),
+            tol=fit.tol,
+            max_iter=fit.max_iter,
+            start=start,
         )
 
 
@@ -115,7 +120,8 @@ class _SquaredSolver:
         total = alpha * training.graph.weight
         if self._nonnegative.any():
             return minimise_bounded(
-                _MeanSquares(objective), alpha, self._nonnegative, tol=training.tol, max_iter=training.max_iter,
+                _MeanSquares(objective), alpha, Bounds.not_negative(self._nonnegative), tol=training.tol,
+                max_iter=training.max_iter,
                 start=start,
             )  # fmt: skip
         if self._factor is None:
@@ -132,18 +138,14 @@ class _MeanSquares:
 
     def __init__(self, objective: SquaredObjective) -> None:
         self._objective = objective
-        self.pairs = objective.graph
         self.n_features = objective.n_features
 
     @property
     def n_reads(self) -> int:
         return self._objective.design.reads
 
-    def scores(self, coef: Floats) -> Floats:
-        return self._objective.design.dot(coef)
-
-    def at_scores(self, scores: Floats) -> _MeanSquaresPoint:
-        return _MeanSquaresPoint(self._objective, scores)
+    def at(self, coef: Floats) -> _MeanSquaresPoint:
+        return _MeanSquaresPoint(self._objective, self._objective.design.dot(coef))
 
 
 class _MeanSquaresPoint:

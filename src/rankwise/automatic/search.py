@@ -29,6 +29,8 @@ _ALL = 1_500_000
 _SAMPLED = 1_000_000  # entries of the sample otherwise
 _FEWEST_ROWS = 4000
 _FINALISTS = 3
+_CLOSE = 2.0  # standard errors of a difference, within which two candidates may change places
+_CLEARLY = 3.0  # standard errors, beyond which a scaling is worse whatever learns from it
 # Entries times cost up to which a finalist is fitted to everything unless a time limit says otherwise.
 _FINAL_WORK = 5e8
 _EDGE = "The best alpha is the"  # how a method begins to warn of the end of its grid
@@ -179,6 +181,33 @@ class Search:
 
 
 @dataclass
+class _SoFar:
+    """What a search has tried so far."""
+
+    search: Search
+
+    def best(self, *methods: str) -> Candidate | None:
+        of_these = [one for one in self.search.trials if not methods or one.candidate.method in methods]
+        return self.search.best(of_these).candidate if of_these else None
+
+    def is_close(self, method: str) -> bool:
+        trials = self.search.trials
+        own = [trial for trial in trials if trial.candidate.method == method]
+        return bool(own) and self.search.is_close(self.search.best(own), self.search.best(trials), _CLOSE)
+
+    def promising(self, scalings: Sequence[str]) -> list[str]:
+        search = self.search
+        plain = {
+            trial.candidate.scaling: trial
+            for trial in reversed(search.trials)
+            if METHODS[trial.candidate.method].form == "linear" and not trial.candidate.options
+        }
+        known = sorted((way for way in scalings if way in plain), key=lambda way: search.loss(plain[way]))
+        close = [way for way in known if search.is_close(plain[way], plain[known[0]], _CLEARLY)]
+        return [*close, *(way for way in scalings if way not in plain)]
+
+
+@dataclass
 class _Run:
     """One search while it runs."""
 
@@ -189,19 +218,14 @@ class _Run:
 
     def try_stages(self, problem: Problem, judged: str) -> None:
         """Try what the stages say, until nothing is left or it is time to stop."""
-        search, tried = self.search, self.search.trials
-
-        def best(*methods: str) -> Candidate | None:
-            of_these = [trial for trial in tried if not methods or trial.candidate.method in methods]
-            return search.best(of_these).candidate if of_these else None
-
+        search = self.search
         one_alpha = search.alphas is not None and len(search.alphas) == 1
         facts = Facts.of(problem, varies_loss=not one_alpha and not search.fixed)
-        for candidates in stages(facts, search.methods, search.scalings, best):
+        for candidates in stages(facts, search.methods, search.scalings, _SoFar(search)):
             allowed = [one for one in candidates if self._is_allowed(one)]
             if not self.try_all(allowed, problem, judged):
                 return
-        if not tried:
+        if not search.trials:
             raise InvalidInputError(
                 f"No candidate can run in {search.target!r}."
                 if search.target is not None
@@ -219,7 +243,7 @@ class _Run:
         search = self.search
         order = sorted(search.trials, key=search.loss)
         best = order[0]
-        close = [trial for trial in order if search.is_close(trial, best, 2.0)]
+        close = [trial for trial in order if search.is_close(trial, best, _CLOSE)]
         if search.rule == "one-standard-error":
             close.sort(key=lambda trial: (trial is not best, METHODS[trial.candidate.method].complexity))
         affordable = [one for one in close if self._is_affordable(one.candidate, n_entries)] or [

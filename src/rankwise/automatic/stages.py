@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rankwise.automatic.problems import LabelledRows, Problem
 from rankwise.automatic.scaling import entries
 from rankwise.data.store.mapped import MappedMatrix
 
-__all__ = ["Facts", "stages"]
+__all__ = ["Facts", "SoFar", "stages"]
 
 # Up to so many rows the best kernel is also tried with a larger reduced set, which takes some seconds.
 _POLISHED_ROWS = 5000
@@ -22,8 +22,19 @@ _POLISHED_BASIS = 500
 _MANY_ENTRIES = 300_000  # of X, up to which surfaces take some seconds
 
 Options = tuple[tuple[str, Any], ...]
-# The best candidate so far of some methods, or of all; None where none of them was tried.
-Best = Callable[..., Candidate | None]
+
+
+class SoFar(Protocol):
+    """What was tried so far."""
+
+    def best(self, *methods: str) -> Candidate | None:
+        """Return the best candidate, of some methods or of all; None where none of them was tried."""
+
+    def is_close(self, method: str) -> bool:
+        """Tell whether the best candidate of a method may be the best of all, as far as figures are sure."""
+
+    def promising(self, scalings: Sequence[str]) -> list[str]:
+        """Sort scalings by how well linear models did on them, without those that are clearly worse."""
 
 
 @dataclass(frozen=True)
@@ -108,18 +119,18 @@ class Facts:
 
 
 def stages(
-    facts: Facts, methods: Sequence[str] | None, scalings: Sequence[str] | None, best: Best
+    facts: Facts, methods: Sequence[str] | None, scalings: Sequence[str] | None, so_far: SoFar
 ) -> Iterator[list[Candidate]]:
-    """Yield lists of candidates; `best` tells, when the next list is asked for, the best of those that were tried.
+    """Yield lists of candidates; `so_far` tells, when the next list is asked for, how those before it did.
 
     Parameters
     ----------
     facts : Facts
     methods, scalings : sequence of str, optional
         What the caller allows.
-    best : callable
-        ``best(*methods)`` is the best candidate so far, of these methods where any are named.
+    so_far : SoFar
     """
+    best = so_far.best
     possible = [
         name
         for name, method in METHODS.items()
@@ -130,7 +141,7 @@ def stages(
     linear = [name for name in possible if METHODS[name].form == "linear"]
     ways = list(scalings) if scalings is not None else _scalings(facts)
     if linear:
-        yield from _linear(facts, linear, ways, best, is_asked=methods is not None)
+        yield from _linear(facts, linear, ways, so_far, is_asked=methods is not None)
     start = best(*linear) if linear else None
     if "curves" in possible and not facts.is_sparse:
         yield from _curves("curves", ways, start)
@@ -141,13 +152,14 @@ def stages(
         if methods is not None or (is_ahead and facts.n_entries <= _MANY_ENTRIES):
             yield from _curves("surfaces", ways, best("curves") or start)
     if "kernel" in possible:
-        yield from _kernels(facts, ways, start, best)
+        yield from _kernels(facts, ways, start, so_far)
 
 
 def _linear(
-    facts: Facts, methods: Sequence[str], ways: Sequence[str], best: Best, *, is_asked: bool
+    facts: Facts, methods: Sequence[str], ways: Sequence[str], so_far: SoFar, *, is_asked: bool
 ) -> Iterator[list[Candidate]]:
     """Yield linear models: scalings first, by the quickest method, then what pairs ask for, then other losses."""
+    best = so_far.best
     first, *others = methods
     yield [Candidate(first, way) for way in ways if "+" not in way]
     yield [Candidate(first, way) for way in _beside(ways, best(first))]
@@ -185,9 +197,15 @@ def _curves(name: str, ways: Sequence[str], start: Candidate | None) -> Iterator
 
 
 def _kernels(
-    facts: Facts, ways: Sequence[str], start: Candidate | None, best: Best
+    facts: Facts, ways: Sequence[str], start: Candidate | None, so_far: SoFar
 ) -> Iterator[list[Candidate]]:
-    """Yield kernels: on standardised columns and on columns by rank, and where they are ahead, variants of the best."""
+    """Yield a kernel on standardised columns or on columns by rank, and where it is ahead, variants of it.
+
+    The other of the two scalings is tried where the first comes close to the best, and linear models did not clearly
+    worse on it. Elsewhere it was the best of all on 2 of 95 folds that were developed on, which lost nothing on test
+    rows.
+    """
+    best = so_far.best
     options = start.options if start is not None and start.method == "rls" else ()
     if not facts.has_queries:
         # A reduced set has closed forms for whole queries; for the rows of one ranking with other options it has none.
@@ -196,7 +214,10 @@ def _kernels(
     ranks_labels = facts.has_ranks and facts.varies_loss
     first = _joined(plain, (("labels", "ranks"),)) if ranks_labels else plain
     scalings = [way for way in ("standard", "max-abs", "rank") if way in ways] or ways[:1]
-    yield [Candidate("kernel", way, first) for way in scalings]
+    better, *others = so_far.promising(scalings)
+    yield [Candidate("kernel", better, first)]
+    if others and so_far.is_close("kernel"):
+        yield [Candidate("kernel", way, first) for way in others]
     found = best()
     if found is None or found.method != "kernel":
         return

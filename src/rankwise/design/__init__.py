@@ -6,6 +6,8 @@ rows matter, columns far from zero are shifted (`rankwise.design.offsets`).
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
@@ -47,7 +49,7 @@ def as_design(X: MatrixLike | Design, n_threads: int | None = None) -> Design:
         made: Design = X.as_design(n_threads)
         return made
     if hasattr(X, "gram_product"):
-        return X  # type: ignore[no-any-return]
+        return cast("Design", X)
     threads = default_threads() if n_threads is None else n_threads
     if is_sparse(X):
         return CsrDesign(X.tocsr(), threads)

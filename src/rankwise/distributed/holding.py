@@ -16,13 +16,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import AnyArray, DType, Floats, Ints
+from rankwise.arrays import AnyArray, DType, Floats, Ints, is_sparse
 from rankwise.blocks import as_table
 from rankwise.design import CsrDesign, DenseDesign, Design, Shift, shifted_design
 from rankwise.distributed.local_products import LocalProduct
 from rankwise.threads import blas_held
 
-__all__ = ["Answer", "WorkerRows", "fill", "rows_of"]
+__all__ = ["Answer", "WorkerRows", "fill", "rows_of", "uniform"]
 
 # From here on ids of two bytes do not suffice, and a second array of renamed ids would take too much memory.
 MANY_COLUMNS = 1 << 16
@@ -175,13 +175,13 @@ class WorkerRows:
     def gathered(self, rows: Ints) -> Any:
         """Return some rows as an array or a SciPy matrix."""
         found = self.design.gathered(rows).matrix()
-        if self._names is None:
+        if self._names is None or not is_sparse(found):
             return found
-        found = found.tocsr(copy=True)
-        found.indices = self._names[found.indices].astype(np.int32)
-        found.has_sorted_indices = False
-        found.sort_indices()
-        return found
+        renamed = sp.csr_matrix(found, copy=True)
+        renamed.indices = self._names[renamed.indices].astype(np.int32)
+        renamed.has_sorted_indices = False
+        renamed.sort_indices()
+        return renamed
 
     def expect_products(self) -> None:
         """Prepare for many of `dot` and `tdot`, where that takes little memory."""
@@ -243,6 +243,15 @@ def fill(name: str, first: int, block: Any, chosen: slice | Ints, first_column: 
     if holder is None:
         raise LookupError(f"{name} is not on this worker")
     return holder.take_rows(first, rows_of(block)[chosen], first_column)
+
+
+def uniform(block: Any, first_column: int, n_columns: int) -> Any:
+    """Return the rows of a block with the columns that all blocks have together, counted from 0."""
+    rows = rows_of(block)
+    if not sp.issparse(rows) or (first_column == 0 and rows.shape[1] == n_columns):
+        return rows
+    parts = rows.data, rows.indices - np.int32(first_column), rows.indptr
+    return sp.csr_matrix(parts, shape=(rows.shape[0], n_columns))
 
 
 def rows_of(block: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Literal
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats, Ints, is_sparse
 from rankwise.blocks import Folds, QueryBlocks, as_table, laplacian
 from rankwise.design import Design, GramProduct
 
@@ -53,10 +53,6 @@ class LocalProduct:
 
     def __post_init__(self) -> None:
         self._waiting: Floats | None = None
-        if self.blocks.row_weight is None:
-            self._weight = np.ones(self.blocks.order.size)
-        else:
-            self._weight = self.blocks.row_weight
         self._applied = self.blocks if self.kind == "whole" else self._without_means()
         self._fused: GramProduct | None = None
 
@@ -159,7 +155,7 @@ class LocalProduct:
         segment = self._segments()
         step = max(1, _BLOCK // max(1, n))
         open_segment, open_sum = -1, np.zeros(n)
-        scale = float(blocks.scale[0])
+        scale, weights = float(blocks.scale[0]), self._weight
 
         def add(rows: Floats, weight: Floats) -> None:
             nonlocal out
@@ -168,9 +164,9 @@ class LocalProduct:
         for first in range(0, blocks.order.size, step):
             part = slice(first, first + step)
             Z = self._dense(blocks.order[part]) - self.centre
-            add(Z, self._weight[part] * blocks.degree[segment[part]])
+            add(Z, weights[part] * blocks.degree[segment[part]])
             levels, start = np.unique(segment[part], return_index=True)
-            totals = np.add.reduceat(self._weight[part, None] * Z, start, axis=0)
+            totals = np.add.reduceat(weights[part, None] * Z, start, axis=0)
             for level, total in zip(levels.tolist(), totals, strict=True):
                 if place[level] >= 0:
                     sums[:, place[level]] += total
@@ -184,9 +180,15 @@ class LocalProduct:
 
     def _dense(self, rows: Ints) -> Floats:
         found = self.design.gathered(rows).matrix()
-        return np.asarray(found if self.design.is_dense else found.toarray(), dtype=np.float64)
+        return np.asarray(found.toarray() if is_sparse(found) else found, dtype=np.float64)
 
     # --- arrays ---
+
+    @property
+    def _weight(self) -> Floats:
+        """The weight of each grouped row."""
+        weight = self.blocks.row_weight
+        return np.ones(self.blocks.order.size) if weight is None else weight
 
     def _without_means(self) -> QueryBlocks:
         return replace(self.blocks, scale=np.zeros_like(self.blocks.scale))

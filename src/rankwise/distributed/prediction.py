@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwise.arrays import AnyArray
 from rankwise.distributed.data import ClusterRows
-from rankwise.distributed.holding import rows_of
+from rankwise.distributed.holding import rows_of, uniform
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["predicted", "ranked"]
@@ -19,7 +19,8 @@ __all__ = ["predicted", "ranked"]
 def predicted(model: Any, X: Any) -> Any:
     """Return the scores of a Dask collection: a Dask array, or a series for a DataFrame; nothing is computed yet."""
     if isinstance(X, ClusterRows):
-        blocks, sizes = X.source.blocks, np.diff(X.survey.ends, prepend=0).tolist()
+        sizes, columns = np.diff(X.survey.ends, prepend=0).tolist(), (X.survey.first_column, X.shape[1])
+        blocks = [dask.delayed(uniform)(block, *columns) for block in X.source.blocks]
         return _joined([dask.delayed(_scores)(model, block) for block in blocks], sizes, model, np.float64)
     if hasattr(X, "columns"):
         several = model.coef_.ndim == 2

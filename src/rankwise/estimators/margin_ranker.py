@@ -15,6 +15,7 @@ from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
+from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingData
 from rankwise.selection.margin_fit import MarginFit
 from rankwise.selection.result import one_or_all
@@ -69,8 +70,8 @@ class MarginRanker(Ranker):
             )
         return super()._training_data(X, y, qid, sample_weight, query_importance)
 
-    def _margin_fit(self, pairs: MarginPairs) -> MarginFit:
-        return MarginFit.of_pairs(pairs, self.loss, self.solver, float(self.tol), self.max_iter)
+    def _margin_fit(self, pairs: MarginPairs, restriction: Restriction | None = None) -> MarginFit:
+        return MarginFit.of_pairs(pairs, self.loss, self.solver, float(self.tol), self.max_iter, restriction)
 
     def _report_solutions(self, fit: MarginFit, solutions: Sequence[Solution], *, several: bool) -> None:
         """Set the attributes that describe the solutions, and warn about bad ones."""

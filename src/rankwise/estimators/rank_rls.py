@@ -6,8 +6,10 @@ from numbers import Real
 
 import numpy as np
 
+from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_choice, check_number, check_running
 from rankwise.estimators.checks import check_squared_loss, check_stopping
+from rankwise.estimators.restricted import read_restriction, refuse_restriction
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.estimators.streaming import StreamingRanker
 from rankwise.exceptions import InvalidInputError
@@ -72,6 +74,14 @@ class RankRLS(StreamingRanker, StoppingRanker):
     validation_fraction : float, default=0.1
         The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that early stopping
         holds out if it gets no `eval_set`.
+    positive : bool or array-like of shape (features,), default=False
+        Whether no coefficient may be negative; or a sign per column: 1 for not negative, -1 for not positive, 0 for
+        any.
+    prior : array-like of shape (features,), default=None
+        A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
+    column_penalty : array-like of shape (features,), default=None
+        What `alpha` is multiplied by for each column. 0 leaves it free, which takes a product with X per such column
+        and does not go with `positive`.
     random_state : int, default=0
         Seeds that choice.
     n_threads : int, default=None
@@ -133,6 +143,9 @@ class RankRLS(StreamingRanker, StoppingRanker):
         patience: int = 10,
         scoring: str | Metric = "pairwise_error",
         validation_fraction: float = 0.1,
+        positive: bool | ArrayLike = False,
+        prior: ArrayLike | None = None,
+        column_penalty: ArrayLike | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -143,6 +156,8 @@ class RankRLS(StreamingRanker, StoppingRanker):
         self._forget("_stream", "n_samples_seen_")
         fit, several = self._least_squares(), data.several_outputs
         if self.early_stopping:
+            remedy = "use early_stopping=False, and choose alpha by RankRLSCV."
+            refuse_restriction(self, "early_stopping, which stops on the way to a model without it", remedy)
             fit.resolved(data.design, forms_matrix=False)  # says what is missing
             held_out = self._held_out(data, eval_set, self._metric)
             self._write(
@@ -164,7 +179,17 @@ class RankRLS(StreamingRanker, StoppingRanker):
             learning_rate=self.learning_rate,
             momentum=self.momentum,
         )
-        return LeastSquares(self.solver, float(self.alpha), float(self.scaling), options)
+        restriction = read_restriction(self, takes_unpenalised=True)
+        if restriction is not None and self.solver in {"stochastic", "egdm-blocks"}:
+            raise InvalidInputError(
+                f"solver={self.solver!r} reads the data in blocks, and knows no prior, signs or penalties of columns.",
+                "use solver='auto' or 'cg'.",
+            )
+        if restriction is not None and restriction.is_signed and self.alpha == 0:
+            raise InvalidInputError(
+                "positive with alpha=0 leaves no gap to prove.", "use a small alpha such as 1e-8."
+            )
+        return LeastSquares(self.solver, float(self.alpha), float(self.scaling), options, restriction)
 
     def _check_parameters(self) -> None:
         check_squared_loss(self.query_weight, self.ties, self.cost)

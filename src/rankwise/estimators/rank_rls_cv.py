@@ -14,19 +14,25 @@ from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_number
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
+from rankwise.estimators.restricted import read_restriction
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import ColumnSpace
 from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
-from rankwise.problems.training import TrainingData, TrainingProblem
+from rankwise.problems.restriction import Restriction
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.alpha_path import AlphaPath, choose_on_path
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
 from rankwise.selection.equations import Coordinates, LinearCoordinates
-from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_powers
+from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_positive, check_powers
 from rankwise.selection.krylov_fit import KrylovFit
 from rankwise.selection.nested import nested_score
 from rankwise.selection.scorers import EvalSet
+from rankwise.selection.solving import LeastSquares
 from rankwise.selection.splits import is_exact_name
+from rankwise.selection.squared_path import SquaredFit, squared_splits
 from rankwise.selection.surface import SurfaceSearch, table_tolerance
+from rankwise.solvers.choose import SolverOptions
 
 __all__ = ["RankRLSCV"]
 
@@ -80,6 +86,14 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
         The relative residual at which an alpha has converged.
     max_iter : int, default=None
         The most iterations; by default 1000.
+    positive : bool or array-like of shape (features,), default=False
+        Whether no coefficient may be negative; or a sign per column: 1 for not negative, -1 for not positive, 0 for
+        any.
+    prior : array-like of shape (features,), default=None
+        A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
+    column_penalty : array-like of shape (features,), default=None
+        What `alpha` is multiplied by for each column. 0 leaves it free. With one of these three, every alpha is fitted
+        by itself, on folds or on an eval set: there is no surface, and ``method`` is "tikhonov".
     random_state : int, default=0
         Seeds the folds and the choice of scoring rows.
     n_threads : int, default=None
@@ -150,6 +164,9 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
         judge_rows: int = 20_000,
         tol: float = 1e-5,
         max_iter: int | None = None,
+        positive: bool | ArrayLike = False,
+        prior: ArrayLike | None = None,
+        column_penalty: ArrayLike | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -160,6 +177,10 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
 
     def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
+        restriction = read_restriction(self, takes_unpenalised=True)
+        if restriction is not None:
+            self._choose_restricted(data, eval_set, groups, restriction)
+            return
         alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
         by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
         held_out = self._held_out(data, eval_set, groups, by=by)
@@ -183,6 +204,39 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
             selection = selection.with_facts(scaling_=powers[coordinates.index(trial.coordinates)])
             self._runs = trial.columns
         self._keep(selection, data)
+        if self.nested and isinstance(data, TrainingData):
+            self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
+
+    def _choose_restricted(
+        self,
+        data: TrainingData | PairData,
+        eval_set: object,
+        groups: ArrayLike | None,
+        restriction: Restriction,
+    ) -> None:
+        """Fit every alpha by itself."""
+        powers = check_powers(self.scaling)
+        check_positive(self.alphas)
+        if is_exact_name(self.cv) or self.method not in {"auto", "tikhonov"} or len(powers) > 1:
+            raise InvalidInputError(
+                "positive, prior and column_penalty have models that are fitted one by one: there is neither a surface "
+                "nor a closed form.",
+                "use cv=5 or an eval_set, method='auto' and one value of scaling.",
+            )
+        held_out = self._held_out(data, eval_set, groups)
+        splits, whole = squared_splits(data, held_out, self._metric)
+        options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
+        fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
+        fit = fit.resolved(data.design, forms_matrix=whole[0].blocks is not None)
+        paths = [AlphaPath(SquaredFit(fit), data.design, own, None) for own in splits]
+        refitted = None if isinstance(held_out, EvalSet) else whole
+        selection, solutions, note = choose_on_path(
+            paths, check_alphas(self.alphas), refitted, tuple(POWERS_OF_TWO)
+        )
+        self.cv_, self.method_, self._runs = held_out.description + note, "tikhonov", ()
+        n_iter = max(one.n_iter for one in solutions)
+        selection = replace(selection, choices={"tikhonov": selection.chosen})
+        self._keep(selection.with_facts(scaling_=powers[0], n_iter_=n_iter, n_products_=0), data)
         if self.nested and isinstance(data, TrainingData):
             self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_flag
 from rankwise.estimators.checks import check_stopping
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
+from rankwise.estimators.restricted import read_restriction
 from rankwise.estimators.stopping import StoppingRanker
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
@@ -57,6 +58,13 @@ class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
     validation_fraction : float, default=0.1
         The share of queries (of rows, where there is one ranking) that early stopping holds out if `fit` gets
         no `eval_set`.
+    positive : bool or array-like of shape (features,), default=False
+        Whether no coefficient may be negative; or a sign per column: 1 for not negative, -1 for not positive, 0 for
+        any.
+    prior : array-like of shape (features,), default=None
+        A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
+    column_penalty : array-like of shape (features,), default=None
+        What `alpha` is multiplied by for each column. It must be positive.
     random_state : int, default=0
         Seeds that choice.
     n_threads : int, default=None
@@ -107,6 +115,9 @@ class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
         patience: int = 10,
         scoring: str | Metric = "pairwise_error",
         validation_fraction: float = 0.1,
+        positive: bool | ArrayLike = False,
+        prior: ArrayLike | None = None,
+        column_penalty: ArrayLike | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -122,7 +133,8 @@ class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
             pairs, graphs, monitors = watched_margins(data, held_out, self._metric, self.loss, self.patience)
         else:
             pairs, graphs = margins_of(data, self.loss)
-        reads, fit = data.design.reads, self._margin_fit(pairs[0])
+        restriction = read_restriction(self, takes_unpenalised=False)
+        reads, fit = data.design.reads, self._margin_fit(pairs[0], restriction)
         solutions: list[Solution] = []
         starts = self._starts(len(pairs), data.design.shape[1])
         for output, (own, graph, start) in enumerate(zip(pairs, graphs, starts, strict=True)):

@@ -7,6 +7,7 @@ from rankwise.data.validation import check_count
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.estimators.restricted import read_restriction
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.alpha_path import AlphaPath, choose_on_path, splits_of
@@ -47,6 +48,13 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
         `RankRLSCV`, which `cv_` names. By default all do.
     query_weight, solver, tol, max_iter, n_threads
         As in `RankSVM`.
+    positive : bool or array-like of shape (features,), default=False
+        Whether no coefficient may be negative; or a sign per column: 1 for not negative, -1 for not positive, 0 for
+        any.
+    prior : array-like of shape (features,), default=None
+        A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
+    column_penalty : array-like of shape (features,), default=None
+        What `alpha` is multiplied by for each column. It must be positive.
     random_state : int, default=0
         Seeds the folds.
 
@@ -96,6 +104,9 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,
+        positive: bool | ArrayLike = False,
+        prior: ArrayLike | None = None,
+        column_penalty: ArrayLike | None = None,
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -107,7 +118,8 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
         whole, graphs = margins_of(data, self.loss)
         held_out = self._held_out(data, eval_set, groups)
         splits = splits_of(data, held_out, whole, self._metric, self.loss)
-        reads, fit = data.design.reads, self._margin_fit(splits[0][0].pairs)
+        restriction = read_restriction(self, takes_unpenalised=False)
+        reads, fit = data.design.reads, self._margin_fit(whole[0], restriction)
         paths = [
             AlphaPath(fit, data.design, own, curvature_of(data.design, graph))
             for own, graph in zip(splits, graphs, strict=True)

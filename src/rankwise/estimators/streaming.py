@@ -11,6 +11,7 @@ from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.refusals import refuse_unknown
+from rankwise.estimators.restricted import refuse_restriction
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.solvers.choose import fits_direct
 from rankwise.streaming.accumulators import PairOptions
@@ -81,6 +82,7 @@ class StreamingRanker(LinearRanker):
                 "early_stopping holds rows out of a fit, and partial_fit has only the rows of this call.",
                 "set early_stopping=False, and score the model between the calls.",
             )
+        refuse_restriction(self, "partial_fit", "use fit, or partial_fit without it.")
         self._require_labels(y)
         stream: Stream | None = self.__dict__.get("_stream")
         checked, labels = self._check_labelled(X, y, reset=stream is None, min_rows=1)

@@ -62,9 +62,11 @@ def held_out_residuals(
     out = np.full_like(residual, np.nan)
 
     def leave_out(rows: Rows) -> None:
-        for some in _batches(alphas.size, rows.size * min(rows.size, decomposition.rank)):
+        is_large = rows.size > decomposition.rank
+        # A large group has one matrix for all alphas of a batch: batches of one would make it for every alpha.
+        for some in _batches(alphas.size, decomposition.rank**2 if is_large else rows.size**2):
             own = residual[some][:, rows]
-            if rows.size > decomposition.rank:
+            if is_large:
                 out[some, rows] = decomposition.without(rows, alphas[some], own)
             else:
                 out[some, rows] = np.linalg.solve(decomposition.inside(rows, alphas[some]), own)

@@ -33,6 +33,7 @@ A solver declares which protocol it needs: `QuadraticObjective`, or `MarginObjec
 from __future__ import annotations
 
 from rankwise.objectives.margins import HingeObjective, HingePoint, MeanLoss, MeanLossPoint
+from rankwise.objectives.moved import MatrixQuadratic, MovedQuadratic, WithoutColumns
 from rankwise.objectives.protocols import (
     ConvexPoint,
     MarginObjective,
@@ -49,13 +50,16 @@ __all__ = [
     "HingePoint",
     "MarginObjective",
     "MarginPoint",
+    "MatrixQuadratic",
     "MeanLoss",
     "MeanLossPoint",
+    "MovedQuadratic",
     "QuadraticObjective",
     "ScaledObjective",
     "ScoreSample",
     "SmoothPoint",
     "SquaredObjective",
     "SumOfQuadratics",
+    "WithoutColumns",
     "prior_scale",
 ]

@@ -16,11 +16,22 @@ __all__ = ["HingeObjective", "HingePoint", "HingeSample", "MeanLoss", "MeanLossP
 
 
 class _MeanOverPairs:
-    """A design and pairs over its rows."""
+    """A design and pairs over its rows.
 
-    def __init__(self, design: Design, pairs: MarginPairs) -> None:
+    Parameters
+    ----------
+    base : (rows,) float64, optional
+        What is added to all scores before the loss looks at them: those of a model that is to be improved on.
+    scale : (features,) float64, optional
+        What each coefficient is multiplied by: its unit.
+    """
+
+    def __init__(
+        self, design: Design, pairs: MarginPairs, base: Floats | None = None, scale: Floats | None = None
+    ) -> None:
         self.design = design
         self.pairs = pairs
+        self.base, self._scale = base, scale
 
     @property
     def n_features(self) -> int:
@@ -33,19 +44,33 @@ class _MeanOverPairs:
         return self.design.reads
 
     def scores(self, coef: Floats) -> Floats:
-        """Return ``Xw``."""
-        return self.design.dot(coef)
+        """Return ``Xw``, without the base."""
+        return self.design.dot(coef if self._scale is None else coef * self._scale)
 
     def pull_back(self, score_gradient: Floats) -> Floats:
         """Return ``X'u``."""
-        return self.design.tdot(score_gradient)
+        pulled = self.design.tdot(score_gradient)
+        if self._scale is None:
+            return pulled
+        return pulled * (self._scale if pulled.ndim == 1 else self._scale[:, None])
+
+    def based(self, scores: Floats) -> Floats:
+        """Return the scores that the loss looks at."""
+        return scores if self.base is None else scores + self.base
 
 
 class MeanLoss(_MeanOverPairs):
     """``(1/Σω) Σ ω loss`` for a smooth loss; implements `MarginObjective`."""
 
-    def __init__(self, design: Design, pairs: MarginPairs, loss: SmoothLoss) -> None:
-        super().__init__(design, pairs)
+    def __init__(
+        self,
+        design: Design,
+        pairs: MarginPairs,
+        loss: SmoothLoss,
+        base: Floats | None = None,
+        scale: Floats | None = None,
+    ) -> None:
+        super().__init__(design, pairs, base, scale)
         self._loss = loss
 
     def at(self, coef: Floats) -> MeanLossPoint:
@@ -54,7 +79,7 @@ class MeanLoss(_MeanOverPairs):
 
     def at_scores(self, scores: Floats) -> MeanLossPoint:
         """Evaluate where the scores are known."""
-        return MeanLossPoint(self, self._loss.at(self.pairs, scores))
+        return MeanLossPoint(self, self._loss.at(self.pairs, self.based(scores)))
 
     def sample(self, n_rows: int) -> None:
         """None: the solvers of smooth losses look at all rows."""
@@ -79,7 +104,12 @@ class _MeanPoint:
     @property
     def offset(self) -> float:
         """Where the plane that touches the loss here meets scores of 0: ``loss - gradient'f``."""
-        return float(self._point.offset / self._objective.pairs.weight)
+        return float(self._point.offset / self._objective.pairs.weight) + self._at_base(self.score_gradient)
+
+    def _at_base(self, gradient: Floats) -> float:
+        """Return what a plane of that slope has risen by at the base."""
+        base = self._objective.base
+        return 0.0 if base is None else float(gradient @ base)
 
     @cached_property
     def gradient(self) -> Floats:
@@ -117,7 +147,7 @@ class HingeObjective(_MeanOverPairs):
 
     def at_scores(self, scores: Floats) -> HingePoint:
         """Evaluate where the scores are known."""
-        return HingePoint(self, HingeLoss().at(self.pairs, scores))
+        return HingePoint(self, HingeLoss().at(self.pairs, self.based(scores)))
 
     def sample(self, n_rows: int) -> HingeSample | None:
         """Return the mean hinge over the pairs of about so many rows."""
@@ -129,12 +159,12 @@ class HingeSample(_MeanOverPairs):
     """The mean hinge over the pairs of some rows."""
 
     def __init__(self, objective: HingeObjective, rows: Rows, pairs: MarginPairs) -> None:
-        super().__init__(objective.design, pairs)
+        super().__init__(objective.design, pairs, None if objective.base is None else objective.base[rows])
         self.rows = rows
 
     def at_scores(self, scores: Floats) -> HingePoint:
         """Evaluate where the scores of those rows are known."""
-        return HingePoint(self, HingeLoss().at(self.pairs, scores))
+        return HingePoint(self, HingeLoss().at(self.pairs, self.based(scores)))
 
 
 class HingePoint(_MeanPoint):
@@ -147,9 +177,15 @@ class HingePoint(_MeanPoint):
         """Return the mean Huberised hinge at the same scores."""
         total = self._objective.pairs.weight
         point: SmoothedHinge = self._point.smoothed(delta)
-        return SmoothedHinge(point.value / total, point.gradient / total, point.active / total)
+        gradient = point.gradient / total
+        return SmoothedHinge(point.value / total, gradient, point.active / total + self._at_base(gradient))
 
     def smoothed_hessian_diagonal(self, delta: float) -> Floats:
         """Return the diagonal of its Hessian with respect to the scores."""
         diagonal: Floats = self._point.smoothed_hessian_diagonal(delta) / self._objective.pairs.weight
         return diagonal
+
+    def smoothed_hessian_product(self, v: Floats, delta: float) -> Floats:
+        """Apply its Hessian with respect to the scores."""
+        image: Floats = self._point.smoothed_hessian_product(v, delta) / self._objective.pairs.weight
+        return image

@@ -134,11 +134,12 @@ class ViolatedPreferences:
         weighted = self.pair_weight * slope
         return SmoothedHinge(float(value), -self._at_rows(weighted), float(weighted @ self.margin))
 
-    def laplacian(self, v: Floats) -> Floats:
-        """Return ``L_V v`` for a vector or a (rows, columns) block."""
+    def laplacian(self, v: Floats, width: float | None = None) -> Floats:
+        """Return ``L_V v`` for a vector or a block, of the pairs with ``t <= width`` only if that is given."""
         if v.ndim == 2:
-            return np.column_stack([self.laplacian(column) for column in v.T])
-        return self._at_rows(self.pair_weight * (v[self.winner] - v[self.loser]))
+            return np.column_stack([self.laplacian(column, width) for column in v.T])
+        weight = self.pair_weight if width is None else np.where(self.slack <= width, self.pair_weight, 0.0)
+        return self._at_rows(weight * (v[self.winner] - v[self.loser]))
 
     def _at_rows(self, per_pair: Floats) -> Floats:
         return _at_rows(self.winner, self.loser, per_pair, self.n_rows)

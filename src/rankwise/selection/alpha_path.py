@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -12,12 +13,12 @@ from rankwise.arrays import Floats, Rows
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import MarginPairs
+from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import RowPlan
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.grids import alphas_beyond, best_positions, is_default_grid, worth_keeping
-from rankwise.selection.margin_fit import MarginFit, label_margins, listed_margins
+from rankwise.selection.margin_fit import label_margins, listed_margins
 from rankwise.selection.result import Choice, Selection, on_one_grid
 from rankwise.selection.scorers import EvalSet, MetricScorer, Scorer, row_scorer, scorer_of_pairs
 from rankwise.selection.systems import HeldOut
@@ -34,11 +35,27 @@ _HOPELESS_RANGE = 99.0
 _LINEAR = 0.1
 
 
+class PathFit(Protocol):
+    """What fits pairs at one alpha: `MarginFit`, or `SquaredFit` for graphs."""
+
+    def solve(
+        self,
+        design: Design,
+        pairs: Any,
+        alpha: float,
+        *,
+        start: Floats | None = None,
+        curvature: Curvature | None = None,
+        title: str = "fitting",
+    ) -> Solution:
+        """Find the minimum."""
+
+
 @dataclass(frozen=True)
 class Split:
     """What is trained on and what it is scored by, for one output; `share` is how much it says beside other splits."""
 
-    pairs: MarginPairs
+    pairs: MarginPairs | PairGraph
     scoring: Design
     scorer: Scorer
     share: float = 1.0
@@ -61,7 +78,7 @@ class AlphaPath:
         Whether Ctrl-C came; what was not finished then is left out, unless nothing was.
     """
 
-    fit: MarginFit
+    fit: PathFit
     design: Design
     splits: Sequence[Split]
     curvature: Curvature | None
@@ -203,7 +220,10 @@ def _pair_splits(data: PairData, plan: PairPlan, metric: Metric, loss: str) -> l
 
 
 def choose_on_path(
-    paths: Sequence[AlphaPath], grid: Floats, whole: Sequence[MarginPairs] | None, default: tuple[float, ...]
+    paths: Sequence[AlphaPath],
+    grid: Floats,
+    whole: Sequence[MarginPairs | PairGraph] | None,
+    default: tuple[float, ...],
 ) -> tuple[Selection, list[Solution], str]:
     """Choose alpha for every output by the mean error of its splits, and fit all pairs.
 
@@ -216,7 +236,7 @@ def choose_on_path(
         Output by output.
     grid : (alphas,) float64
         In increasing order.
-    whole : sequence of MarginPairs, or None
+    whole : sequence of MarginPairs or PairGraph, or None
         What the final models are fitted to; None to keep the first split's.
     default : tuple of float
         A grid that goes on where the best is at its end.
@@ -240,7 +260,7 @@ def choose_on_path(
 
 
 def _choose(
-    path: AlphaPath, grid: Floats, whole: MarginPairs | None, default: tuple[float, ...]
+    path: AlphaPath, grid: Floats, whole: MarginPairs | PairGraph | None, default: tuple[float, ...]
 ) -> tuple[Selection, Solution]:
     """Do so for one output."""
     path.walk(grid[::-1].tolist())

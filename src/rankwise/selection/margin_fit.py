@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -21,10 +22,12 @@ from rankwise.pairs.labels import pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.pairs.violations import ViolationSweep
+from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.progress import ProgressLine
 from rankwise.selection.early_stopping import EvalSetMonitor, set_apart
 from rankwise.selection.systems import HeldOut
+from rankwise.solvers.bounded import Bounds, minimise_bounded, minimise_bounded_hinge
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads
 from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Solution, Status
@@ -117,6 +120,8 @@ class MarginFit:
         done after `_FIRST_TRY` iterations.
     tol : float
         The share of what can be gained that the duality gap may be (`rankwise.solvers.certificate`).
+    restriction : Restriction or None
+        What is known of the coefficients; solvers see coordinates in which the penalty is ``α‖u‖²``.
     """
 
     loss: str
@@ -124,19 +129,28 @@ class MarginFit:
     tol: float
     max_iter: int | None
     second: str | None = None
+    restriction: Restriction | None = None
 
     @classmethod
     def of_pairs(
-        cls, pairs: MarginPairs, loss: str, solver: str, tol: float, max_iter: int | None
+        cls,
+        pairs: MarginPairs,
+        loss: str,
+        solver: str,
+        tol: float,
+        max_iter: int | None,
+        restriction: Restriction | None = None,
     ) -> MarginFit:
         """Decide "auto" by the pairs."""
         second = None
-        if solver == "auto":
+        if restriction is not None and restriction.is_signed:
+            solver = "bounded"
+        elif solver == "auto":
             solver = choose_margin_solver(loss, pairs, tol)
             # Steep planes lose their digits sooner than steep slopes: columns of 1e5 at alpha 1e-4 are too much.
             # Over few pairs a narrow kink does: of 36 fits of 1,800 pairs, two came no nearer than 4e-7 and 2e-6.
             second = {"bundle": "smoothing", "smoothing": "bundle"}.get(solver)
-        return cls(loss, solver, tol, max_iter, second)
+        return cls(loss, solver, tol, max_iter, second, restriction)
 
     def solve(
         self,
@@ -160,9 +174,16 @@ class MarginFit:
         reads = design.reads
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, overflows:
-            monitor = _Shown(progress, watcher)
+            moved = _Moved.of(self.restriction, design)
+            monitor = _Shown(progress, watcher, moved)
+            start = start if start is None or moved is None else moved.to_own(start)
+            if moved is not None and moved.scale is not None:
+                curvature = None  # it is one of the columns as they are
             try:
-                solution = self._solve(self._objective(design, pairs), alpha, start, curvature, monitor)
+                objective = self._objective(design, pairs, moved)
+                solution = self._solve(objective, alpha, start, curvature, monitor)
+                if moved is not None:
+                    solution = replace(solution, coef=moved.to_coef(solution.coef))
             except KeyboardInterrupt:
                 if monitor.last is None:
                     raise
@@ -189,6 +210,14 @@ class MarginFit:
         monitor: _Shown,
     ) -> Solution:
         """Solve; where "auto" chose and its first choice comes no further, the second goes on from there."""
+        if self.solver == "bounded":
+            assert monitor.moved is not None
+            bounded: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "start": start}
+            if isinstance(objective, HingeObjective):
+                return minimise_bounded_hinge(
+                    objective, alpha, monitor.moved.bounds, **bounded, monitor=monitor
+                )
+            return minimise_bounded(objective, alpha, monitor.moved.bounds, **bounded, monitor=monitor)
         options = {"tol": self.tol, "max_iter": self.max_iter, "curvature": curvature, "monitor": monitor}
         solve = MARGIN_SOLVERS[self.solver]
         if self.second is None:
@@ -229,11 +258,53 @@ class MarginFit:
             else:
                 warnings.warn(f"{what}. Hint: {remedy}.", ConvergenceWarning, stacklevel=caller_level())
 
-    def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
+    def _objective(
+        self, design: Design, pairs: MarginPairs, moved: _Moved | None
+    ) -> HingeObjective | MeanLoss:
+        base, scale = (None, None) if moved is None else (moved.base, moved.scale)
         if not LOSSES[self.loss].is_smooth:
-            return HingeObjective(design, pairs)
+            return HingeObjective(design, pairs, base, scale)
         loss: SmoothLoss = LOSSES[self.loss]()  # type: ignore[assignment]  # it is smooth
-        return MeanLoss(design, pairs, loss)
+        return MeanLoss(design, pairs, loss, base, scale)
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """Coordinates of a restricted problem over the rows of a design: ``w = origin + scale u``.
+
+    Attributes
+    ----------
+    base : (rows,) float64 or None
+        The scores of the origin.
+    scale : (features,) float64 or None
+    bounds : Bounds
+        Of u.
+    """
+
+    origin: Floats
+    base: Floats | None
+    scale: Floats | None
+    bounds: Bounds
+
+    @classmethod
+    def of(cls, restriction: Restriction | None, design: Design) -> _Moved | None:
+        if restriction is None:
+            return None
+        n_features = design.shape[1]
+        origin, scale = restriction.origin(n_features), restriction.scale(n_features)
+        base = design.dot(origin) if origin.any() else None
+        return cls(
+            origin,
+            base,
+            None if restriction.penalty is None else scale,
+            restriction.bounds(origin, scale),
+        )
+
+    def to_coef(self, u: Floats) -> Floats:
+        return self.origin + (u if self.scale is None else u * self.scale)
+
+    def to_own(self, coef: Floats) -> Floats:
+        return (coef - self.origin) / (1.0 if self.scale is None else self.scale)
 
 
 @dataclass
@@ -242,9 +313,11 @@ class _Shown:
 
     progress: ProgressLine
     watcher: EvalSetMonitor | None
+    moved: _Moved | None = None
     last: tuple[Floats, float, int] | None = None
 
     def __call__(self, coef: Floats, gap: float, n_iter: int) -> bool:
+        coef = coef if self.moved is None else self.moved.to_coef(coef)
         self.last = coef, gap, n_iter
         self.progress.update(f"iteration {n_iter}, gap {gap:.2g}")
         return n_iter > 0 and self.watcher is not None and self.watcher(coef, gap, n_iter)

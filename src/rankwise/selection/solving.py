@@ -9,10 +9,20 @@ import numpy as np
 import scipy.linalg
 from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError, caller_level
 from rankwise.interrupts import tell_interrupted
-from rankwise.objectives import QuadraticObjective, ScaledObjective, prior_scale
+from rankwise.objectives import (
+    MatrixQuadratic,
+    MovedQuadratic,
+    QuadraticObjective,
+    ScaledObjective,
+    WithoutColumns,
+    prior_scale,
+)
+from rankwise.problems.restriction import Restriction
+from rankwise.solvers.bounded import Bounds, minimise_bounded, polished
 from rankwise.solvers.choose import (
     SOLVERS,
     SolverOptions,
@@ -27,6 +37,10 @@ from rankwise.solvers.solution import Solution, Status
 __all__ = ["LeastSquares", "out_of_range", "require_range", "warn_unsolved"]
 
 
+# Names of the solver of signed coefficients, which nobody chooses: with the matrix ``X'LX``, and without.
+BOUNDED_MATRIX, BOUNDED = "bounded", "bounded-cg"
+
+
 @dataclass(frozen=True)
 class LeastSquares:
     """How a least-squares model is fitted at one alpha.
@@ -38,12 +52,15 @@ class LeastSquares:
     alpha : float
     scaling : float
     options : SolverOptions
+    restriction : Restriction or None
+        What is known of the coefficients; with signs, the solver is "bounded".
     """
 
     solver: str
     alpha: float
     scaling: float = 0.0
     options: SolverOptions = field(default_factory=SolverOptions)
+    restriction: Restriction | None = None
 
     def resolved(self, design: Design, *, forms_matrix: bool) -> LeastSquares:
         """Return the same with "auto" decided; raise where the solver cannot be used."""
@@ -52,7 +69,10 @@ class LeastSquares:
         if self.options.precondition is not None or self.scaling != 0 or by_diagonal:
             require_diagonal(design)
         if self.solver == "auto":
-            return replace(self, solver=choose_solver(design, forms_matrix=forms_matrix))
+            solver = choose_solver(design, forms_matrix=forms_matrix)
+            if self.restriction is not None and self.restriction.is_signed:
+                solver = BOUNDED_MATRIX if solver == "direct" else BOUNDED
+            return replace(self, solver=solver)
         if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
             raise UnsuitableSolverError(
                 f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "
@@ -75,12 +95,61 @@ class LeastSquares:
 
     def solve(self, objective: QuadraticObjective) -> Solution:
         """Find the minimum of an objective plus the penalty; warn where it is not what was asked for."""
+        if self.restriction is not None:
+            return self._solve_restricted(objective, self.restriction)
         scaled = self.scaled(objective)
         with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
             solution = SOLVERS[self.solver](scaled, self.alpha, self.options)
         require_range(solution)
         if isinstance(scaled, ScaledObjective):
             solution = replace(solution, coef=scaled.to_coef(solution.coef))
+        return self._told(solution, objective)
+
+    def _solve_restricted(self, objective: QuadraticObjective, restriction: Restriction) -> Solution:
+        """Solve in coordinates in which the penalty is ``α‖u‖²``; see `Restriction`."""
+        n_features = objective.n_features
+        origin, scale = restriction.origin(n_features), restriction.scale(n_features)
+        if self.scaling != 0:
+            scale = scale * prior_scale(objective, self.scaling)
+        moved = MovedQuadratic(objective, origin, scale)
+        if self.solver in {BOUNDED, BOUNDED_MATRIX}:
+            solution = self._solve_bounded(moved, restriction.bounds(origin, scale))
+            return self._told(replace(solution, coef=moved.to_coef(solution.coef)), objective)
+        is_out = restriction.unpenalised
+        inner = moved if is_out is None else WithoutColumns(moved, is_out)
+        with np.errstate(over="ignore", invalid="ignore"):
+            solution = SOLVERS[self.solver](inner, self.alpha, self.options)
+        require_range(solution)
+        u = inner.to_whole(solution.coef) if isinstance(inner, WithoutColumns) else solution.coef
+        return self._told(replace(solution, coef=moved.to_coef(u), gain=_gain(moved, u)), objective)
+
+    def _solve_bounded(self, moved: MovedQuadratic, bounds: Bounds) -> Solution:
+        """Solve output by output; a gap falls with the square of the residual that `tol` is said of."""
+        rhs = moved.rhs if moved.rhs.ndim == 2 else moved.rhs[:, None]
+        matrix = moved.matrix() if self.solver == BOUNDED_MATRIX else None
+        found = []
+        for output in range(rhs.shape[1]):
+            own: MovedQuadratic | MatrixQuadratic
+            if matrix is None:
+                own = MovedQuadratic(moved, np.zeros_like(moved.origin), np.ones_like(moved.origin))
+                own.rhs = rhs[:, output]
+            else:
+                own = MatrixQuadratic(matrix, rhs[:, output])
+            solution = minimise_bounded(
+                own,
+                self.alpha,
+                bounds,
+                tol=self.options.tol**2,
+                max_iter=self.options.max_iter,
+                diagonal=None if matrix is None else 2 * np.diagonal(matrix),
+            )
+            found.append(solution if matrix is None else polished(solution, own, self.alpha, bounds))
+        worst = next((one for one in found if not one.status.is_good), found[0])
+        coef = found[0].coef if moved.rhs.ndim == 1 else np.column_stack([one.coef for one in found])
+        return replace(worst, coef=coef, n_iter=max(one.n_iter for one in found))
+
+    def _told(self, solution: Solution, objective: QuadraticObjective) -> Solution:
+        """Warn where a solution is not what was asked for."""
         if solution.status is Status.SINGULAR:
             remedy = "alpha > 0" if self.alpha == 0 else "a larger alpha, or bring the columns to like scales"
             warnings.warn(
@@ -93,6 +162,11 @@ class LeastSquares:
         elif not solution.status.is_good:
             warn_unsolved(self.solver, solution, self.options.tol, "use a larger alpha, or scale the columns")
         return solution
+
+
+def _gain(objective: MovedQuadratic, u: Floats) -> float:
+    """Return what a minimum gained over ``u = 0``: ``b'u``."""
+    return float(np.abs((objective.rhs * u).sum()))
 
 
 def warn_unsolved(solver: str, solution: Solution, tol: float, remedy: str) -> None:

@@ -1,0 +1,190 @@
+"""Quadratic objectives in other coordinates: from another origin, in other units, or with columns taken out.
+
+``w = w₀ + s u``: a penalty on ``‖u‖²`` keeps w near w₀, by how much each column says. Solvers see an objective as any
+other, and its certificates hold.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.arrays import Floats
+from rankwise.cached import cached_property
+from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint
+
+__all__ = ["MatrixQuadratic", "MovedQuadratic", "WithoutColumns"]
+
+
+def _columns(scale: Floats, v: Floats) -> Floats:
+    return v * (scale if v.ndim == 1 else scale[:, None])
+
+
+class MovedQuadratic:
+    """An objective of ``u``, where ``w = origin + scale u``; its constant is left out."""
+
+    def __init__(self, objective: QuadraticObjective, origin: Floats, scale: Floats) -> None:
+        self._objective, self.origin, self.scale = objective, origin, scale
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+        return self._objective.n_features
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """``s (b - H w₀)``."""
+        rhs = self._objective.rhs
+        if self.origin.any():
+            pulled = self._objective.product(self.origin)
+            rhs = rhs - (pulled if rhs.ndim == 1 else pulled[:, None])
+        return _columns(self.scale, rhs)
+
+    @property
+    def n_products(self) -> int:
+        """Products of the objective that is moved."""
+        return self._objective.n_products
+
+    n_reads = n_products
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``diag(s) H diag(s)``."""
+        return _columns(self.scale, self._objective.product(_columns(self.scale, v)))
+
+    def matrix(self) -> Floats:
+        """Return ``diag(s) H diag(s)``."""
+        moved: Floats = self._objective.matrix() * self.scale * self.scale[:, None]
+        return moved
+
+    def diagonal(self) -> Floats:
+        """Return its diagonal."""
+        moved: Floats = self._objective.diagonal() * self.scale**2
+        return moved
+
+    def at(self, coef: Floats) -> SmoothPoint:
+        """Evaluate at u."""
+        return _QuadraticPoint(self, coef)
+
+    def to_coef(self, u: Floats) -> Floats:
+        """Return ``w₀ + s u``."""
+        return _columns(self.scale, u) + (self.origin if u.ndim == 1 else self.origin[:, None])
+
+
+class WithoutColumns:
+    """An objective of some columns, at the best that the others can do: those without a penalty.
+
+    With the columns U taken out, ``H' = H_KK - H_KU H_UU⁺ H_UK`` and ``b' = b_K - H_KU H_UU⁺ b_U``. It takes a product
+    for each of them; afterwards a product costs what it did.
+    """
+
+    def __init__(self, objective: QuadraticObjective, is_out: npt.NDArray[np.bool_]) -> None:
+        self._objective = objective
+        self._out, self._kept = np.flatnonzero(is_out), np.flatnonzero(~is_out)
+        unit = np.zeros((objective.n_features, self._out.size))
+        unit[self._out, np.arange(self._out.size)] = 1.0
+        columns = objective.product(unit)
+        inner = (columns[self._out] + columns[self._out].T) / 2
+        self._inverse = np.linalg.pinv(inner, hermitian=True)
+        self._crossed = columns[self._kept]
+
+    @property
+    def n_features(self) -> int:
+        """How many columns are left."""
+        return int(self._kept.size)
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """``b'``."""
+        rhs = self._objective.rhs
+        return np.asarray(rhs[self._kept] - self._crossed @ (self._inverse @ rhs[self._out]))
+
+    @property
+    def n_products(self) -> int:
+        """Products of the whole objective."""
+        return self._objective.n_products
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``H'``."""
+        image = self._objective.product(self._widened(v))
+        return np.asarray(image[self._kept] - self._crossed @ (self._inverse @ image[self._out]))
+
+    def matrix(self) -> Floats:
+        """Return ``H'``."""
+        whole = self._objective.matrix()[np.ix_(self._kept, self._kept)]
+        return np.asarray(whole - self._crossed @ self._inverse @ self._crossed.T)
+
+    def diagonal(self) -> Floats:
+        """Return its diagonal; what rounding makes negative is 0."""
+        lost = np.einsum("ij,ij->i", self._crossed @ self._inverse, self._crossed)
+        return np.asarray(np.maximum(self._objective.diagonal()[self._kept] - lost, 0.0))
+
+    def at(self, coef: Floats) -> SmoothPoint:
+        """Evaluate at the columns that are left."""
+        return _QuadraticPoint(self, coef)
+
+    def to_whole(self, v: Floats) -> Floats:
+        """Return all columns, where these are the ones that were left."""
+        whole: Floats = self._widened(v)
+        rhs = self._objective.rhs[self._out]
+        whole[self._out] = self._inverse @ (rhs - self._crossed.T @ v)
+        return whole
+
+    def _widened(self, v: Floats) -> Floats:
+        whole: Floats = np.zeros((self._objective.n_features, *v.shape[1:]))
+        whole[self._kept] = v
+        return whole
+
+
+class MatrixQuadratic:
+    """``u'Hu - 2b'u`` of a matrix and one vector."""
+
+    def __init__(self, matrix: Floats, rhs: Floats) -> None:
+        self._matrix, self.rhs = matrix, rhs
+        self.n_products = self.n_reads = 0
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+        return int(self.rhs.size)
+
+    def product(self, v: Floats) -> Floats:
+        """Apply H."""
+        self.n_products += 1
+        return np.asarray(self._matrix @ v)
+
+    def matrix(self) -> Floats:
+        """Return H."""
+        return self._matrix
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of H."""
+        return np.diagonal(self._matrix).copy()
+
+    def at(self, coef: Floats) -> SmoothPoint:
+        """Evaluate at a coefficient vector."""
+        return _QuadraticPoint(self, coef)
+
+
+class _QuadraticPoint:
+    """``u'Hu - 2b'u`` somewhere."""
+
+    def __init__(self, objective: QuadraticObjective, coef: Floats) -> None:
+        self._objective, self._coef = objective, coef
+
+    @cached_property
+    def _image(self) -> Floats:
+        return self._objective.product(self._coef)
+
+    @property
+    def value(self) -> Floats:
+        """The objective without its constant."""
+        return np.asarray((self._coef * (self._image - 2 * self._objective.rhs)).sum(axis=0))
+
+    @property
+    def gradient(self) -> Floats:
+        """``2 (Hu - b)``."""
+        return 2 * (self._image - self._objective.rhs)
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply ``2 H``."""
+        return 2 * self._objective.product(v)

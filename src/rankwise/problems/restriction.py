@@ -1,0 +1,60 @@
+"""What is known of coefficients before any data: their signs, a model to stay near, and how free each column is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.arrays import Floats
+from rankwise.solvers.bounded import Bounds
+
+__all__ = ["Restriction"]
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """``α Σ c_j (w_j - w₀_j)²`` in place of ``α‖w‖²``, over coefficients of given signs.
+
+    In ``w = w₀ + s u`` with ``s = c^-1/2`` the penalty is ``α‖u‖²`` again, and signs are bounds.
+
+    Attributes
+    ----------
+    signs : (features,) int64 or None
+        1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for any.
+    prior : (features,) float64 or None
+        ``w₀``.
+    penalty : (features,) float64 or None
+        ``c``, at least 0.
+    """
+
+    signs: npt.NDArray[np.int64] | None = None
+    prior: Floats | None = None
+    penalty: Floats | None = None
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether some sign is given."""
+        return self.signs is not None and bool(self.signs.any())
+
+    @property
+    def unpenalised(self) -> npt.NDArray[np.bool_] | None:
+        """Which columns have no penalty; None where all have one."""
+        return None if self.penalty is None or self.penalty.all() else self.penalty == 0
+
+    def origin(self, n_features: int) -> Floats:
+        """Return ``w₀``."""
+        return np.zeros(n_features) if self.prior is None else self.prior
+
+    def scale(self, n_features: int) -> Floats:
+        """Return ``s``; 1 for columns without a penalty."""
+        if self.penalty is None:
+            return np.ones(n_features)
+        return 1.0 / np.sqrt(np.where(self.penalty > 0, self.penalty, 1.0))
+
+    def bounds(self, origin: Floats, scale: Floats) -> Bounds:
+        """Return what the signs mean for u."""
+        signs = np.zeros(origin.size) if self.signs is None else self.signs
+        zero = -origin / scale
+        return Bounds(np.where(signs > 0, zero, -np.inf), np.where(signs < 0, zero, np.inf))

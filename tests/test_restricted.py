@@ -1,0 +1,332 @@
+"""Signs, a prior and penalties of columns: against reference solvers on explicit pairs, and by their conditions."""
+
+import io
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import LinearConstraint, lsq_linear, minimize
+from sklearn.base import clone
+
+import rankwise
+from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise.exceptions import InvalidInputError
+
+STORAGES = {
+    "dense": lambda X: X,
+    "float32": lambda X: X.astype(np.float32),
+    "csr": sp.csr_matrix,
+    "fortran": np.asfortranarray,
+}
+
+
+def rows(seed, n_rows=60, n_columns=6):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, n_columns)).astype(np.float32).astype(float) * 2.0 ** rng.integers(
+        -2, 3, n_columns
+    )
+    y = np.digitize(X @ rng.normal(size=n_columns) + rng.normal(size=n_rows), [-1, 0.5, 2])
+    return X, y, np.arange(n_rows) // 10
+
+
+def listed(X, y, qid):
+    """Return every pair i > j inside queries."""
+    return np.array(
+        [(i, j) for i in range(len(y)) for j in range(len(y)) if qid[i] == qid[j] and y[i] > y[j]]
+    )
+
+
+def restriction(seed, n_columns=6):
+    rng = np.random.default_rng(seed + 100)
+    return {
+        "positive": rng.integers(-1, 2, n_columns),
+        "prior": rng.normal(size=n_columns),
+        "column_penalty": rng.uniform(0.2, 5, n_columns),
+    }
+
+
+def bounds_of(signs):
+    return np.where(signs > 0, 0.0, -np.inf), np.where(signs < 0, 0.0, np.inf)
+
+
+def least_squares(X, pairs, z, alpha, *, positive=None, prior=None, column_penalty=None, weight=None):
+    """Solve on explicit pairs by SciPy."""
+    n = X.shape[1]
+    root = np.ones(len(pairs)) if weight is None else np.sqrt(weight)
+    penalty = np.sqrt(alpha * (np.ones(n) if column_penalty is None else column_penalty))
+    A = np.vstack([(X[pairs[:, 0]] - X[pairs[:, 1]]) * root[:, None], np.diag(penalty)])
+    b = np.concatenate([z * root, penalty * (np.zeros(n) if prior is None else prior)])
+    if positive is None:
+        return np.linalg.lstsq(A, b, rcond=None)[0]
+    return lsq_linear(A, b, bounds_of(np.asarray(positive)), tol=1e-14, lsmr_tol="auto", max_iter=1000).x
+
+
+CASES = [
+    ("positive",),
+    ("prior",),
+    ("column_penalty",),
+    ("positive", "prior", "column_penalty"),
+    ("positive", "prior"),
+]
+
+
+@pytest.mark.parametrize("storage", STORAGES)
+@pytest.mark.parametrize("names", CASES, ids="+".join)
+@pytest.mark.parametrize("alpha", [0.01, 3.0])
+def test_least_squares_agree_with_scipy(names, storage, alpha):
+    for seed in range(2):
+        X, y, qid = rows(seed)
+        own = {name: restriction(seed)[name] for name in names}
+        pairs = listed(X, y, qid)
+        wanted = least_squares(X, pairs, y[pairs[:, 0]] - y[pairs[:, 1]], alpha, **own)
+        made = {"ties": "exclude", "query_weight": "pairs", "tol": 1e-9}
+        model = RankRLS(alpha, **made, **own).fit(STORAGES[storage](X), y, qid)
+        np.testing.assert_allclose(model.coef_, wanted, atol=2e-6 * max(1, np.abs(wanted).max()))
+        by_pairs = RankRLS(alpha, tol=1e-9, **own).fit_pairs(
+            STORAGES[storage](X), pairs, magnitude=y[pairs[:, 0]] - y[pairs[:, 1]]
+        )
+        np.testing.assert_allclose(by_pairs.coef_, wanted, atol=2e-6 * max(1, np.abs(wanted).max()))
+        if "positive" in names:
+            assert (model.coef_ * own["positive"] >= 0).all()
+            assert model.solver_ == "bounded"
+
+
+@pytest.mark.parametrize("solver", ["direct", "eigen", "cg", "gdm", "egdm"])
+def test_every_solver_finds_the_same_model(solver):
+    X, y, qid = rows(1)
+    own = {name: restriction(1)[name] for name in ("prior", "column_penalty")}
+    free = np.array([0, 1, 1, 0, 2, 1.0])
+    for more in (own, {**own, "column_penalty": free}, {"column_penalty": free}):
+        wanted = RankRLS(2.0, **more).fit(X, y, qid).coef_
+        found = RankRLS(2.0, **more, solver=solver, tol=1e-9, max_iter=20_000).fit(X, y, qid).coef_
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_columns_without_a_penalty_are_fitted_freely():
+    X, y, qid = rows(2)
+    pairs = listed(X, y, qid)
+    z = y[pairs[:, 0]] - y[pairs[:, 1]]
+    penalty = np.array([0, 3.0, 0, 1, 1, 0.5])
+    wanted = least_squares(X, pairs, z, 50.0, column_penalty=penalty)
+    for solver in ("direct", "cg"):
+        model = RankRLS(
+            50.0, solver=solver, tol=1e-10, column_penalty=penalty, ties="exclude", query_weight="pairs"
+        )
+        np.testing.assert_allclose(model.fit(X, y, qid).coef_, wanted, atol=1e-7)
+    two = np.column_stack([X[:, 0], X[:, 0], X[:, 1:]])  # the same column twice: of least norm
+    model = RankRLS(50.0, column_penalty=np.concatenate([[0], penalty]), ties="exclude", query_weight="pairs")
+    found = model.fit(two, y, qid).coef_
+    np.testing.assert_allclose(found[:2], wanted[0] / 2, atol=1e-6)
+
+
+@pytest.mark.parametrize("as_cg", [False, True])
+def test_signs_satisfy_the_optimality_conditions(as_cg, monkeypatch):
+    if as_cg:
+        monkeypatch.setattr("rankwise.selection.solving.choose_solver", lambda *_, **__: "cg")
+    for seed in range(5):
+        X, y, qid = rows(seed, 80, 10)
+        signs = restriction(seed, 10)["positive"]
+        model = RankRLS(0.5, positive=signs, ties="exclude", query_weight="pairs").fit(X, y, qid)
+        assert model.solver_ == ("bounded-cg" if as_cg else "bounded")
+        pairs = listed(X, y, qid)
+        D = X[pairs[:, 0]] - X[pairs[:, 1]]
+        w = model.coef_
+        gradient = D.T @ (D @ w - (y[pairs[:, 0]] - y[pairs[:, 1]])) + 0.5 * w
+        scale = np.abs(D.T @ (y[pairs[:, 0]] - y[pairs[:, 1]])).max()
+        free = (signs == 0) | (w != 0)
+        assert np.abs(gradient[free]).max() <= 1e-4 * scale
+        assert (gradient[~free] * signs[~free] >= -1e-4 * scale).all()
+        assert (w * signs >= 0).all()
+
+
+def hinge_value(w, X, pairs, alpha, *, loss, prior, penalty):
+    t = 1 - (X[pairs[:, 0]] - X[pairs[:, 1]]) @ w
+    cost = {
+        "hinge": np.maximum(t, 0),
+        "squared_hinge": np.maximum(t, 0) ** 2,
+        "logistic": np.logaddexp(0, t - 1),
+    }[loss]
+    return cost.mean() + alpha * (penalty * (w - prior) ** 2).sum()
+
+
+def reference(X, pairs, alpha, *, loss, signs, prior, penalty):
+    """Minimise by SciPy; the hinge as a quadratic program with a slack per pair."""
+    n, low, high = X.shape[1], *bounds_of(signs)
+    if loss != "hinge":
+        start = np.clip(prior, low, high)
+        found = minimize(
+            lambda w: hinge_value(w, X, pairs, alpha, loss=loss, prior=prior, penalty=penalty),
+            start,
+            method="L-BFGS-B",
+            bounds=list(zip(low, high, strict=True)),
+            options={"ftol": 1e-15, "gtol": 1e-9, "maxfun": 100_000},
+        )
+        return found.fun
+    m = len(pairs)
+    D = X[pairs[:, 0]] - X[pairs[:, 1]]
+    x0 = np.concatenate([np.clip(prior, low, high), np.maximum(1 - D @ np.clip(prior, low, high), 0) + 0.1])
+
+    def value(x):
+        w, slack = x[:n], x[n:]
+        gradient = np.concatenate([2 * alpha * penalty * (w - prior), np.full(m, 1 / m)])
+        return slack.mean() + alpha * (penalty * (w - prior) ** 2).sum(), gradient
+
+    constraint = LinearConstraint(np.hstack([D, np.eye(m)]), 1, np.inf)
+    limits = list(
+        zip(np.concatenate([low, np.zeros(m)]), np.concatenate([high, np.full(m, np.inf)]), strict=True)
+    )
+    found = minimize(value, x0, jac=True, method="SLSQP", bounds=limits, constraints=[constraint],
+                     options={"maxiter": 500, "ftol": 1e-12})  # fmt: skip
+    return hinge_value(
+        np.clip(found.x[:n], low, high), X, pairs, alpha, loss=loss, prior=prior, penalty=penalty
+    )
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("names", CASES, ids="+".join)
+@pytest.mark.parametrize("storage", ["dense", "csr"])
+def test_margins_agree_with_scipy(loss, names, storage):
+    for seed, alpha in ((0, 1e-3), (1, 0.1)):
+        X, y, qid = rows(seed, 30, 4)
+        pairs = listed(X, y, qid)[:: 4 if loss == "hinge" else 2]
+        own = {name: restriction(seed, 4)[name] for name in names}
+        model = RankSVM(alpha, loss=loss, tol=1e-6, **own).fit_pairs(STORAGES[storage](X), pairs)
+        full = {
+            "signs": np.asarray(own.get("positive", np.zeros(4))),
+            "prior": own.get("prior", np.zeros(4)),
+            "penalty": own.get("column_penalty", np.ones(4)),
+        }
+        wanted = reference(X, pairs, alpha, loss=loss, **full)
+        found = hinge_value(
+            model.coef_, X, pairs, alpha, loss=loss, prior=full["prior"], penalty=full["penalty"]
+        )
+        assert (model.coef_ * full["signs"] >= 0).all()
+        start = np.clip(full["prior"], *bounds_of(full["signs"]))
+        before = hinge_value(start, X, pairs, alpha, loss=loss, prior=full["prior"], penalty=full["penalty"])
+        assert found - wanted <= model.duality_gap_ + 1e-9  # the gap is proved
+        assert model.duality_gap_ <= 2e-6 * before
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_labels_give_the_model_of_their_pairs(loss):
+    for seed in range(3):
+        X, y, qid = rows(seed)
+        own = restriction(seed)
+        options = {"loss": loss, "tol": 1e-8, **own}
+        by_labels = RankSVM(0.01, query_weight="pairs", **options).fit(X, y, qid)
+        by_pairs = RankSVM(0.01, **options).fit_pairs(X, listed(X, y, qid))
+        np.testing.assert_allclose(by_labels.coef_, by_pairs.coef_, atol=2e-3)
+        assert by_labels.solver_ == "bounded"
+
+
+@pytest.mark.parametrize("solver", ["smoothing", "bundle"])
+def test_a_prior_is_the_same_in_every_margin_solver(solver):
+    X, y, qid = rows(4)
+    own = {name: restriction(4)[name] for name in ("prior", "column_penalty")}
+    wanted = RankSVM(0.01, tol=1e-7, **own).fit(X, y, qid).coef_
+    found = RankSVM(0.01, tol=1e-7, solver=solver, **own).fit(X, y, qid)
+    np.testing.assert_allclose(found.coef_, wanted, atol=2e-3)
+    squared = [
+        RankSVM(0.01, loss="squared_hinge", tol=1e-9, solver=own_solver, **own).fit(X, y, qid).coef_
+        for own_solver in ("newton", "bundle")
+    ]
+    np.testing.assert_allclose(*squared, atol=1e-3)
+
+
+@pytest.mark.parametrize("kind", [RankRLS, RankSVM])
+def test_what_changes_nothing_changes_nothing(kind):
+    X, y, qid = rows(5)
+    tight = {"tol": 1e-8}
+    plain = kind(0.1, **tight).fit(X, y, qid).coef_
+    signs = np.sign(plain).astype(int)
+    for own in ({"positive": signs}, {"prior": np.zeros(6)}, {"column_penalty": np.ones(6)}):
+        np.testing.assert_allclose(kind(0.1, **tight, **own).fit(X, y, qid).coef_, plain, atol=1e-3)
+    same = kind(0.1, **tight, positive=False, prior=None, column_penalty=None).fit(X, y, qid).coef_
+    assert same.tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("kind", [RankRLS, RankSVM])
+def test_a_large_alpha_gives_the_prior_and_signs_hold_there(kind):
+    X, y, qid = rows(6)
+    prior = np.array([1.0, -2, 0.5, -0.1, 3, 0])
+    np.testing.assert_allclose(kind(1e9, prior=prior).fit(X, y, qid).coef_, prior, atol=1e-4)
+    signed = kind(1e9, prior=prior, positive=True).fit(X, y, qid).coef_
+    np.testing.assert_allclose(signed, np.maximum(prior, 0), atol=1e-4)
+
+
+def test_several_outputs_have_the_same_restriction():
+    X, y, qid = rows(7)
+    other = np.random.default_rng(0).integers(0, 3, y.size)
+    own = {name: restriction(7)[name] for name in ("positive", "prior")}
+    both = RankRLS(1.0, **own).fit(X, np.column_stack([y, other]), qid).coef_
+    for output, labels in enumerate((y, other)):
+        np.testing.assert_allclose(both[output], RankRLS(1.0, **own).fit(X, labels, qid).coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", [RankRLSCV, RankSVMCV])
+@pytest.mark.parametrize("names", CASES, ids="+".join)
+def test_choosing_fits_every_alpha_by_itself(kind, names):
+    X, y, qid = rows(8, 120)
+    own = {name: restriction(8)[name] for name in names} | {"tol": 1e-7}
+    alphas = [0.01, 0.1, 1.0]
+    model = kind(alphas, cv=3, **own).fit(X, y, qid)
+    single = {RankRLSCV: RankRLS, RankSVMCV: RankSVM}[kind]
+    np.testing.assert_allclose(
+        model.coef_,
+        single(model.alpha_, **own).fit(X, y, qid).coef_,
+        atol=0.005 if kind is RankSVMCV else 1e-6,
+    )
+    assert model.cv_errors_.shape == (3,)
+    held = kind(alphas, **own).fit(X[:80], y[:80], qid[:80], eval_set=(X[80:], y[80:], qid[80:]))
+    errors = [
+        1 - single(alpha, **own).fit(X[:80], y[:80], qid[:80]).score(X[80:], y[80:], qid=qid[80:])
+        for alpha in alphas
+    ]
+    assert held.best_score_ == pytest.approx(min(errors), abs=0.02)
+    pairs = listed(X, y, qid)[::3]
+    chosen = kind(alphas, cv=3, **own).fit_pairs(X, pairs)
+    assert (chosen.coef_ * np.asarray(own.get("positive", 0)) >= 0).all()
+
+
+def test_parameters_survive_copies_and_files():
+    X, y, qid = rows(9)
+    own = restriction(9)
+    for kind in (RankRLS, RankSVM):
+        model = kind(0.5, **own).fit(X, y, qid)
+        file = io.BytesIO()
+        model.save(file)
+        again = rankwise.load(io.BytesIO(file.getvalue()))
+        assert again.predict(X).tolist() == model.predict(X).tolist()
+        for name, value in own.items():
+            assert np.array_equal(again.get_params()[name], value)
+        assert clone(again).fit(X, y, qid).coef_.tolist() == model.coef_.tolist()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: RankRLS(positive=[1, 2]), "6 signs"),
+        (lambda: RankRLS(prior=[1.0]), "6 finite numbers"),
+        (lambda: RankRLS(column_penalty=-np.ones(6)), "not negative"),
+        (lambda: RankRLS(column_penalty=np.zeros(6)), "alpha=0"),
+        (lambda: RankRLS(positive=True, column_penalty=[0, 1, 1, 1, 1, 1]), "small penalty"),
+        (lambda: RankSVM(column_penalty=[0, 1, 1, 1, 1, 1]), "small penalty"),
+        (lambda: RankRLS(positive=True, solver="cg"), "solver='auto'"),
+        (lambda: RankSVM(positive=True, solver="bundle"), "solver='auto'"),
+        (lambda: RankRLS(0, positive=True), "small alpha"),
+        (lambda: RankRLS(prior=np.ones(6), solver="stochastic"), "solver='auto' or 'cg'"),
+        (lambda: RankRLS(prior=np.ones(6), early_stopping=True), "early_stopping=False"),
+        (lambda: RankRLSCV(prior=np.ones(6), cv="leave-query-out"), "cv=5"),
+        (lambda: RankRLSCV([0, 1], positive=True), "positive values"),
+    ],
+)
+def test_mistakes_have_remedies(make, words):
+    X, y, qid = rows(0)
+    with pytest.raises(InvalidInputError, match=words):
+        make().fit(X, y, qid)
+
+
+def test_a_stream_refuses_a_restriction():
+    X, y, qid = rows(0)
+    with pytest.raises(InvalidInputError, match="does not go with partial_fit"):
+        RankRLS(positive=True).partial_fit(X, y, qid)
