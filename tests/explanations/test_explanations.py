@@ -15,6 +15,7 @@ from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.importance import _shuffled
+from rankwise.exporters import single_precision
 
 
 def summed(why):
@@ -146,3 +147,11 @@ def test_importance_through_queries_and_errors():
     assert found.importances.max() > 0
     with pytest.raises(InvalidInputError):
         rankwise.feature_importance(model, X, y, qid, n_repeats=0)
+
+
+def test_rows_may_be_plain_lists():
+    listed = [[0.0, 1.0], [1.0, 3.0], [2.0, 2.0]]
+    model = rankwise.RankRLS(alpha=0.1).fit(listed, [0, 1, 2])
+    assert rankwise.explain(model, listed) == rankwise.explain(model, np.array(listed))
+    assert rankwise.explain_pair(model, listed, 0, 2) == rankwise.explain_pair(model, np.array(listed), 0, 2)
+    assert single_precision(model, listed) == single_precision(model, np.array(listed))

@@ -187,7 +187,7 @@ class Table:
     """
 
     def __init__(self, X: MatrixLike, qid: ArrayLike | None = None) -> None:
-        rows: Any = X
+        rows: Any = X if hasattr(X, "shape") else np.asarray(X)  # lists
         self._X = rows.tocsc() if is_sparse(X) else rows
         self._qid = None if qid is None else np.asarray(qid)
         self.n_rows = int(self._X.shape[0])
