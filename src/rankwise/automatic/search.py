@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
 from rankwise.arrays import Floats, Matrix
@@ -289,13 +290,13 @@ class _Run:
         best = f"; best yet {metric.name} {self.search.best(trials).figure.value:.4f}" if trials else ""
         self.progress.update(f"candidate {len(trials) + 1}, {candidate.describe()}{best}")
 
-    def _setting(self, problem: Problem, X: Matrix) -> Setting:
-        search = self.search
-        cv = problem.cv
+    def _setting(self, candidate: Candidate, problem: Problem, X: Matrix) -> Setting:
+        search, cv = self.search, problem.cv
+        sampled = [one for one in search.trials if one.candidate == candidate and one.judged == "sample"]
+        found = float(np.squeeze(sampled[0].ranker.alpha_)) if sampled else None
         if cv is not None and entries(X) > _ALL:
-            cv = cv[
-                :1
-            ]  # one fold has rows enough to choose a regularisation by; all of them compare candidates
+            # One fold has rows enough to choose a regularisation by; all of them compare candidates.
+            cv = cv[:1]
         return Setting(
             problem.metric,
             cv,
@@ -305,12 +306,13 @@ class _Run:
             search.basis,
             search.random_state,
             search.n_threads,
+            found,
         )
 
     def _selector(self, candidate: Candidate, problem: Problem, X: Matrix) -> Ranker:
         """Make what chooses the regularisation of a candidate; what is fixed goes to every method that has it."""
         method = METHODS[candidate.method]
-        made = method.selector(self._setting(problem, X), candidate.parameters)
+        made = method.selector(self._setting(candidate, problem, X), candidate.parameters)
         known = made.get_params(deep=False)
         made.set_params(**{name: value for name, value in self.search.fixed.items() if name in known})
         return made
