@@ -243,6 +243,18 @@ def test_curves_of_all_rows_begin_where_the_sample_ended(graded, monkeypatch):
     assert whole.held_out.shape == (len(model.search_.problem.folds), len(y))
 
 
+def test_what_is_best_on_the_sample_is_fitted_where_folds_of_all_rows_would_take_long(curved, monkeypatch):
+    X, y = curved
+    for name, value in (("_ALL", 100), ("_SAMPLED", 400), ("_FEWEST_ROWS", 100), ("_FINAL_WORK", 1000)):
+        monkeypatch.setattr(searching, name, value)
+    model = AutoRanker(methods=["rls", "curves"], scalings=["none"]).fit(X, y)
+    chosen = model.leaderboard_.chosen
+    assert (chosen.method, chosen.judged) == ("curves", "sample")
+    assert "a sample of" in model.cv_
+    assert model.best_estimator_.get_params()["alpha"] == chosen.alpha
+    assert pairwise_error(y, model.predict(X)) < 0.15
+
+
 def test_order_of_rows_and_names_of_queries_change_nothing(graded):
     X, y, qid = graded
     order = np.random.default_rng(3).permutation(len(y))

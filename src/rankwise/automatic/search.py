@@ -247,9 +247,9 @@ class _Run:
         close = [trial for trial in order if search.is_close(trial, best, _CLOSE)]
         if search.rule == "one-standard-error":
             close.sort(key=lambda trial: (trial is not best, METHODS[trial.candidate.method].complexity))
-        affordable = [one for one in close if self._is_affordable(one.candidate, n_entries)] or [
-            min(order, key=lambda trial: METHODS[trial.candidate.method].cost)
-        ]
+        affordable = [one for one in close if self._is_affordable(one.candidate, n_entries)]
+        if not affordable and METHODS[best.candidate.method].cost <= 1:
+            affordable = [best]
         self.unit_seconds *= n_entries / max(_SAMPLED, 1)
         self.try_all([trial.candidate for trial in affordable[:_FINALISTS]], whole, "all")
 
@@ -333,9 +333,12 @@ class _Run:
         return Trial(candidate, figure, scalers, fitted, held_out, seconds, list(warned), judged)
 
     def refit(self, trial: Trial, whole: Problem) -> Trial:
-        """Fit what was chosen on a sample to all rows."""
+        """Fit what was chosen on a sample to all rows; where that takes long, with the regularisation of the sample."""
         self.progress.update(f"fitting {trial.candidate.describe()} to all rows")
         scalers, X, scored = whole.columns.get(trial.candidate.scaling)
-        selector = self._selector(trial.candidate, whole, X)
-        fitted = whole.fit(selector, X, scored, by_rank=trial.candidate.ranks_labels)
+        if self._is_affordable(trial.candidate, entries(X)):
+            estimator = self._selector(trial.candidate, whole, X)
+        else:
+            estimator, scored = METHODS[trial.candidate.method].fixed(trial.ranker), None
+        fitted = whole.fit(estimator, X, scored, by_rank=trial.candidate.ranks_labels)
         return replace(trial, scalers=scalers, ranker=fitted)
