@@ -164,8 +164,8 @@ def test_every_candidate_gets_the_same_splits(graded, monkeypatch):
     seen = []
     original = searching._Run._setting
 
-    def watched(run, problem, columns):
-        setting = original(run, problem, columns)
+    def watched(run, candidate, problem, columns):
+        setting = original(run, candidate, problem, columns)
         seen.append(tuple(part.tobytes() for part in itertools.chain(*setting.cv)))
         return setting
 
@@ -229,6 +229,30 @@ def test_a_sample_rules_out_and_all_rows_decide(graded, monkeypatch):
     assert "a sample of" in model.cv_
     same = AutoRanker("ndcg@10", methods=["rls"], scalings=[model.leaderboard_.chosen.scaling])
     assert model.predict(X, qid).shape == same.fit(X, y, qid=qid).predict(X, qid).shape
+
+
+def test_curves_of_all_rows_begin_where_the_sample_ended(graded, monkeypatch):
+    X, y, qid = graded
+    for name, value in (("_ALL", 1000), ("_SAMPLED", 1000), ("_FEWEST_ROWS", 100)):
+        monkeypatch.setattr(searching, name, value)
+    model = AutoRanker(methods=["curves"], scalings=["none"]).fit(X, y, qid=qid)
+    sample, whole = model.search_.trials
+    assert (sample.judged, whole.judged) == ("sample", "all")
+    assert whole.ranker.alphas[0] == pytest.approx(sample.ranker.alpha_)
+    assert len(whole.ranker.cv) == 1  # one fold of many rows chooses alpha, and all judge
+    assert whole.held_out.shape == (len(model.search_.problem.folds), len(y))
+
+
+def test_what_is_best_on_the_sample_is_fitted_where_folds_of_all_rows_would_take_long(curved, monkeypatch):
+    X, y = curved
+    for name, value in (("_ALL", 100), ("_SAMPLED", 400), ("_FEWEST_ROWS", 100), ("_FINAL_WORK", 1000)):
+        monkeypatch.setattr(searching, name, value)
+    model = AutoRanker(methods=["rls", "curves"], scalings=["none"]).fit(X, y)
+    chosen = model.leaderboard_.chosen
+    assert (chosen.method, chosen.judged) == ("curves", "sample")
+    assert "a sample of" in model.cv_
+    assert model.best_estimator_.get_params()["alpha"] == chosen.alpha
+    assert pairwise_error(y, model.predict(X)) < 0.15
 
 
 def test_order_of_rows_and_names_of_queries_change_nothing(graded):

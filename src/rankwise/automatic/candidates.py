@@ -68,6 +68,8 @@ class Setting:
     n_rows : int
     basis : int
         Rows of a reduced set.
+    found : float, optional
+        The alpha that a sample of the rows chose.
     """
 
     metric: Metric
@@ -78,6 +80,7 @@ class Setting:
     basis: int
     random_state: int
     n_threads: int | None
+    found: float | None = None
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -211,7 +214,10 @@ def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
 
 def _additive(interactions: int | str) -> MakeSelector:
     def selector(setting: Setting, options: dict[str, Any]) -> AdditiveRankerCV:
-        given = {"alphas": _CURVE_ALPHAS, **setting.shared}
+        # More rows want no more penalty: what a sample found is where the walk down begins.
+        most = np.inf if setting.found is None else setting.found * (1 + 1e-9)
+        alphas = tuple(alpha for alpha in _CURVE_ALPHAS if alpha <= most) or _CURVE_ALPHAS
+        given = {"alphas": alphas, **setting.shared}
         return AdditiveRankerCV(interactions=interactions, judge_rows=_limit(setting), **given, **options)
 
     return selector

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
 from sklearn.pipeline import Pipeline
 
 from rankwise.arrays import Floats, Matrix
@@ -246,9 +247,9 @@ class _Run:
         close = [trial for trial in order if search.is_close(trial, best, _CLOSE)]
         if search.rule == "one-standard-error":
             close.sort(key=lambda trial: (trial is not best, METHODS[trial.candidate.method].complexity))
-        affordable = [one for one in close if self._is_affordable(one.candidate, n_entries)] or [
-            min(order, key=lambda trial: METHODS[trial.candidate.method].cost)
-        ]
+        affordable = [one for one in close if self._is_affordable(one.candidate, n_entries)]
+        if not affordable and METHODS[best.candidate.method].cost <= 1:
+            affordable = [best]
         self.unit_seconds *= n_entries / max(_SAMPLED, 1)
         self.try_all([trial.candidate for trial in affordable[:_FINALISTS]], whole, "all")
 
@@ -289,13 +290,13 @@ class _Run:
         best = f"; best yet {metric.name} {self.search.best(trials).figure.value:.4f}" if trials else ""
         self.progress.update(f"candidate {len(trials) + 1}, {candidate.describe()}{best}")
 
-    def _setting(self, problem: Problem, X: Matrix) -> Setting:
-        search = self.search
-        cv = problem.cv
+    def _setting(self, candidate: Candidate, problem: Problem, X: Matrix) -> Setting:
+        search, cv = self.search, problem.cv
+        sampled = [one for one in search.trials if one.candidate == candidate and one.judged == "sample"]
+        found = float(np.squeeze(sampled[0].ranker.alpha_)) if sampled else None
         if cv is not None and entries(X) > _ALL:
-            cv = cv[
-                :1
-            ]  # one fold has rows enough to choose a regularisation by; all of them compare candidates
+            # One fold has rows enough to choose a regularisation by; all of them compare candidates.
+            cv = cv[:1]
         return Setting(
             problem.metric,
             cv,
@@ -305,12 +306,13 @@ class _Run:
             search.basis,
             search.random_state,
             search.n_threads,
+            found,
         )
 
     def _selector(self, candidate: Candidate, problem: Problem, X: Matrix) -> Ranker:
         """Make what chooses the regularisation of a candidate; what is fixed goes to every method that has it."""
         method = METHODS[candidate.method]
-        made = method.selector(self._setting(problem, X), candidate.parameters)
+        made = method.selector(self._setting(candidate, problem, X), candidate.parameters)
         known = made.get_params(deep=False)
         made.set_params(**{name: value for name, value in self.search.fixed.items() if name in known})
         return made
@@ -331,9 +333,12 @@ class _Run:
         return Trial(candidate, figure, scalers, fitted, held_out, seconds, list(warned), judged)
 
     def refit(self, trial: Trial, whole: Problem) -> Trial:
-        """Fit what was chosen on a sample to all rows."""
+        """Fit what was chosen on a sample to all rows; where that takes long, with the regularisation of the sample."""
         self.progress.update(f"fitting {trial.candidate.describe()} to all rows")
         scalers, X, scored = whole.columns.get(trial.candidate.scaling)
-        selector = self._selector(trial.candidate, whole, X)
-        fitted = whole.fit(selector, X, scored, by_rank=trial.candidate.ranks_labels)
+        if self._is_affordable(trial.candidate, entries(X)):
+            estimator = self._selector(trial.candidate, whole, X)
+        else:
+            estimator, scored = METHODS[trial.candidate.method].fixed(trial.ranker), None
+        fitted = whole.fit(estimator, X, scored, by_rank=trial.candidate.ranks_labels)
         return replace(trial, scalers=scalers, ranker=fitted)
