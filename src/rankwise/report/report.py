@@ -25,10 +25,11 @@ from rankwise.metrics import Metric
 from rankwise.replacing import replacing
 from rankwise.report.charts import alpha_name, curves
 from rankwise.report.evidence import Evidence, evaluate_labels, evaluate_pairs, suitable_metrics
+from rankwise.report.formula_parts import formula_parts
 from rankwise.report.markup import counted, decimals, embed, name, number, plain, text
 from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
 from rankwise.report.openings import OpenQuery, open_queries
-from rankwise.report.score_parts import TermParts, parts_of
+from rankwise.report.score_parts import ColumnParts, TermParts, parts_of
 from rankwise.report.sections import (
     RowNaming,
     in_words,
@@ -122,7 +123,7 @@ class Report:
         if self.scores.ndim != 1:
             raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
         self._names = self._view.names(shape_of(X)[1], feature_names)
-        self._parts = parts_of(self._view, self._names)
+        self._parts = parts_of(self._view, self._names) or formula_parts(model, self._names, qid)
         self._row_names = _checked_row_names(row_names, self.scores.size)
         labels = None if y is None else check_numbers("y", y, self.scores.size)
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
@@ -184,7 +185,9 @@ class Report:
                 queries_section(evidence, self.opened, self._naming),
                 why_section(self.opened, self._parts),
                 weights_section(
-                    self._view.weights if self._parts is not None else None, self._names, is_scaled=is_scaled
+                    self._view.weights if isinstance(self._parts, ColumnParts) else None,
+                    self._names,
+                    is_scaled=is_scaled,
                 )
                 if self._pictures is None
                 else self._pictures.section(),
@@ -212,7 +215,7 @@ class Report:
                 ("curves" if anchor == "weights" else anchor): ("Curves" if anchor == "weights" else label)
                 for anchor, label in links.items()
             }
-        elif self._parts is None or self._view.weights is None:
+        elif not isinstance(self._parts, ColumnParts):
             del links["weights"]
         return links
 

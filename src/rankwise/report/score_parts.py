@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rankwise.additive.shapes import each_term_alone
 from rankwise.formula.view import Doubles, ModelView, dense_rows
 
-__all__ = ["ScoreParts", "TermParts", "parts_of"]
+__all__ = ["ColumnParts", "ScoreParts", "TermParts", "parts_of"]
 
 
 class ScoreParts(Protocol):
