@@ -21,6 +21,7 @@ from rankwise.distributed.holding import Answer, WorkerRows, fill
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
 from rankwise.exceptions import ClusterError, MemoryLimitError
+from rankwise.interrupts import signals_later
 from rankwise.progress import ProgressLine
 
 __all__ = ["ATTEMPTS", "POLL", "LostError", "Options", "Seats"]
@@ -113,19 +114,19 @@ class Seats:
             raise LostError
         began = time.monotonic()
         while True:
-            try:
-                answer: Answer = call.result(timeout=POLL)
-            except TimeoutError:
-                waited = time.monotonic() - began
-                if seat.is_lost or (waited > 1.0 and seat.address not in self.workers()):
-                    raise LostError from None
-                if waited > self.options.timeout:
-                    raise self._silent(seat) from None
-            except Exception as error:
+            # A signal inside Dask's own waiting could be lost with what it happens to interrupt there.
+            with signals_later():
+                found = _looked_at(call)
+            if isinstance(found, tuple):
+                return found
+            if found is not None:
                 # Whatever an actor itself raises is part of its answer: the way to it is broken.
-                raise LostError from error
-            else:
-                return answer
+                raise LostError from found
+            waited = time.monotonic() - began
+            if seat.is_lost or (waited > 1.0 and seat.address not in self.workers()):
+                raise LostError
+            if waited > self.options.timeout:
+                raise self._silent(seat)
 
     def take(self, numbers: Sequence[int]) -> None:
         """Make actors of these shares, fill them, and tell them what the others know."""
@@ -325,6 +326,17 @@ class Seats:
             "look at it on the dashboard; where it is only slow, pass a larger timeout to "
             "rankwise.distributed.distribute or read.",
         )
+
+
+def _looked_at(call: Any) -> Answer | Exception | None:
+    """Return the answer to a call, or what broke the way to the actor; None where nothing came for a moment."""
+    try:
+        answer: Answer = call.result(timeout=POLL)
+    except TimeoutError:
+        return None
+    except Exception as error:  # noqa: BLE001 - the caller looks at it
+        return error
+    return answer
 
 
 class _DirectActor(distributed.Actor):  # type: ignore[misc]
