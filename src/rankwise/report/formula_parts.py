@@ -27,7 +27,7 @@ class FormulaParts:
         pairs = [tuple(column.input for column in surface.columns) for surface in formula.surfaces]
         self._inputs = list(dict.fromkeys([*inputs, *pairs]))
         self.names: Sequence[str] = [" × ".join(formula.names[at] for at in own) for own in self._inputs]
-        self.words = "a sum of what each column adds, after all that prepares it"
+        self.description = "a sum of what each column adds, after all that prepares it"
 
     def of(self, X: Any, prepared: Any, rows: npt.NDArray[np.int64]) -> tuple[Doubles, Doubles]:
         """Return what each column adds, and its value."""
