@@ -16,7 +16,7 @@ from rankwise.metrics import get_metric
 
 @dataclass
 class Ranking:
-    """Rows to learn from and rows to be judged by."""
+    """Rows to learn from and rows to be scored by."""
 
     title: str
     train: tuple
@@ -58,7 +58,7 @@ def search_results(queries: int = 2000, size: int = 20, features: int = 30) -> R
 
 
 def run(ranking: Ranking) -> None:
-    """Choose alpha, fit, judge, and say what was done."""
+    """Choose alpha, fit, evaluate, and say what was done."""
     X, y, qid = ranking.train
     start = time.perf_counter()
     model = RankRLSCV().fit(X, y, qid=qid)

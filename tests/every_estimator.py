@@ -26,7 +26,7 @@ STEP = 2.0**-10  # entries of X are multiples of it, so that offsets, scales and
 
 @dataclass(frozen=True)
 class Problem:
-    """Labels or listed pairs, rows that judge, and new rows to score; what a case does not need is ignored."""
+    """Labels or listed pairs, rows to validate on, and new rows to score; what a case does not need is ignored."""
 
     X: np.ndarray
     y: np.ndarray

@@ -15,9 +15,12 @@ from distributed import Client, LocalCluster
 
 @contextmanager
 def local_cluster(n_workers, memory_limit="512MiB"):
-    """Start worker processes of one thread each; all of them have ended when the block ends."""
+    """Start worker processes of one thread each; all of them have ended when the block ends.
+
+    A `LocalCluster` that misses a worker some time after it was lost gives it up, also where it was lost a second time.
+    """
     with (
-        dask.config.set({"distributed.worker.daemon": True}),
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"}),
         LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,

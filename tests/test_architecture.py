@@ -5,6 +5,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import rankwise
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -138,3 +140,15 @@ def test_storages_are_known_to_their_own_room_only():
                 called = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
                 asked += [(name, node.lineno)] * ("design" in called)
     assert asked == []
+
+
+ESTIMATORS = [name for name in sorted(rankwise._HOMES) if ".estimators." in rankwise._HOMES[name]]
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS, "AutoRanker"])
+def test_at_most_four_classes_of_ours_stand_behind_an_estimator(name):
+    behind = [kind for kind in getattr(rankwise, name).__mro__[1:] if kind.__module__.startswith("rankwise")]
+    assert 0 < len(behind) <= 4
+    for kind in behind:  # bases say what is missing, and cannot be made
+        with pytest.raises(TypeError, match="abstract"):
+            kind()

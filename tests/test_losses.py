@@ -5,7 +5,7 @@ import pytest
 
 from oracles import label_pairs
 from rankwise import RankSVM
-from rankwise.cli import arguments
+from rankwise.cli import argument_groups
 from rankwise.data.queries import encode_queries
 from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LOSSES
@@ -136,7 +136,7 @@ def test_everybody_reads_the_one_table():
     margins = [name for name, loss in LOSSES.items() if loss.has_margin]
     assert {name for solver in MARGIN_SOLVERS.values() for name in solver.losses} == set(margins)
     methods = [loss.method for loss in LOSSES.values() if loss.method]
-    assert ("auto", "rls", *methods, "curves", "surfaces", "kernel") == arguments.METHODS
+    assert ("auto", "rls", *methods, "curves", "surfaces", "kernel") == argument_groups.METHODS
     for name in margins:
         RankSVM(loss=name)._check_parameters()
     for name in set(LOSSES) - set(margins):

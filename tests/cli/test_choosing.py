@@ -6,7 +6,7 @@ import pytest
 from command_line import call, call_json
 from rankwise import AutoRanker, load
 from rankwise.automatic.candidates import METHODS, SCALINGS
-from rankwise.cli import arguments
+from rankwise.cli import argument_groups
 from rankwise.data import dump_svmlight
 
 
@@ -28,8 +28,8 @@ def test_scalings_that_are_the_same_model_get_the_same_figure(capsys, tmp_path):
 
 
 def test_what_can_be_asked_for_is_what_there_is():
-    assert set(arguments.METHODS) == {"auto", *METHODS}
-    assert set(arguments.SCALINGS) == {"auto", *SCALINGS}
+    assert set(argument_groups.METHODS) == {"auto", *METHODS}
+    assert set(argument_groups.SCALINGS) == {"auto", *SCALINGS}
 
 
 def test_the_model_file_holds_the_ranker_that_chose(capsys, tmp_path):

@@ -14,6 +14,7 @@ import rankwise
 from on_cluster import in_blocks, kill, ranking_data, wait_for_successor
 from rankwise import RankRLS, RankRLSCV, RankSVM
 from rankwise.distributed import distribute
+from rankwise.distributed.seats import Seats
 from rankwise.exceptions import ClusterError, MemoryLimitError
 
 
@@ -80,6 +81,24 @@ def test_a_worker_that_dies_in_a_product_is_replaced(client):
     assert np.array_equal(design.dot(np.ones(30)), before)
     assert design.cluster.n_rebuilt == 1
     wait_for_successor(client, lost, 2)
+
+
+def test_a_worker_that_dies_once_its_rows_have_come_is_replaced(client, monkeypatch):
+    """The results of the tasks that filled it are gone too: waiting for them would be waiting for ever."""
+    X, y, qid = ranking_data(43)
+    data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=60)
+    wait, killed = Seats._await, []
+
+    def wait_and_kill(seats, futures, owners):
+        wait(seats, futures, owners)
+        if not killed:
+            killed.append(seats[0].address)
+            kill(client, killed[0])
+
+    monkeypatch.setattr(Seats, "_await", wait_and_kill)
+    design = data.X.grouped(qid).as_design(1)
+    assert np.allclose(design.dot(np.ones(10)), X.sum(axis=1))
+    wait_for_successor(client, killed[0], 2)
 
 
 def test_a_silent_worker_is_named(client):

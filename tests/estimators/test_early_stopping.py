@@ -100,7 +100,7 @@ def test_a_share_of_the_training_data_is_held_out(method, with_qid, scoring):
     model.fit(sp.csr_matrix(X), y, qid, weight)
     best = np.argmin if scoring == "pairwise_error" else np.argmax
     assert model.best_iteration_ == int(best(model.history_)) + 1
-    # The rows that judge do not depend on the solver, and those that weigh nothing are not among them.
+    # The rows that score do not depend on the solver, and those that weigh nothing are not among them.
     held = FoldAssigner(as_design(X), y, check_qid(qid, 300), weight).share(0.2, 0)
     assert not held[weight == 0].any()
     judge = get_metric(scoring).prepare(

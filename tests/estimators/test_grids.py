@@ -106,10 +106,10 @@ def test_an_end_of_the_default_grid_is_not_said_where_nothing_better_is_beyond()
     qid = np.arange(40) // 8
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = RankSVMCV().fit(X, y, qid)
+        model = RankSVMCV(tol=1e-6).fit(X, y, qid)  # exact, so that no solver's way there decides
     at = int(np.flatnonzero(model.alphas_ == model.alpha_)[0])
     assert model.alpha_ == max(DECADES)
-    assert model.cv_errors_[at] < 0.95 * model.cv_errors_[at - 1]
+    assert model.cv_errors_[at] < 0.96 * model.cv_errors_[at - 1]  # four times what is worth a word elsewhere
     with pytest.warns(UserWarning, match="largest of the grid"):
         RankSVMCV(DECADES[:5]).fit(X, y, qid)
 

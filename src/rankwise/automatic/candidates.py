@@ -102,7 +102,7 @@ class Method:
 
     Attributes
     ----------
-    words : str
+    description : str
     complexity : int
         What is simpler is smaller: linear models are 0.
     cost : float
@@ -116,7 +116,7 @@ class Method:
         What the fitted model is: "linear", "curves" or "kernel".
     """
 
-    words: str
+    description: str
     complexity: int
     cost: float
     selector: MakeSelector
@@ -161,11 +161,11 @@ class Candidate:
 
     def describe(self) -> str:
         """Name it in words."""
-        options = [_OPTION_WORDS[name, value] for name, value in self.options]
-        return ", ".join([METHODS[self.method].words, *options, SCALINGS[self.scaling]])
+        options = [_OPTION_DESCRIPTIONS[name, value] for name, value in self.options]
+        return ", ".join([METHODS[self.method].description, *options, SCALINGS[self.scaling]])
 
 
-_OPTION_WORDS = {
+_OPTION_DESCRIPTIONS = {
     ("labels", "ranks"): "labels by rank",
     ("basis", 500): "500 basis rows",
     ("ties", "exclude"): "ties left out",

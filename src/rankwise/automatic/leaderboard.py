@@ -76,7 +76,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Leaderboard(Sequence[Entry]):
-    """The candidates, the best first; those that only a sample judged come last.
+    """The candidates, the best first; those that only a sample scored come last.
 
     Printed, it is a table. ``list(leaderboard)`` are its entries.
 

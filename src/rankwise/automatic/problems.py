@@ -62,7 +62,7 @@ class Problem(Protocol):
     def figure(self, held_out: Floats) -> Figure:
         """Return the value of the metric, and that of each unit."""
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Say what scored."""
 
     def sample(self, at_most: int, seed: int) -> Problem:
@@ -88,7 +88,7 @@ class LabelledRows:
     cv : list of (train, test), or None
     scored : tuple (y, Queries, block), optional
         The labels and queries of an evaluation set.
-    cv_words : str
+    cv_description : str
     """
 
     columns: ScaledColumns
@@ -99,7 +99,7 @@ class LabelledRows:
     folds: list[npt.NDArray[np.int32]]
     block: Ints
     cv: Splits | None
-    cv_words: str
+    cv_description: str
     scored: tuple[Floats, Queries, Ints] | None = None
 
     @property
@@ -196,17 +196,18 @@ class LabelledRows:
         share = np.full(values.size, 1 / max(values.size, 1))
         return Figure(float(np.mean(wholes)), values, share, 1 if has_queries else len(evaluators))
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Say what scored."""
         rows, evaluators = self._evaluators
         if self.scored is not None:
             return f"an evaluation set of {rows.size:,} rows"
         if len(self.queries) == 1:
-            judging, there, what = rows.size, self.n_rows, "rows"
+            n_scoring, there, what = rows.size, self.n_rows, "rows"
         else:
-            judging, there, what = int(evaluators[0][0].counted.sum()), len(self.queries), "queries"
+            n_scoring, there, what = int(evaluators[0][0].counted.sum()), len(self.queries), "queries"
         times = f", {len(self.folds)} times" if len(self.folds) > 1 else ""
-        return f"{self.cv_words}{times}, {f'all {there:,}' if judging == there else f'{judging:,} of {there:,}'} {what}"
+        share = f"all {there:,}" if n_scoring == there else f"{n_scoring:,} of {there:,}"
+        return f"{self.cv_description}{times}, {share} {what}"
 
     def sample(self, at_most: int, seed: int) -> LabelledRows:
         """Return about so many rows, whole queries of them, with the folds and blocks that they have."""
@@ -268,7 +269,7 @@ class ListedPairs:
     cv : list of (train, test), or None
     scored : Preferences, optional
         The pairs of an evaluation set.
-    cv_words : str
+    cv_description : str
     """
 
     columns: ScaledColumns
@@ -276,7 +277,7 @@ class ListedPairs:
     unit: Ints
     metric: Metric
     cv: Splits | None
-    cv_words: str
+    cv_description: str
     scored: Preferences | None = None
 
     @property
@@ -361,12 +362,12 @@ class ListedPairs:
         share = total[is_there] / total.sum()
         return Figure(float((share * values).sum()), values, share)
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Say what scored."""
         n_pairs = int((self._tested[1] > 0).sum())
         if self.scored is not None:
             return f"an evaluation set of {n_pairs:,} pairs"
-        return f"{self.cv_words}, {'all ' if n_pairs == len(self.pairs) else ''}{n_pairs:,} pairs"
+        return f"{self.cv_description}, {'all ' if n_pairs == len(self.pairs) else ''}{n_pairs:,} pairs"
 
     def sample(self, at_most: int, seed: int) -> Self:
         """Return the problem itself: pairs are few beside the rows they compare, or cost little."""

@@ -52,9 +52,9 @@ _BASIS = 200
 class AutoRanker(CalibratedRanker, EncodingRanker):
     """Choose how columns are scaled, which method learns and how it is regularised, and fit that.
 
-    Every candidate is judged on the same folds: it chooses its own regularisation on them, is fitted without each fold
+    Every candidate is scored on the same folds: it chooses its own regularisation on them, is fitted without each fold
     in turn, and scores the rows of that fold. Their values query by query say how sure a difference between two
-    candidates is. Where there is much, a sample rules out most candidates, and the finalists are judged by all rows.
+    candidates is. Where there is much, a sample rules out most candidates, and the finalists are scored by all rows.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     rivals : sequence of estimators, default=()
-        Rankers of other packages, such as ``lightgbm.LGBMRanker()``, judged on the same folds and listed beside the
+        Rankers of other packages, such as ``lightgbm.LGBMRanker()``, scored on the same folds and listed beside the
         candidates; never chosen.
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         After `fit_pairs`: how differences of scores become the probabilities of `predict_pairs_proba`.
@@ -116,7 +116,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         Only with `nested`: the value on outer folds that took no part in any choice, and its standard error.
     metric_ : Metric
     cv_ : str
-        What judged, in words.
+        What scored, in words.
     log_loss_ : float
         After `fit_pairs` on folds: the log-loss of calibrated probabilities on held-out pairs, calibrated on the other
         folds.
@@ -217,7 +217,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         sample_weight : array-like of shape (rows,), optional
             A pair weighs the product of its rows' weights.
         eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows to judge by, instead of folds; the model is then fitted on X, y alone.
+            Rows to score by, instead of folds; the model is then fitted on X, y alone.
         """
         refuse_unknown("fit", unknown)
         self._check_parameters()
@@ -268,7 +268,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         magnitude, weight
             As in `RankRLS.fit_pairs`.
         eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What to judge by instead of folds; the pairs are row numbers of the X beside them.
+            What to score by instead of folds; the pairs are row numbers of the X beside them.
         groups : array-like of shape (pairs,), optional
             What must not be divided between folds, such as prompts or raters. Without it all comparisons of the same
             two rows stay together.
@@ -330,7 +330,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         return self.predict(X, qid)
 
     def describe(self) -> str:
-        """Say what was tried, what judged it and what was chosen, for a reader."""
+        """Say what was tried, what scored it and what was chosen, for a reader."""
         check_is_fitted(self)
         return describe_choice(self)
 

@@ -85,7 +85,7 @@ def labelled_rows(
 
 
 def _repeats(n_entries: int) -> int:
-    """Return how often rows are assigned to folds: small data judge badly, and cost little."""
+    """Return how often rows are assigned to folds: on little data figures vary much, and cost little."""
     return int(np.clip(_REPEATED // max(n_entries, 1), 1, _REPEATS))
 
 

@@ -25,7 +25,7 @@ __all__ = ["RULES", "Search", "Trial"]
 
 RULES = ("best", "one-standard-error")
 
-# Entries of X up to which every candidate is judged by all rows: some seconds of work.
+# Entries of X up to which every candidate is scored by all rows: some seconds of work.
 _ALL = 1_500_000
 _SAMPLED = 1_000_000  # entries of the sample otherwise
 _FEWEST_ROWS = 4000
@@ -119,16 +119,16 @@ class Search:
             run = _Run(self, start, progress)
             run.try_stages(whole if sample is None else sample, "all" if sample is None else "sample")
             if sample is not None:
-                screened = f"{sample.words()} of a sample of {sample.n_rows:,} of {whole.n_rows:,} rows"
+                screened = f"{sample.describe()} of a sample of {sample.n_rows:,} of {whole.n_rows:,} rows"
                 if not self.stopped:
                     run.try_finalists(whole, n_entries)
                 self.judged_by = (
-                    f"{whole.words()}; the finalists were found by {screened}"
+                    f"{whole.describe()}; the finalists were found by {screened}"
                     if any(trial.judged == "all" for trial in self.trials)
                     else screened
                 )
             else:
-                self.judged_by = whole.words()
+                self.judged_by = whole.describe()
             chosen = self.choose(self.rule)
             if chosen.judged == "sample":
                 chosen = run.refit(chosen, whole)

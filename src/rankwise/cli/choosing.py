@@ -33,7 +33,7 @@ class Choice:
 
     @property
     def metric(self) -> Metric:
-        """What judged."""
+        """What scored."""
         return self.ranker.metric_
 
     @property
@@ -155,7 +155,7 @@ def _check(train: Rows, valid: Rows | None, options: argparse.Namespace) -> None
 
 
 def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> NoPairsError:
-    """Say of files that what was to judge cannot: there is something to learn, for that was looked at before."""
+    """Say of files that what was to score cannot: there is something to learn, for that was looked at before."""
     if valid is not None:
         return NoPairsError(
             f"{valid.source} cannot judge: {error.problem}",

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rankwise.cli.arguments import USUAL_COLUMNS
+from rankwise.cli.argument_groups import USUAL_COLUMNS
 from rankwise.cli.printing import remark
 from rankwise.data.tables.arrow_columns import columns_hint, is_embedding, is_number, some_names
 from rankwise.data.tables.plan import TablePlan

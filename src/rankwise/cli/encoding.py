@@ -21,7 +21,7 @@ from rankwise.preprocessing.table_encoder import TableEncoder
 
 __all__ = [
     "encoded",
-    "encoding_words",
+    "encoding_lines",
     "is_to_be_encoded",
     "learned",
     "names_to_encode",
@@ -81,7 +81,7 @@ def read_to_encode(
         [pa.Table.from_batches(list(one.batches(names, _ROWS))) for one in sources if one.n_rows],
         promote_options="permissive",
     )
-    said = (
+    unused = (
         []
         if options.keeps_table
         else remarks(sources[0].schema, source, options, roles, sources[0].schema.names)
@@ -104,7 +104,7 @@ def read_to_encode(
         weight=plan.weights(),
         item_ids=texts_of(sources, options.item_id) if has_items else None,
         reading=reading,
-        remarks=said,
+        remarks=unused,
         table=table,
     )
 
@@ -134,7 +134,7 @@ def numbers_of_table(rows: Rows, names: Sequence[str]) -> Rows:
     return replace(rows, X=X, names=list(names))
 
 
-def encoding_words(rows: Rows) -> list[str]:
+def encoding_lines(rows: Rows) -> list[str]:
     """Say what was done with each column, a line for each."""
     return [] if rows.encoder is None else list(rows.encoder.describe())
 

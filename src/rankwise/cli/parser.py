@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import rankwise
-from rankwise.cli.arguments import ADD_ARGUMENTS, READING, USUAL_COLUMNS
+from rankwise.cli.argument_groups import READING, USUAL_COLUMNS
+from rankwise.cli.arguments import ADD_ARGUMENTS
 from rankwise.exceptions import visible
 
 __all__ = ["COMMANDS", "build_parser", "parse"]

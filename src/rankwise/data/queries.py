@@ -16,7 +16,7 @@ import numpy.typing as npt
 from rankwise.arrays import AnyArray
 from rankwise.cached import cached_property
 
-__all__ = ["Queries", "encode_queries", "one_query"]
+__all__ = ["Queries", "encode_queries", "one_query", "ranks_inside"]
 
 
 @dataclass(frozen=True)
@@ -100,3 +100,16 @@ def encode_queries(qid: AnyArray) -> Queries:
     rank = np.empty(len(position), dtype=np.int64)
     rank[by_value] = np.arange(len(position))
     return Queries(rank[codes], ids[by_value])
+
+
+def ranks_inside(scores: AnyArray, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Return ranks inside queries: 1 is best, tied rows share the smallest."""
+    order = np.lexsort((-scores, codes))
+    new_query = np.concatenate(([True], codes[order][1:] != codes[order][:-1]))
+    new_score = new_query | np.concatenate(([True], scores[order][1:] != scores[order][:-1]))
+    position = np.arange(order.size)
+    start = np.maximum.accumulate(np.where(new_query, position, 0))
+    first = np.maximum.accumulate(np.where(new_score, position, 0))
+    ranks = np.empty(order.size, dtype=np.int64)
+    ranks[order] = first - start + 1
+    return ranks

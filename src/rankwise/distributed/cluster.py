@@ -6,6 +6,7 @@ on another worker, told what it was told before, and asked once more. That is th
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -118,21 +119,27 @@ def computed(client: Any, collection: Any, timeout: float) -> Any:
     futures = client.compute(collection)
     many = futures if isinstance(futures, list) else [futures]
     began, n_done = time.monotonic(), 0
-    while True:
-        try:
+    while (done := sum(future.done() for future in many)) < len(many):
+        if done > n_done:
+            began, n_done = time.monotonic(), done
+        if time.monotonic() - began > timeout:
+            raise _nothing_comes(client, timeout)
+        with contextlib.suppress(TimeoutError):
             distributed.wait(many, timeout=POLL)
-        except TimeoutError:
-            done = sum(future.done() for future in many)
-            if done > n_done:
-                began, n_done = time.monotonic(), done
-            if time.monotonic() - began > timeout:
-                workers = ", ".join(sorted(client.nthreads())) or "none"
-                raise ClusterError(
-                    f"Nothing was computed for {timeout:.0f} s (workers: {workers}).",
-                    "look at the dashboard; where blocks take that long, pass a larger timeout.",
-                ) from None
-        else:
-            return client.gather(futures)
+    try:
+        # Results go with their worker; then they are computed again, which may take as long.
+        found = [future.result(timeout=timeout) for future in many]
+    except TimeoutError:
+        raise _nothing_comes(client, timeout) from None
+    return found if isinstance(futures, list) else found[0]
+
+
+def _nothing_comes(client: Any, timeout: float) -> ClusterError:
+    workers = ", ".join(sorted(client.nthreads())) or "none"
+    return ClusterError(
+        f"Nothing was computed for {timeout:.0f} s (workers: {workers}).",
+        "look at the dashboard; where blocks take that long, pass a larger timeout.",
+    )
 
 
 def current_client() -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from os import PathLike
@@ -18,11 +17,11 @@ from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.containers import check_magnitude, check_total, is_on_cluster, unmasked
 from rankwise.data.matrices import check_labelled, check_labels, check_rows, largest
 from rankwise.data.preferences import check_pairs
-from rankwise.data.queries import Queries
+from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
 from rankwise.design import Design, as_design
-from rankwise.estimators.refusals import refuse_unknown
-from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, caller_level
+from rankwise.estimators.refusals import refuse_unknown, warn_of_near_ties
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric, concordance, preference_error
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.preferences import preference_graph
@@ -36,8 +35,6 @@ __all__ = ["Ranker"]
 _MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_")
 # Larger weights leave less room for the squares of columns.
 _MUCH_WEIGHT = 1e8
-# Differences below this share of the largest one dominate the relative cost.
-_NEAR_TIE = 1e-4
 
 Importance = Mapping[Any, float] | ArrayLike
 
@@ -95,8 +92,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     def _ranks_of(self, scores: Floats, qid: ArrayLike | None) -> npt.NDArray[np.int64]:
         queries = check_qid(qid, scores.shape[0])
         if scores.ndim == 1:
-            return _ranks(scores, queries)
-        return np.column_stack([_ranks(column, queries) for column in scores.T])
+            return ranks_inside(scores, queries.codes)
+        return np.column_stack([ranks_inside(column, queries.codes) for column in scores.T])
 
     def score(
         self,
@@ -254,7 +251,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         if cost == "relative":
             for levels in data.levels:
                 gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
-                _warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
+                warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
         self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
         several = data.several_outputs
         ignored = [int((~levels.ordered).sum()) for levels in data.levels]
@@ -271,7 +268,7 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         ties, cost = self._which_pairs()
         if cost == "relative" and listed.magnitude is not None:
             positive = listed.magnitude[listed.magnitude > 0]
-            _warn_of_near_ties(positive, "Pairs of a magnitude of", "magnitude", "magnitudes")
+            warn_of_near_ties(positive, "Pairs of a magnitude of", "magnitude", "magnitudes")
         graph = preference_graph(
             listed.winner,
             listed.loser,
@@ -368,26 +365,3 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         tags.target_tags.single_output = True
         tags.input_tags.sparse = True
         return tags
-
-
-def _ranks(scores: Floats, queries: Queries) -> npt.NDArray[np.int64]:
-    order = np.lexsort((-scores, queries.codes))
-    start_of_query = queries.offsets[queries.codes[order]]
-    position = np.arange(order.size) - start_of_query
-    tied = np.zeros(order.size, dtype=np.bool_)
-    tied[1:] = (scores[order[1:]] == scores[order[:-1]]) & (position[1:] > 0)
-    first_of_tie = np.maximum.accumulate(np.where(tied, 0, np.arange(order.size)))
-    ranks = np.empty(order.size, dtype=np.int64)
-    ranks[order] = first_of_tie - start_of_query + 1
-    return ranks
-
-
-def _warn_of_near_ties(differences: Floats, what: str, by: str, which: str) -> None:
-    """Say it where the relative cost is all about a few small differences."""
-    if differences.size and differences.min() < _NEAR_TIE * differences.max():
-        warnings.warn(
-            f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit. "
-            f"Hint: round the {which}, or use cost='magnitude'.",
-            UserWarning,
-            stacklevel=caller_level(),
-        )

@@ -1,16 +1,19 @@
-"""The words for input that an estimator refuses."""
+"""The words for input that an estimator refuses, or takes with a warning."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, caller_level
 
-__all__ = ["refuse_unknown", "require_finite"]
+__all__ = ["refuse_unknown", "require_finite", "warn_of_near_ties"]
 
+# Differences below this share of the largest one dominate the relative cost.
+_NEAR_TIE = 1e-4
 _OTHER_NAMES_OF_QID = frozenset(
     {"group", "groups", "group_id", "query", "queries", "query_id", "query_ids", "qids"}
 )
@@ -39,3 +42,14 @@ def require_finite(scores: Floats) -> Floats:
             "score rows that are like those of the training data; if a number stands for a missing value, replace it.",
         )
     return scores
+
+
+def warn_of_near_ties(differences: Floats, what: str, by: str, which: str) -> None:
+    """Say it where the relative cost is all about a few small differences."""
+    if differences.size and differences.min() < _NEAR_TIE * differences.max():
+        warnings.warn(
+            f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit. "
+            f"Hint: round the {which}, or use cost='magnitude'.",
+            UserWarning,
+            stacklevel=caller_level(),
+        )

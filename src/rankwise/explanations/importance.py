@@ -36,7 +36,7 @@ class FeatureImportance:
     intervals : (columns, 2) float64
         Of that mean, from queries drawn with replacement, or from the repetitions where there is one query.
     losses : (columns, queries) float64
-        The mean over repetitions, of each query that the metric judges.
+        The mean over repetitions, of each query that the metric counts.
 
     Examples
     --------

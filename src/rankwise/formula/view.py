@@ -67,7 +67,7 @@ class ModelView:
 
     @property
     def weights(self) -> Doubles | None:
-        """One weight a prepared column, or None where the model is no weighted sum of them."""
+        """One weight per prepared column, or None where the model is no weighted sum of them."""
         coef = getattr(self.ranker, "coef_", None)
         if coef is None or np.ndim(coef) != 1:
             return None

@@ -37,7 +37,7 @@ __all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_e
 _ROUNDING = 1e-11
 _BLOCK = 1 << 16  # pairs scored at a time
 _FAR = 4.0  # beyond this ratio of alphas pairs are summed one by one
-_NOTHING = 1e-13  # of the weight of pairs is rounding
+_NEGLIGIBLE = 1e-13  # of the weight of pairs is rounding
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class ComparedRows:
             return np.asarray(factor)
         ordered = float(self._opponents.sum()) / 2
         left = ordered - self._opponents[i] - self._opponents[j] + w_i * w_j
-        return np.asarray(factor * np.where(left > _NOTHING * ordered, left / ordered, 0.0))
+        return np.asarray(factor * np.where(left > _NEGLIGIBLE * ordered, left / ordered, 0.0))
 
 
 def compared_pair_out_differences(

@@ -38,14 +38,14 @@ class PairForm:
         Floating-point operations.
     n_bytes : float
         The largest arrays together, beside the decomposition.
-    words : str
+    description : str
         What stands against it, as the end of a sentence that begins with "leave-pair-out".
     """
 
     kind: str
     price: float
     n_bytes: float
-    words: str
+    description: str
 
 
 def counted_rows(data: TrainingData) -> Rows:
@@ -65,10 +65,10 @@ def refusal(forms: Sequence[PairForm], *, is_asked_for: bool) -> str | None:
     """Return why leave-pair-out is not taken, or None."""
     most = _MOST if is_asked_for else _AFFORDABLE
     if any(form.kind == "none" for form in forms):
-        return next(form.words for form in forms if form.kind == "none")
+        return next(form.description for form in forms if form.kind == "none")
     costly = [form for form in forms if form.price > most]
     if costly:
-        return costly[0].words
+        return costly[0].description
     total = sum(form.price for form in forms)
     if total > most:
         return f"would take about {total:.0e} operations for {len(forms)} outputs"
@@ -140,9 +140,11 @@ def _form(data: TrainingData, y: Floats, weight: Floats, rank: int, n_alphas: in
         return PairForm("none", 0.0, 0.0, f"has no closed form for {what} with rows that weigh differently")
     ranking = _ranking(data, y)
     n_levels = ranking.values.size
-    words = f"takes a decomposition for each of {n_levels * (n_levels - 1) // 2} pairs of levels with {what}"
+    description = (
+        f"takes a decomposition for each of {n_levels * (n_levels - 1) // 2} pairs of levels with {what}"
+    )
     n_bytes = 8.0 * (n_rows * (2 * n_rows + 3 * rank + 3 * n_levels) + 5 * n_levels**2)
-    best = PairForm("decompositions", ranking.price(rank, n_alphas, shares=False), n_bytes, words)
+    best = PairForm("decompositions", ranking.price(rank, n_alphas, shares=False), n_bytes, description)
     if ranking.is_multipartite:
         price = ranking.price(rank, n_alphas, shares=True)
         if price < best.price:

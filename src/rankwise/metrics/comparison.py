@@ -21,7 +21,7 @@ from rankwise.metrics.bootstrap import (
 from rankwise.metrics.metric import Doubles, Grouping, Metric
 from rankwise.metrics.table import get_metric
 
-__all__ = ["Comparison", "compare_rankings", "holm", "p_words", "paired_test"]
+__all__ = ["Comparison", "compare_rankings", "holm", "p_text", "paired_test"]
 
 _EXACT = 14  # up to so many differences, every assignment of signs is looked at
 
@@ -183,7 +183,7 @@ def holm(p_values: ArrayLike) -> Doubles:
     return result
 
 
-def p_words(p_value: float) -> str:
+def p_text(p_value: float) -> str:
     """Write what a p-value is, ``= 0.012``, but never that it is zero: ``< 0.001``."""
     return "< 0.001" if p_value < 0.001 else f"= {p_value:.3f}"
 

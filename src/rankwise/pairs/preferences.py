@@ -187,7 +187,7 @@ class MaskedPreferences:
 
     @cached_property
     def constant(self) -> Floats:
-        """``c = z'Ωz``, an entry a fold."""
+        """``c = z'Ωz``, one entry per fold."""
         return self._whole.constant - self._sum_by_fold(self._whole.pair_weight * self._whole.difference**2)
 
     def laplacian(self, v: Floats) -> Floats:

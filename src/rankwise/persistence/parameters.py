@@ -37,7 +37,7 @@ def _text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _nothing(value: object) -> bool:
+def _none(value: object) -> bool:
     return value is None
 
 
@@ -88,7 +88,7 @@ def _fixed(value: object) -> bool:
 
 
 def _plain(value: object) -> bool:
-    return _nothing(value) or _flag(value) or _number(value) or _text(value)
+    return _none(value) or _flag(value) or _number(value) or _text(value)
 
 
 def _number_type(value: object) -> bool:
@@ -111,7 +111,7 @@ def _transformer(value: object) -> bool:
     # A nested estimator was made by the reader of steps, which knows what it may be.
     return (
         (_text(value) and value in {"passthrough", "drop"})
-        or _nothing(value)
+        or _none(value)
         or isinstance(value, BaseEstimator)
     )
 
@@ -140,19 +140,19 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "add_indicator": (_flag,),
     "calibration": (_text,),
     "categories": (_text, _arrays, _list_of(_text)),
-    "columns": (_nothing, _list_of(_text)),
+    "columns": (_none, _list_of(_text)),
     "crosses": (_list_of(_text),),
-    "drop": (_nothing, _text, _list_of(_plain), lambda value: isinstance(value, np.ndarray)),
-    "dtype": (_nothing, _number_type),
+    "drop": (_none, _text, _list_of(_plain), lambda value: isinstance(value, np.ndarray)),
+    "dtype": (_none, _number_type),
     "encode": (_text,),
-    "encoder": (_nothing, _text),
+    "encoder": (_none, _text),
     "encoded_missing_value": (_number,),
     "error_on_new": (_flag,),
     "extrapolation": (_text,),
     "feature_name_combiner": (_text,),
     "features": (_text,),
     "fill_value": (_plain,),
-    "fixed": (_nothing, _fixed),
+    "fixed": (_none, _fixed),
     "force_int_remainder_cols": (_flag, _text),
     "handle_missing": (_text,),
     "handle_unknown": (_text,),
@@ -160,14 +160,14 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "include_bias": (_flag,),
     "keep_empty_features": (_flag,),
     "knots": (_text, _array),
-    "max_categories": (_nothing, _count),
+    "max_categories": (_none, _count),
     "max_levels": (_count,),
     "methods": (_text, _list_of(_text)),
-    "min_frequency": (_nothing, _number),
+    "min_frequency": (_none, _number),
     "min_rows": (_count,),
     "missing_values": (_plain,),
     "n_bins": (_count, _array),
-    "n_jobs": (_nothing, _count),
+    "n_jobs": (_none, _count),
     "n_quantiles": (_count,),
     "n_words": (_count,),
     "order": (_text,),
@@ -185,55 +185,55 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "steps": (_named_steps(),),
     "strategy": (_text,),
     "surface_knots": (_count,),
-    "subsample": (_nothing, _count),
-    "target": (_nothing, _text),
-    "time_limit": (_nothing, _number),
-    "transform_input": (_nothing, _list_of(_text)),
+    "subsample": (_none, _count),
+    "target": (_none, _text),
+    "time_limit": (_none, _number),
+    "transform_input": (_none, _list_of(_text)),
     "transformer_list": (_named_steps(),),
-    "transformer_weights": (_nothing, _weights),
+    "transformer_weights": (_none, _weights),
     "transformers": (_named_steps(_columns),),
-    "unknown_value": (_nothing, _number),
+    "unknown_value": (_none, _number),
     "verbose": (_flag,),
     "words": (_list_of(_text),),
     "verbose_feature_names_out": (_flag, _text),
     "alpha": (_number,),
-    "alphas": (_nothing, _text, _list_of(_number)),
+    "alphas": (_none, _text, _list_of(_number)),
     "averaging": (_text,),
-    "basis": (_nothing, _count, _list_of(_count, _text)),  # ("kmeans", 100) names how and how many
-    "categorical": (_nothing, _list_of(_count, _text)),
+    "basis": (_none, _count, _list_of(_count, _text)),  # ("kmeans", 100) names how and how many
+    "categorical": (_none, _list_of(_count, _text)),
     "clip": (_flag,),
     "coef0": (_number,),
     "copy": (_flag,),
     "cost": (_text,),
-    "cv": (_nothing, _text, _count, is_splitter, _splits),
+    "cv": (_none, _text, _count, is_splitter, _splits),
     "degree": (_number,),
     "early_stopping": (_flag,),
     "feature_range": (_list_of(_number),),
-    "gamma": (_nothing, _number, _text, _list_of(_number, _text)),
+    "gamma": (_none, _number, _text, _list_of(_number, _text)),
     "interactions": (_text, _count, _list_of(_count), _list_of(_list_of(_count, _text))),
-    "judge_rows": (_nothing, _count),
+    "judge_rows": (_none, _count),
     "kernel": (_text, lambda value: isinstance(value, Kernel)),
-    "kernel_params": (_nothing, _options),
-    "learning_rate": (_nothing, _number, _text),
+    "kernel_params": (_none, _options),
+    "learning_rate": (_none, _number, _text),
     "loss": (_text,),
-    "max_iter": (_nothing, _count),
-    "memory_limit": (_nothing, _count),
+    "max_iter": (_none, _count),
+    "memory_limit": (_none, _count),
     "method": (_text,),
     "momentum": (_number, _text),
-    "monotone": (_nothing, _list_of(_count), _signs),
+    "monotone": (_none, _list_of(_count), _signs),
     "n_knots": (_count, _list_of(_count)),
-    "n_threads": (_nothing, _count),
+    "n_threads": (_none, _count),
     "nested": (_flag, _count),
     "norm": (_text,),
     "patience": (_count,),
     "penalty": (_text,),
     "positive": (_flag, _list_of(_count)),
-    "column_penalty": (_nothing, _list_of(_number)),
-    "precondition": (_nothing, _text),
-    "prior": (_nothing, _list_of(_number)),
+    "column_penalty": (_none, _list_of(_number)),
+    "precondition": (_none, _text),
+    "prior": (_none, _list_of(_number)),
     "quantile_range": (_list_of(_number),),
     "query_weight": (_text,),
-    "random_state": (_nothing, _count),
+    "random_state": (_none, _count),
     "scaling": (_number, _list_of(_number)),
     "scoring": (_text, lambda value: isinstance(value, Metric)),
     "solver": (_text,),
@@ -268,7 +268,7 @@ _FIT_BY_TYPE = frozenset(
         (_count, (int,)),
         (_number, (int, float)),
         (_text, (str,)),
-        (_nothing, (type(None),)),
+        (_none, (type(None),)),
     )
     for kind in kinds
     if test in tests

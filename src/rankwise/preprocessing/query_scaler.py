@@ -175,7 +175,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
 
 def _blocks(queries: Queries, n_columns: int) -> Iterator[tuple[npt.NDArray[np.int64], slice]]:
-    """Yield the row numbers of queries of equal size, one query a line, and the columns to take of them."""
+    """Yield the row numbers of queries of equal size, one query per line, and the columns to take of them."""
     by_size = np.argsort(queries.sizes, kind="stable")
     sizes, first = np.unique(queries.sizes[by_size], return_index=True)
     for size, chosen in zip(sizes.tolist(), np.split(by_size, first[1:]), strict=True):

@@ -19,7 +19,7 @@ __all__ = [
     "alpha_curve",
     "alpha_name",
     "axis",
-    "choice_words",
+    "choice_sentences",
     "curves",
     "heatmap",
     "histogram",
@@ -148,7 +148,7 @@ def heatmap(table: SurfaceTable) -> str:
     )
 
 
-def choice_words(table: SurfaceTable) -> str:
+def choice_sentences(table: SurfaceTable) -> str:
     """Say in a line where the choice stands."""
     alpha, step, value = table.choices[table.chosen]
     return f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {number(value)} (the choice)"

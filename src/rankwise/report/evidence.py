@@ -28,7 +28,7 @@ from rankwise.metrics import (
 )
 from rankwise.report.top import Top, look_at_top
 
-__all__ = ["Evidence", "Figure", "judge_labels", "judge_pairs", "suitable_metrics"]
+__all__ = ["Evidence", "Figure", "evaluate_labels", "evaluate_pairs", "suitable_metrics"]
 
 _COLUMNS_TRIED = 2000
 _FOLDS = 5  # of queries, to choose a column that is not evaluated on what chose it
@@ -94,7 +94,7 @@ def suitable_metrics(labels: Doubles, n_queries: int) -> tuple[str, ...]:
     return ("pairwise_error", "kendall_tau")
 
 
-def judge_labels(
+def evaluate_labels(
     given: MatrixLike,
     y: Doubles,
     queries: Queries,
@@ -129,7 +129,7 @@ def _figure(
     )
 
 
-def judge_pairs(
+def evaluate_pairs(
     given: MatrixLike, pairs: npt.ArrayLike, weight: npt.ArrayLike | None, scores: Doubles, seed: int
 ) -> Evidence:
     """Evaluate scores by a list of preferences."""

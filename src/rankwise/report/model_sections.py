@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rankwise.formula.view import Doubles
-from rankwise.report.charts import alpha_curve, alpha_name, choice_words, curves, heatmap
+from rankwise.report.charts import alpha_curve, alpha_name, choice_sentences, curves, heatmap
 from rankwise.report.markup import counted, decimals, lines, name, number, plain, section, signed, text
 from rankwise.report.selection import AlphaCurve, SurfaceTable, Trial
 
@@ -95,7 +95,8 @@ def _regularisation(
             f"<p>Held-out {text(surface.metric)} of {number(surface.alphas.size)} alphas after each of "
             f"{counted(surface.n_iter, 'iteration')}, judged by {text(surface.judged_by)}. "
             '<span class="noprint">Hover, or use the arrow keys.</span></p>'
-            f'{heatmap(surface)}<p id="surface-says" class="says" aria-live="polite">{text(choice_words(surface))}</p>'
+            f'{heatmap(surface)}<p id="surface-says" class="says" aria-live="polite">'
+            f"{text(choice_sentences(surface))}</p>"
             '<details><summary>As a table</summary><div class="scroll" tabindex="0" role="group" '
             'aria-label="Surface as a table">'
             f'<table><thead><tr><th class="n">alpha</th><th class="n">best iteration</th><th class="n">'
@@ -103,7 +104,7 @@ def _regularisation(
             f"<h3>Convergence</h3>{drawn}"
         )
         return "How the regularisation was chosen", body
-    convergence = _convergence_words(ranker)
+    convergence = _convergence_sentence(ranker)
     if curve is not None and (curve.alphas > 0).any():
         rows = "".join(
             f'<tr><td class="n">{text(alpha_name(alpha))}{" (chosen)" if alpha == curve.chosen else ""}</td>'
@@ -141,22 +142,22 @@ _ITERATIVE = {
 }
 
 
-def _convergence_words(ranker: object) -> str:
+def _convergence_sentence(ranker: object) -> str:
     solver = str(getattr(ranker, "solver_", None) or "")
     n_iter = getattr(ranker, "n_iter_", None)
     steps = int(n_iter) if n_iter is not None and np.ndim(n_iter) == 0 and n_iter > 0 else 0
-    said = ""
+    sentence = ""
     if solver in _EXACT:
-        said = f"Solved exactly, by {_EXACT[solver]}: there are no iterations. "
+        sentence = f"Solved exactly, by {_EXACT[solver]}: there are no iterations. "
     elif solver:
-        said = f"Solved by {_ITERATIVE.get(solver, solver)}"
-        said += f" in {counted(steps, 'iteration')}. " if steps else ". "
+        sentence = f"Solved by {_ITERATIVE.get(solver, solver)}"
+        sentence += f" in {counted(steps, 'iteration')}. " if steps else ". "
     elif steps:
-        said = f"Solved in {counted(steps, 'iteration')}. "
+        sentence = f"Solved in {counted(steps, 'iteration')}. "
     gap = getattr(ranker, "duality_gap_", None)
     if gap is not None and np.ndim(gap) == 0:
-        said += f"Proved duality gap: {number(float(gap), 2)}."
-    return f"<h3>Convergence</h3><p>{text(said.strip())}</p>" if said else ""
+        sentence += f"Proved duality gap: {number(float(gap), 2)}."
+    return f"<h3>Convergence</h3><p>{text(sentence.strip())}</p>" if sentence else ""
 
 
 def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:

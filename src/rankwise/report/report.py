@@ -24,13 +24,13 @@ from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.replacing import replacing
 from rankwise.report.charts import alpha_name, curves
-from rankwise.report.evidence import Evidence, judge_labels, judge_pairs, suitable_metrics
+from rankwise.report.evidence import Evidence, evaluate_labels, evaluate_pairs, suitable_metrics
 from rankwise.report.markup import counted, decimals, embed, name, number, plain, text
 from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
 from rankwise.report.openings import OpenQuery, open_queries
 from rankwise.report.score_parts import TermParts, parts_of
 from rankwise.report.sections import (
-    RowWords,
+    RowNaming,
     in_words,
     metrics_section,
     queries_section,
@@ -128,10 +128,10 @@ class Report:
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
         if labels is None:
             assert pairs is not None
-            self.evidence = judge_pairs(X, pairs, weight, self.scores, random_state)
+            self.evidence = evaluate_pairs(X, pairs, weight, self.scores, random_state)
         else:
             chosen = suitable_metrics(labels, len(queries)) if metrics is None else metrics
-            self.evidence = judge_labels(X, labels, queries, self.scores, chosen, random_state)
+            self.evidence = evaluate_labels(X, labels, queries, self.scores, chosen, random_state)
         self.opened = open_queries(
             X,
             prepared,
@@ -157,7 +157,7 @@ class Report:
         lowest, highest = (0.0, 0.0) if labels is None else (float(labels.min()), float(labels.max()))
         # Grades say by themselves what is irrelevant; other labels only in comparison.
         lowest = 0.0 if labels is not None and is_graded(labels) else lowest
-        self._words = RowWords(thing, row_names is not None, lowest, highest)
+        self._naming = RowNaming(thing, row_names is not None, lowest, highest)
         self._facts = _data_facts(X, labels, queries, n_pairs, thing)
         self._source = source
         self._trial = read_trial(choice)
@@ -181,7 +181,7 @@ class Report:
         body = "".join(
             [
                 metrics_section(evidence, best),
-                queries_section(evidence, self.opened, self._words),
+                queries_section(evidence, self.opened, self._naming),
                 why_section(self.opened, self._parts),
                 weights_section(
                     self._view.weights if self._parts is not None else None, self._names, is_scaled=is_scaled
@@ -254,7 +254,7 @@ class Report:
 
     def _open(self, query: OpenQuery) -> dict[str, Json]:
         label = (
-            f"all {self._words.thing}s"
+            f"all {self._naming.thing}s"
             if query.kind == "only"
             else f"{plain(query.name)} ({query.kind}, {decimals(query.value)})"
         )

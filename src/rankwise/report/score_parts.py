@@ -21,12 +21,12 @@ class ScoreParts(Protocol):
     ----------
     names : list of str
         One per part.
-    words : str
+    description : str
         What a score is a sum of, inside "A score is ...".
     """
 
     names: Sequence[str]
-    words: str
+    description: str
 
     def of(self, X: Any, prepared: Any, rows: npt.NDArray[np.int64]) -> tuple[Doubles, Doubles]:
         """Return what each part adds to the scores of some rows, and the value of its column, NaN where it has two."""
@@ -37,7 +37,7 @@ class ColumnParts:
 
     def __init__(self, weights: Doubles, names: Sequence[str], *, is_scaled: bool) -> None:
         self.weights, self.names = weights, names
-        self.words = f"a sum over columns of weight × value{' after scaling' if is_scaled else ''}"
+        self.description = f"a sum over columns of weight × value{' after scaling' if is_scaled else ''}"
 
     def of(self, X: Any, prepared: Any, rows: npt.NDArray[np.int64]) -> tuple[Doubles, Doubles]:
         """Return what each column adds, and its value."""
@@ -61,7 +61,7 @@ class TermParts:
             *(columns[curve.column] for curve in terms.curves),
             *(f"{columns[one.first.column]} × {columns[one.second.column]}" for one in terms.surfaces),
         ]
-        self.words = "a sum of values that are read off the curves and surfaces below"
+        self.description = "a sum of values that are read off the curves and surfaces below"
 
     def of(self, X: Any, prepared: Any, rows: npt.NDArray[np.int64]) -> tuple[Doubles, Doubles]:
         """Return what each curve and surface adds, and the values of the curves' columns."""

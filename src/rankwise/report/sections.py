@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.metrics import Comparison, Interval
-from rankwise.metrics.comparison import p_words
+from rankwise.metrics.comparison import p_text
 from rankwise.report.charts import histogram, span
 from rankwise.report.evidence import Evidence, Figure
 from rankwise.report.markup import counted, decimals, name, number, plain, section, text
@@ -17,7 +17,7 @@ from rankwise.report.score_parts import ScoreParts
 from rankwise.report.top import top_pictures
 
 __all__ = [
-    "RowWords",
+    "RowNaming",
     "in_words",
     "metrics_section",
     "queries_section",
@@ -41,7 +41,7 @@ def in_words(metric: str) -> str:
 
 
 def _p(comparison: Comparison) -> str:
-    return f"p {p_words(comparison.p_value)}".replace(" ", "\N{NO-BREAK SPACE}")
+    return f"p {p_text(comparison.p_value)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def verdict(figure: Figure, best_name: str | None) -> str:
@@ -51,14 +51,14 @@ def verdict(figure: Figure, best_name: str | None) -> str:
         return ""
     better = against.difference.value * (1 if figure.greater_is_better else -1)
     if against.p_value < _SURE and better > 0:
-        said = "ranks better than"
+        verdict = "ranks better than"
     elif against.p_value < _SURE and better < 0:
-        said = "ranks worse than"
+        verdict = "ranks worse than"
     else:
-        said = "cannot be told apart from"
+        verdict = "cannot be told apart from"
     single = None if figure.single is None else figure.single.value
     return (
-        f'<p class="verdict">By {text(in_words(figure.name))} the model <strong>{said}</strong> the best single '
+        f'<p class="verdict">By {text(in_words(figure.name))} the model <strong>{verdict}</strong> the best single '
         f"column, {name(best_name)} ({decimals(figure.model.value)} against {decimals(single)}, "
         f"{_p(against)}).</p>"
     )
@@ -133,7 +133,7 @@ def _interval(interval: Interval) -> str:
 
 
 @dataclass(frozen=True)
-class RowWords:
+class RowNaming:
     """How rows are spoken of.
 
     Attributes
@@ -157,14 +157,14 @@ class RowWords:
         return f'<span class="grade g{step}">{number(label)}</span>'
 
 
-def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], words: RowWords) -> str:
+def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: RowNaming) -> str:
     """Show the distribution over queries, and the best and worst ones."""
     per_query = evidence.per_query
-    order = "" if words.has_names else '<p class="note">Rows count from 0, in the order of the data.</p>'
+    order = "" if naming.has_names else '<p class="note">Rows count from 0, in the order of the data.</p>'
     if per_query is None or len(per_query) == 1:
-        rows = "".join(_open_query(query, i, words) for i, query in enumerate(opened))
+        rows = "".join(_open_query(query, i, naming) for i, query in enumerate(opened))
         return section(
-            "queries", "The ranking", f"<p>One ranking; its first {words.thing}s:</p>{rows}{order}"
+            "queries", "The ranking", f"<p>One ranking; its first {naming.thing}s:</p>{rows}{order}"
         )
     title = _title(evidence.figures[0].name)
     values = per_query.values[per_query.counted]
@@ -179,20 +179,20 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], words: RowW
     )
     body += '<div class="columns">'
     for kind, heading in (("worst", "Worst queries"), ("best", "Best queries")):
-        own = "".join(_open_query(query, i, words) for i, query in enumerate(opened) if query.kind == kind)
+        own = "".join(_open_query(query, i, naming) for i, query in enumerate(opened) if query.kind == kind)
         body += f"<div><h3>{heading}</h3>{own}</div>"
     return section("queries", "Query by query", f"{body}</div>{order}")
 
 
-def _open_query(query: OpenQuery, position: int, words: RowWords) -> str:
+def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
     has_labels = any(row.label is not None for row in query.rows)
-    has_names = words.has_names
+    has_names = naming.has_names
     has_parts = query.columns.size > 0
     lines = ""
     for index, row in enumerate(query.rows):
         if index == query.n_top:
             lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
-        label = "" if row.label is None else f"<td>{words.badge(row.label)}</td>"
+        label = "" if row.label is None else f"<td>{naming.badge(row.label)}</td>"
         called = f"<td>{name(row.called)}</td>" if has_names else f'<td class="n">{row.row}</td>'
         buttons = (
             "".join(
@@ -209,16 +209,16 @@ def _open_query(query: OpenQuery, position: int, words: RowWords) -> str:
         )
     head = '<th class="n">rank</th>' + ("<th>label</th>" if has_labels else "")
     head += '<th class="n">score</th>' + (
-        f"<th>{words.thing}</th>" if has_names else '<th class="n">row</th>'
+        f"<th>{naming.thing}</th>" if has_names else '<th class="n">row</th>'
     )
     head += '<th class="noprint"></th>'
     value = "" if query.value is None else f'<span class="v">{decimals(query.value)}</span>'
     more = query.size - len(query.rows)
-    rest = f"<small>{counted(more, f'more {words.thing}')} not shown.</small>" if more else ""
-    called = f"All {words.thing}s" if query.kind == "only" else f"query {name(query.name)}"
+    rest = f"<small>{counted(more, f'more {naming.thing}')} not shown.</small>" if more else ""
+    called = f"All {naming.thing}s" if query.kind == "only" else f"query {name(query.name)}"
     return (
         f'<details data-opened="{position}"{" open" if query.kind == "only" else ""}><summary>{value}{called} '
-        f"<small>{counted(query.size, words.thing)}</small></summary>"
+        f"<small>{counted(query.size, naming.thing)}</small></summary>"
         f'<div class="scroll" tabindex="0" role="group" aria-label="Ranked rows"><table><thead>'
         f"<tr>{head}</tr></thead><tbody>{lines}</tbody></table>{rest}</div></details>"
     )
@@ -238,7 +238,7 @@ def why_section(opened: Sequence[OpenQuery], parts: ScoreParts | None) -> str:
     return section(
         "why",
         "Why is A above B",
-        f"<p>A score is {text(parts.words)}, so the difference of two scores is a sum too. "
+        f"<p>A score is {text(parts.description)}, so the difference of two scores is a sum too. "
         '<span class="noprint">Pick two rows here, or with the buttons in the tables above.</span></p>'
         '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
         '<div class="pickers"><label>Query<select id="pick-query"></select></label>'

@@ -62,7 +62,7 @@ class TermPictures:
         pictures = "".join(self._curve(number, curve) for number, curve in enumerate(self.curves))
         maps = "".join(self._surface(number, one) for number, one in enumerate(self.surfaces))
         scaled = ", after scaling" if self.is_scaled else ""
-        said = (
+        introduction = (
             f"<p>What each column{scaled} adds to a score; the number beside a name is the spread that it causes "
             "inside queries. All curves have the same scale upwards; along a skewed column the knots are drawn at "
             "equal distances. The grey bars show how the training rows are "
@@ -77,7 +77,7 @@ class TermPictures:
                 f'{_shown(len(self.surfaces), self.n_surfaces, "surface")}</p><div class="pictures">{maps}</div>'
             )
         return section(
-            "curves", "Curves", f'{said}<div class="pictures">{pictures}</div>{maps}{self._table()}'
+            "curves", "Curves", f'{introduction}<div class="pictures">{pictures}</div>{maps}{self._table()}'
         )
 
     def marks(self, prepared: Any, query: OpenQuery) -> list[list[list[float]]]:

@@ -41,7 +41,7 @@ _MOST_ITERATIONS = 100_000
 _MOST_RESTARTS = 100
 _OVERFLOW = 1e6  # what a step is divided by that leads beyond all numbers
 _IDLE = 500  # iterations without a new best point, after which rounding is to blame
-_NOTHING = 1e-10  # κ_n / κ₁ below which an estimate is of an eigenvalue 0, in whose direction nothing pulls
+_VANISHING = 1e-10  # κ_n / κ₁ below which an estimate is of an eigenvalue 0, in whose direction nothing pulls
 _GUESS = 0.01  # κ_n / κ₁ where nothing is known: the descent itself corrects it
 
 
@@ -181,7 +181,7 @@ class _Descent:
         self.n_restarts = 0
         self._spectrum: Spectrum | None = None
         if spectrum is not None:
-            is_known = spectrum.smallest > _NOTHING * spectrum.largest
+            is_known = spectrum.smallest > _VANISHING * spectrum.largest
             guess = spectrum if is_known else replace(spectrum, smallest=_GUESS * spectrum.largest)
             self._set_spectrum(guess)
         if pace is not None:

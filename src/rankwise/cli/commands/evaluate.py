@@ -36,7 +36,7 @@ from rankwise.metrics import (
     holm,
     paired_test,
 )
-from rankwise.metrics.comparison import p_words
+from rankwise.metrics.comparison import p_text
 
 __all__ = ["run"]
 
@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         rows, scores = _read_models(options)
     if rows.pairs is not None:
-        figures, comparisons, conventions = _judge_pairs(rows, scores, options.level)
+        figures, comparisons, conventions = _evaluate_pairs(rows, scores, options.level)
     else:
         metrics = _metrics(rows, options)
         conventions = {metric.name: metric.describe() for metric in metrics}
@@ -114,8 +114,8 @@ def _read_runs(options: argparse.Namespace) -> tuple[Rows, Scores]:
     judged = judge_runs([read_run(path) for path in options.run], read_judgements(options.qrels))
     if judged.n_left_out:
         remark(f"{judged.n_left_out:,} queries of {options.qrels} are not in every run, and do not count")
-    nothing = scipy.sparse.csr_matrix((judged.labels.size, 0))
-    rows = check_ordered(Rows(options.qrels, nothing, judged.labels, judged.qid, None))
+    empty = scipy.sparse.csr_matrix((judged.labels.size, 0))
+    rows = check_ordered(Rows(options.qrels, empty, judged.labels, judged.qid, None))
     return rows, dict(zip(_labels_of(options.run), judged.scores, strict=True))
 
 
@@ -189,7 +189,7 @@ def _compare(
     }
 
 
-def _judge_pairs(
+def _evaluate_pairs(
     rows: Rows, scores: Scores, level: float
 ) -> tuple[dict[str, dict[str, Interval]], dict[str, dict[str, Comparison]], dict[str, str]]:
     assert rows.pairs is not None
@@ -280,7 +280,7 @@ def _comparison_lines(comparisons: dict[str, dict[str, Comparison]]) -> list[lis
             f"{one.difference.value:+.4f}",
             _brackets(one.difference, sign=True),
             f"{one.wins}/{one.losses}/{one.ties}" if one.wins + one.losses + one.ties else "-",
-            *(p_words(value).removeprefix("= ") for value in (one.p_value, p)),
+            *(p_text(value).removeprefix("= ") for value in (one.p_value, p)),
         ]
         for (metric, other, one), p in zip(found, adjusted, strict=True)
     ]

@@ -14,7 +14,7 @@ from rankwise.cli.applicable import check_applicable
 from rankwise.cli.checks import check_trainable, check_valid
 from rankwise.cli.choosing import Choice, choose
 from rankwise.cli.columns import recall
-from rankwise.cli.encoding import encoded, encoding_words
+from rankwise.cli.encoding import encoded, encoding_lines
 from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import (
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         "feature_names": train.names,
         "first_column": train.counts_from,
         "reading": train.reading,
-        "columns": encoding_words(train) or None,
+        "columns": encoding_lines(train) or None,
         "is_dense": not scipy.sparse.issparse(train.X),
         **choice_json(choice, times=False),  # the same data give the same file
     }
@@ -156,7 +156,7 @@ def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
 
 def print_encoding(rows: Rows) -> None:
     """Print what was done with each column of a table, where anything had to be."""
-    for number, line in enumerate(encoding_words(rows)):
+    for number, line in enumerate(encoding_lines(rows)):
         print_facts({"columns" if number == 0 else "       ": line})
 
 

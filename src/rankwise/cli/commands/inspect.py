@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.cli.applicable import check_applicable, check_data_only
-from rankwise.cli.encoding import encoding_words
+from rankwise.cli.encoding import encoding_lines
 from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.data.summary import DataSummary, summarise
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
                 **_as_json(summary),
                 "first_column": rows.first_column,
                 "preferences": None if rows.pairs is None else len(rows.pairs),
-                "encoding": encoding_words(rows) or None,
+                "encoding": encoding_lines(rows) or None,
             }
         )
         return 0
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
 def _print_encoding(rows: Rows) -> None:
     if rows.encoder is not None:
         write("\nhow fit would read the columns")
-        for line in encoding_words(rows):
+        for line in encoding_lines(rows):
             write(f"  {line}")
 
 

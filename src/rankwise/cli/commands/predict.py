@@ -20,6 +20,7 @@ from rankwise.cli.outputs import output_stream, score_target
 from rankwise.cli.printing import print_facts, print_json, show_warnings
 from rankwise.cli.scoring import score
 from rankwise.cli.streaming import streamed_tables, streamed_text
+from rankwise.data.queries import ranks_inside
 from rankwise.data.runs import write_run
 from rankwise.data.tables.arrow_files import import_pyarrow
 from rankwise.memory import available_memory
@@ -115,7 +116,7 @@ class _Writer:
     def write(self, stream: BinaryIO, rows: Rows, scores: npt.NDArray[np.float64]) -> None:
         queries = rows.queries
         if self._target == "scores":
-            written = _ranks(scores, queries.codes) if self._options.ranks else scores
+            written = ranks_inside(scores, queries.codes) if self._options.ranks else scores
             for start in range(0, written.size, _LINES_AT_ONCE):
                 lines = written[start : start + _LINES_AT_ONCE].tolist()
                 stream.write("".join(f"{value!r}\n" for value in lines).encode())
@@ -135,7 +136,7 @@ class _Writer:
         ]  # fmt: skip
         qid = ["1"] * scores.size if rows.qid is None else [str(one) for one in rows.qid.tolist()]
         codes = rows.queries.codes
-        ranks = _ranks(scores, codes)
+        ranks = ranks_inside(scores, codes)
         if self._target == "trec":
             # Lines of a run stand in their order, and no two have the same rank.
             order = np.lexsort((np.arange(scores.size), -scores, codes))
@@ -166,16 +167,3 @@ class _Writer:
 
 def _cell(text: str) -> str:
     return text.replace("\t", " ").replace("\n", " ")
-
-
-def _ranks(scores: np.ndarray, codes: np.ndarray) -> np.ndarray:
-    """Return ranks inside queries: 1 is best, tied rows share the smallest."""
-    order = np.lexsort((-scores, codes))
-    new_query = np.concatenate(([True], codes[order][1:] != codes[order][:-1]))
-    new_score = new_query | np.concatenate(([True], scores[order][1:] != scores[order][:-1]))
-    position = np.arange(order.size)
-    start = np.maximum.accumulate(np.where(new_query, position, 0))
-    first = np.maximum.accumulate(np.where(new_score, position, 0))
-    ranks = np.empty(order.size, dtype=np.int64)
-    ranks[order] = first - start + 1
-    return ranks

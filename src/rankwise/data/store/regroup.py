@@ -61,9 +61,9 @@ class Regrouping:
     def _in_order(self, block_bytes: int) -> Iterator[Rows]:
         first = 0
         for X, y, _ in self._store.blocks(block_bytes):
-            nothing = np.empty(0, dtype=np.int64)
+            empty = np.empty(0, dtype=np.int64)
             texts = self._store.item_texts(first, first + y.size)
-            yield Rows(X.data, X.indices, X.indptr.astype(np.int64), y, nothing, None, None, texts)
+            yield Rows(X.data, X.indices, X.indptr.astype(np.int64), y, empty, None, None, texts)
             first += y.size
 
     def _deal(self, query: npt.NDArray[np.int64], bucket: npt.NDArray[np.int64], block_bytes: int) -> None:

@@ -49,10 +49,10 @@ def write_store(
 ) -> None:
     """Write a data set to disk as a store that estimators can train on without loading it.
 
-    Never more than one block is held in memory, besides one id a query: of text, half of it is written while the other
-    half is parsed. Of a Parquet file also the pages that are open, a few MB per column as most programs write them; CSV
-    files are read whole. A store that is there already is replaced
-    once the new one is complete; who has it open keeps the old one. On an error nothing changes.
+    Never more than one block is held in memory, besides one id per query: of text, half of it is written while the
+    other half is parsed. Of a Parquet file also the pages that are open, a few MB per column as most programs write
+    them; CSV files are read whole. A store that is there already is replaced once the new one is complete;
+    who has it open keeps the old one. On an error nothing changes.
 
     Parameters
     ----------

@@ -239,8 +239,8 @@ def ids_of(
     missing = np.asarray(column.is_null(nan_is_null=True))
     is_text = _is_text_ids(source, column.type)
     if is_text:  # a text file writes nothing for nothing, and in columns of numbers other words too
-        nothing = pa.array(["", *(NULLS if kind != "U" else ())])
-        missing = missing | np.asarray(pa.compute.is_in(column, nothing))
+        nulls = pa.array(["", *(NULLS if kind != "U" else ())])
+        missing = missing | np.asarray(pa.compute.is_in(column, nulls))
     if missing.any():
         row = first_row + int(np.argmax(missing))
         raise InvalidInputError(

@@ -57,8 +57,8 @@ def save_table(
 ) -> None:
     """Write rows as a table that `load_table` reads back exactly, but for the sign of -0.0 among whole numbers in CSV.
 
-    Dense rows become one column a feature. Sparse rows become two columns of lists, ``indices`` and ``values``, which a
-    CSV file cannot hold; `load_table` makes them a CSR matrix again.
+    Dense rows become one column per feature. Sparse rows become two columns of lists, ``indices`` and ``values``, which
+    a CSV file cannot hold; `load_table` makes them a CSR matrix again.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ class TableWriter:
     def _sparse(self, pa: ModuleType, X: sp.csr_matrix, columns: dict[str, pa.Array]) -> pa.Table:
         if self._kind == "csv":
             raise InvalidInputError(
-                f"A CSV file has a column a feature, {X.shape[1]} in all, and X is sparse.",
+                f"A CSV file has one column per feature, {X.shape[1]} in all, and X is sparse.",
                 "write Parquet, or svmlight text; or pass X.toarray().",
             )
         if not X.has_canonical_format:

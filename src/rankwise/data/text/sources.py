@@ -237,12 +237,12 @@ def read_ahead(items: Iterable[T], stop: Event | None = None) -> Iterator[T]:
     When the caller has enough, or is interrupted, `stop` is set, so that the thread need not come to an end of its own.
     """
     iterator = iter(items)
-    nothing = object()
+    end = object()
     with ThreadPoolExecutor(1) as executor:
         try:
-            upcoming = executor.submit(next, iterator, nothing)
-            while (item := upcoming.result()) is not nothing:
-                upcoming = executor.submit(next, iterator, nothing)
+            upcoming = executor.submit(next, iterator, end)
+            while (item := upcoming.result()) is not end:
+                upcoming = executor.submit(next, iterator, end)
                 yield cast("T", item)
         finally:
             if stop is not None:
