@@ -180,8 +180,12 @@ PREFERENCES = ["evaluate", "model.rw", "duels.csv", "--items", "items.csv"]
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        *((command, [*OF_PREFERENCES, *OF_TEXT]) for command in COMMANDS[:-1]),
-        (["convert", "train.csv", "-o", "c.store"], [*OF_PREFERENCES, ["--columns", "9"]]),
+        # Ids of items survive a conversion.
+        *(
+            (command, [*OF_PREFERENCES[: 3 if command[0] == "convert" else 4], *OF_TEXT])
+            for command in COMMANDS[:-1]
+        ),
+        (["convert", "train.csv", "-o", "c.store"], [*OF_PREFERENCES[:3], ["--columns", "9"]]),
         *(([*command[:-1], "rows.txt"], [*OF_PREFERENCES, *OF_TABLES]) for command in COMMANDS[:4]),
         (["inspect", "rows.store"], [*OF_PREFERENCES, *OF_TABLES, *OF_TEXT, ["--missing", "zero"]]),
         (["fit", "rows.store", "-o", "m.rw"], [*OF_PREFERENCES, *OF_TABLES, *OF_TEXT, ["--missing", "zero"]]),

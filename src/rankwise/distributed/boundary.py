@@ -12,7 +12,7 @@ from rankwise.distributed.cluster import current_client
 from rankwise.distributed.data import ClusterRows, distribute, local_values
 from rankwise.distributed.prediction import predicted, ranked
 from rankwise.distributed.seats import Options
-from rankwise.exceptions import Change, InvalidInputError, UnsuitableSolverError
+from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 
 __all__ = ["check_rows", "predicted", "ranked", "scored_data", "training_data"]
 
@@ -48,7 +48,6 @@ def checked_rows(estimator: Any, X: Any) -> ClusterRows:
             f"solver={solver!r} walks through X block by block, and every block of a cluster would have to come to "
             "the client.",
             "use solver='cg' or 'egdm', which exchange a vector per product.",
-            Change("solver", "cg"),
         )
     rows = X if isinstance(X, ClusterRows) else distribute(X).X
     survey = rows.survey
