@@ -128,7 +128,8 @@ def compare(name, load):
             start = time.process_time()
             model = fit()
             seconds[method] = seconds.get(method, 0.0) + time.process_time() - start
-            scores = np.asarray(model.predict(test[0]), dtype=float)
+            ids = {"qid": test[2]} if isinstance(model, AutoRanker) and not is_one else {}
+            scores = np.asarray(model.predict(test[0], **ids), dtype=float)
             own = [prepared(scores)] if is_one else prepared.per_query(scores).values
             figures.setdefault(method, []).append(np.asarray(own))
     joined = {method: np.concatenate(parts) for method, parts in figures.items()}
