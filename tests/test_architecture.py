@@ -1,6 +1,7 @@
 """ARCHITECTURE.md draws the tree as it is."""
 
 import ast
+import inspect
 import re
 import tomllib
 from pathlib import Path
@@ -152,3 +153,25 @@ def test_at_most_four_classes_of_ours_stand_behind_an_estimator(name):
     for kind in behind:  # bases say what is missing, and cannot be made
         with pytest.raises(TypeError, match="abstract"):
             kind()
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(name for name in rankwise.__all__ if name.startswith(("Rank", "Kernel", "Additive", "Auto"))),
+)
+def test_an_editor_knows_every_fitted_attribute(name):
+    """What the docstring promises is annotated, so that completion and checkers of types find ``alpha_``."""
+    kind = getattr(rankwise, name)
+    section = inspect.getdoc(kind).split("Attributes\n----------\n")[1].split("\n\n")[0]
+    promised = [
+        attribute.strip()
+        for line in section.splitlines()
+        if line and not line.startswith(" ")
+        for attribute in line.partition(" : ")[0].split(",")
+    ]
+    known = set()
+    for base in kind.__mro__:
+        known |= set(base.__dict__.get("__annotations__", {}))
+        known |= {key for key, value in vars(base).items() if isinstance(value, property)}
+    assert promised
+    assert set(promised) <= known

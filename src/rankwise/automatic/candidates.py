@@ -190,10 +190,10 @@ def _limit(setting: Setting) -> int:
 def _fixed_least_squares(chosen: RankRLSCV) -> RankRLS:
     parameters = {name: getattr(chosen, name) for name in ("query_weight", "ties", "cost", "n_threads")}
     if chosen.method_ == "tikhonov":
-        return RankRLS(chosen.alpha_, **parameters)
+        return RankRLS(float(chosen.alpha_), **parameters)
     steps = int(chosen.best_iteration_)
     # The iterate itself, however far it is from converged.
-    return RankRLS(chosen.alpha_, solver="cg", max_iter=steps, tol=1e-14, **parameters)
+    return RankRLS(float(chosen.alpha_), solver="cg", max_iter=steps, tol=1e-14, **parameters)
 
 
 def _margins(loss: str) -> MakeSelector:
@@ -204,7 +204,7 @@ def _margins(loss: str) -> MakeSelector:
 
 def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
     return RankSVM(
-        chosen.alpha_,
+        float(chosen.alpha_),
         loss=chosen.loss,
         query_weight=chosen.query_weight,
         tol=chosen.tol,

@@ -154,6 +154,8 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     leaderboard_: Leaderboard
     metric_: Metric
     best_score_: float
+    nested_score_: float
+    nested_error_: float
     cv_: str
     stopped_: str
     skipped_: list[str]

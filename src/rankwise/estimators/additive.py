@@ -106,6 +106,8 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
     True
     """
 
+    duality_gap_: float
+
     def __init__(
         self,
         alpha: float = 1e-3,

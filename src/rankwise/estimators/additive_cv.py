@@ -9,7 +9,7 @@ import numpy as np
 from rankwise.additive.choosing import Candidate, Search
 from rankwise.additive.fitting import AdditiveFit, Blueprint
 from rankwise.additive.parameters import Interactions, check_interactions
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import AnyArray, ArrayLike
 from rankwise.data.validation import check_count
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.choosing import ChoosingRanker
@@ -83,6 +83,11 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
     >>> model.cv_
     '3 folds of queries'
     """
+
+    alpha_: float
+    n_knots_: int
+    cv_results_: dict[str, AnyArray]
+    best_score_: float
 
     def __init__(
         self,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse
 import scipy.sparse.linalg
 from sklearn.exceptions import ConvergenceWarning
@@ -47,6 +48,8 @@ class AdditiveModel(Ranker):
     _multiplies_columns = False  # only where a value lies between knots counts
 
     terms_: Terms
+    constant_columns_: npt.NDArray[np.int64]
+    interactions_: npt.NDArray[np.int64]
     values_: Floats
     shares_: Floats
     importances_: Floats

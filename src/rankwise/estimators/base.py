@@ -55,6 +55,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     # Whether X may be rows of a Dask cluster.
     _takes_clusters: ClassVar[bool] = False
 
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
     fitted_with_qid_: bool
     n_queries_: int
     n_pairs_: int | npt.NDArray[np.int64]

@@ -31,6 +31,8 @@ class KernelRanker(Ranker):
     _coefficients = "dual_coef_"
 
     dual_coef_: Floats
+    X_fit_: Matrix | None
+    gamma_: float
     kernel_: Kernel
     basis_: Rows | None
 

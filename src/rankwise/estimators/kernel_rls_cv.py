@@ -108,6 +108,12 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
     ((2, 21), True)
     """
 
+    alpha_: float | Floats
+    alphas_: Floats
+    cv_errors_: Floats
+    best_score_: float | Floats
+    nested_score_: float | Floats
+
     def __init__(
         self,
         kernel: str | Callable[..., ArrayLike] = "rbf",

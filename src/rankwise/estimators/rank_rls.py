@@ -5,6 +5,7 @@ from __future__ import annotations
 from numbers import Real
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike
 from rankwise.data.validation import check_choice, check_number, check_running
@@ -122,6 +123,13 @@ class RankRLS(StreamingRanker, StoppingRanker):
     >>> model.score(X, y, qid=qid)
     1.0
     """
+
+    n_iter_: int
+    solver_: str
+    best_iteration_: int | npt.NDArray[np.int64]
+    history_: list[float] | list[list[float]]
+    n_components_: int
+    n_unpaired_rows_: int
 
     _squares_columns = False  # every solver tells by its status whether alpha leaves something to compute
 

@@ -8,6 +8,7 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats
@@ -146,6 +147,21 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
     >>> bool(model.best_score_ < 0.3)
     True
     """
+
+    alpha_: float | Floats
+    best_iteration_: int | npt.NDArray[np.int64]
+    best_score_: float | Floats
+    alphas_: Floats
+    surface_: Floats
+    unpenalised_: Floats
+    cv_errors_: Floats
+    choices_: dict[str, object]
+    scaling_: float
+    method_: str
+    nested_score_: float | Floats
+    n_iter_: int
+    n_products_: int
+    keeps_basis_: bool
 
     def __init__(
         self,

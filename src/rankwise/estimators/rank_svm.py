@@ -101,6 +101,12 @@ class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
     True
     """
 
+    duality_gap_: float | Floats
+    n_iter_: int
+    n_reads_: int
+    solver_: str
+    loss_: str
+
     def __init__(
         self,
         alpha: float = 1e-4,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_count
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
@@ -89,6 +89,12 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
     >>> bool(model.best_score_ < 0.3)
     True
     """
+
+    alpha_: float | Floats
+    alphas_: Floats
+    cv_errors_: Floats
+    best_score_: float | Floats
+    n_reads_: int
 
     _grid = _GRID
 
