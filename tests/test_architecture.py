@@ -171,7 +171,7 @@ def test_an_editor_knows_every_fitted_attribute(name):
     ]
     known = set()
     for base in kind.__mro__:
-        known |= set(base.__dict__.get("__annotations__", {}))
+        known |= set(inspect.get_annotations(base))
         known |= {key for key, value in vars(base).items() if isinstance(value, property)}
     assert promised
     assert set(promised) <= known

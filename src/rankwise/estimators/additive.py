@@ -106,8 +106,6 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
     True
     """
 
-    duality_gap_: float
-
     def __init__(
         self,
         alpha: float = 1e-3,

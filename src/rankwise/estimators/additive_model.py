@@ -45,6 +45,9 @@ _MISSING = "allow-nan"  # as scikit-learn says it
 class AdditiveModel(Ranker):
     """The part of `AdditiveRanker` and `AdditiveRankerCV` that does not depend on how the settings are found."""
 
+    duality_gap_: float
+    loss_: str
+
     _multiplies_columns = False  # only where a value lies between knots counts
 
     terms_: Terms

@@ -57,6 +57,8 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
 
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
+    n_iter_: int
+    solver_: str
     fitted_with_qid_: bool
     n_queries_: int
     n_pairs_: int | npt.NDArray[np.int64]

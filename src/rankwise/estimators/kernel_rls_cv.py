@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_choice
@@ -108,6 +109,13 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
     ((2, 21), True)
     """
 
+    best_iteration_: int | npt.NDArray[np.int64]
+    choices_: dict[str, object]
+    keeps_basis_: bool
+    method_: str
+    n_products_: int
+    surface_: Floats
+    unpenalised_: Floats
     alpha_: float | Floats
     alphas_: Floats
     cv_errors_: Floats

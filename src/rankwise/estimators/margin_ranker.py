@@ -28,6 +28,10 @@ __all__ = ["MarginRanker", "check_alpha"]
 class MarginRanker(Ranker):
     """The part of the RankSVM estimators that does not depend on how alpha is found, nor on a kernel."""
 
+    duality_gap_: float | Floats
+    n_reads_: int
+    loss_: str
+
     # Ties have no winner, and a listed pair's magnitude is its margin.
     ties: ClassVar[Ties] = "exclude"
     cost: ClassVar[Cost] = "magnitude"

@@ -124,8 +124,6 @@ class RankRLS(StreamingRanker, StoppingRanker):
     1.0
     """
 
-    n_iter_: int
-    solver_: str
     best_iteration_: int | npt.NDArray[np.int64]
     history_: list[float] | list[list[float]]
     n_components_: int

@@ -159,7 +159,6 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
     scaling_: float
     method_: str
     nested_score_: float | Floats
-    n_iter_: int
     n_products_: int
     keeps_basis_: bool
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_flag
@@ -101,11 +102,8 @@ class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
     True
     """
 
-    duality_gap_: float | Floats
-    n_iter_: int
-    n_reads_: int
-    solver_: str
-    loss_: str
+    best_iteration_: int | npt.NDArray[np.int64]
+    history_: list[float] | list[list[float]]
 
     def __init__(
         self,

@@ -94,7 +94,6 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
     alphas_: Floats
     cv_errors_: Floats
     best_score_: float | Floats
-    n_reads_: int
 
     _grid = _GRID
 
