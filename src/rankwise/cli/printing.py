@@ -8,6 +8,9 @@ import sys
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from itertools import zip_longest
+from shutil import get_terminal_size
+from textwrap import wrap
 
 from rankwise.exceptions import OutputError, visible
 from rankwise.json_values import json_value
@@ -25,6 +28,9 @@ __all__ = [
     "to_standard_output",
     "write",
 ]
+
+
+_NARROWEST = 24  # characters of a column that is wrapped
 
 
 def write(text: str = "", *, to_error: bool = False) -> None:
@@ -89,15 +95,26 @@ def size_of(n_bytes: int) -> str:
 def print_table(
     headers: Sequence[str], rows: Sequence[Sequence[str]], *, left: Collection[int] = (0,), indent: str = ""
 ) -> None:
-    """Print aligned columns; those in `left` to the left, the others to the right."""
+    """Print aligned columns; those in `left` to the left, the others to the right.
+
+    On a terminal that is too narrow, the longest of the left ones goes on in further lines.
+    """
     cells = [[visible(cell) for cell in row] for row in ([headers, *rows] if any(headers) else rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
+    longest = max(left, key=lambda i: widths[i], default=None)
+    over = len(indent) + sum(widths) + 2 * (len(widths) - 1) - get_terminal_size().columns
+    if sys.stdout.isatty() and over > 0 and longest is not None:
+        widths[longest] = max(min(widths[longest], _NARROWEST), widths[longest] - over)
+    else:
+        longest = None
     for row in cells:
-        line = "  ".join(
-            cell.ljust(width) if i in left else cell.rjust(width)
-            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        write(indent + line.rstrip())
+        parts = [wrap(cell, widths[i]) or [""] if i == longest else [cell] for i, cell in enumerate(row)]
+        for line in zip_longest(*parts, fillvalue=""):
+            aligned = (
+                cell.ljust(width) if i in left else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+            )
+            write(indent + "  ".join(aligned).rstrip())
 
 
 def print_facts(facts: Mapping[str, object], *, to_error: bool = False) -> None:
