@@ -337,9 +337,12 @@ def test_postgresql(name, postgresql):
 # --- real data ---
 
 
+ENGINES = ("solr", "elasticsearch-ltr", "opensearch-ltr")
+
+
+@pytest.mark.parametrize("real_rows", [8, pytest.param(106, marks=pytest.mark.long)], indirect=True)
 @pytest.mark.parametrize(
-    "target",
-    ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "vespa", "json", "solr", "elasticsearch-ltr"],
+    "target", ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "vespa", "json", *ENGINES]
 )
 @pytest.mark.parametrize("steps", ["standard", "imputer", "query"])
 @pytest.mark.real_data
@@ -350,7 +353,7 @@ def test_ohsumed_is_ordered_as_predict_orders_it(target, steps, tmp_path, real_r
         "imputer": [SimpleImputer(), StandardScaler()],
         "query": [QueryScaler()],
     }[steps]
-    if steps == "query" and target in {"json", "solr", "elasticsearch-ltr"}:
+    if steps == "query" and target in {"json", *ENGINES}:
         pytest.skip("sees one row at a time")
     model = fit(chain, RankRLS(1.0), X, y, qid)
     made = rankwise.export(model, target, whole_query=True, filled=steps == "imputer")
@@ -366,9 +369,9 @@ def test_ohsumed_is_ordered_as_predict_orders_it(target, steps, tmp_path, real_r
 
 
 @pytest.fixture(scope="module")
-def real_rows():
+def real_rows(request):
     X, y, qid = ohsumed()
-    few = np.isin(qid, np.unique(qid)[:8])
+    few = np.isin(qid, np.unique(qid)[: request.param])
     return X[few], y[few], qid[few]
 
 

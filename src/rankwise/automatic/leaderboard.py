@@ -71,7 +71,7 @@ class Entry:
         steps = (
             "" if self.iterations is None else f", {self.iterations} iteration{'s' * (self.iterations != 1)}"
         )
-        return f"alpha {self.alpha:.4g}{steps}"
+        return f"alpha {self.alpha:g}{steps}"
 
 
 @dataclass(frozen=True)
