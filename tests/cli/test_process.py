@@ -298,4 +298,6 @@ def test_help_shows_what_matters_and_the_rest_once():
     assert process("help", "fit").stdout.decode() == shown
     metrics = process("help", "metrics").stdout.decode()
     assert all(f"\n  {name} " in metrics for name in METRICS)
-    assert process("help", "nothing").returncode == 2
+    wrong = process("help", "metircs")
+    assert wrong.returncode == 2
+    assert b"there is no help on metircs; did you mean metrics?" in wrong.stderr

@@ -211,6 +211,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
             sys.stdout.write(_TOPICS[topic]())
             sys.stdout.flush()
             sys.exit(0)
+        if topic not in COMMANDS:
+            known = [*COMMANDS, *_TOPICS]
+            _Parser(prog="rankwise").error(f"there is no help on {topic}{_suggest(topic, known)}")
         arguments = [topic, "--help"]
     if not arguments or arguments[0] in {"-h", "--help", "help"}:
         sys.stdout.write(_overview())
