@@ -4,7 +4,8 @@ A fit in one thread takes so many seconds of processor time on a quiet machine. 
 only computes gets one turn in so many; how many is measured by a plain loop before and after each fit, for the machine
 may have other work too. Processor time times that is the fair share: with six busy processes on two processors,
 (6 + 1) / 2 = 3.5 times the processor time. Caches that others use make the same fit take more processor time than on
-the quiet machine; what its processor time at that moment would have taken shows how much of the rest is waiting.
+the quiet machine. So the same fit held to one thread runs beside, under the same load: that is a fair share of what it
+costs then. And what its processor time at that moment would have taken shows how much of the rest is waiting.
 
     python benchmarks/bench_busy_machine.py [--busy 6] [--rounds 5] [--against PYTHON]
 
@@ -186,9 +187,20 @@ def measure(pythons, names, n_busy, rounds):
                 )
         with busy_processes(n_busy):
             for name in names:
-                busy = _rounds(servers, name, rounds)
+                both = _rounds(
+                    {**servers, **{("one", version): server for version, server in alone.items()}},
+                    name,
+                    rounds,
+                )
+                busy = {version: both[version] for version in pythons}
                 for version in pythons:
                     own = facts[version][name]
+                    own["beside one thread"] = statistics.median(
+                        (wall / p) / (one_wall / one_p)
+                        for (wall, _, p), (one_wall, _, one_p) in zip(
+                            busy[version], both["one", version], strict=True
+                        )
+                    )
                     own["busy"] = statistics.median(wall for wall, _, _ in busy[version])
                     own["shares"] = sorted(wall / (own["processor"] * p) for wall, _, p in busy[version])
                     own["share"] = statistics.median(own["shares"])
@@ -213,8 +225,8 @@ def print_row(version, name, own):
     print(
         f"{version:5}  {name:30}  processor {own['processor']:7.4f} s, quiet {own['quiet']:7.4f} s (one thread "
         f"{own['quiet one thread']:7.4f}), busy {own['busy']:8.4f} s: {own['share']:5.2f} fair shares "
-        f"({own['shares'][0]:.2f} to {own['shares'][-1]:.2f}; {own['waits']:.2f} of its processor time then), "
-        f"at {own['price']:.1f} s a processor second",
+        f"({own['shares'][0]:.2f} to {own['shares'][-1]:.2f}), {own['beside one thread']:.2f} of one thread's time "
+        f"then, {own['waits']:.2f} of its own processor time, at {own['price']:.1f} s a processor second",
         flush=True,
     )
 
