@@ -12,6 +12,7 @@ from rankwise import AdditiveRanker, AdditiveRankerCV, RankSVM
 from rankwise.design.hats import hat_matrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
+from rankwise.selection.result import Selection
 
 
 def make(seed=0, rows=300, missing=False, categories=False):
@@ -94,7 +95,8 @@ def read_axis(surface, axis, x, values):
 
 def plain_objective(model, X, y, qid):
     """The objective of the curves and surfaces of a model, over listed pairs, as a function of coordinates."""
-    blueprint = model._problem(model._training_data(X, y, qid, None, None), model.n_knots).blueprint
+    data = model._training_data(X, y, qid, None, None)
+    blueprint = model._blueprints(data).at(model.n_knots, model.surface_knots)
     number = {curve.column: place for place, curve in enumerate(blueprint.plan.curves)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
     layout = blueprint.layout(pairs)
@@ -178,7 +180,8 @@ def test_pairs_of_columns_that_act_together_are_found():
 
 def test_cv_chooses_by_held_out_rows_and_never_pairs_by_them():
     X, y, qid = make(rows=600)
-    model = AdditiveRankerCV(alphas=[1e-1, 1e-2, 1e-3, 1e-4], cv=3, interactions=[0, 1, 2]).fit(X, y, qid=qid)
+    options = {"cv": 3, "n_knots": 8, "surface_knots": 5, "interactions": [0, 1, 2]}
+    model = AdditiveRankerCV([1e-1, 1e-2, 1e-3, 1e-4], **options).fit(X, y, qid=qid)
     results = model.cv_results_
     assert {name: values.size for name, values in results.items()} == dict.fromkeys(
         results, results["alpha"].size
@@ -189,7 +192,7 @@ def test_cv_chooses_by_held_out_rows_and_never_pairs_by_them():
     assert model.best_score_ == results["score"][best]
     # The same folds by hand.
     again = []
-    data = model._problem(model._training_data(X, y, qid, None, None), 8).data
+    data = model._problem(model._training_data(X, y, qid, None, None), 8, 5).data
     fold = data.assigner.folds(3, 0)
     for number in range(3):
         train, test = fold != number, fold == number
@@ -198,6 +201,72 @@ def test_cv_chooses_by_held_out_rows_and_never_pairs_by_them():
     at = (results["interactions"] == 0) & (results["alpha"] == model.alpha_)
     if at.any():  # knots are those of all rows, and not of a fold's
         assert results["score"][at][0] == pytest.approx(np.mean(again), abs=0.03)
+
+
+@pytest.mark.parametrize("surface_knots", [16, 40])
+def test_fine_grids_have_the_surfaces_of_coarse_ones(surface_knots):
+    X, y, qid = make(rows=600, missing=True)
+    options = {"interactions": 2, "categorical": [3]}
+    coarse, fine = (
+        AdditiveRanker(surface_knots=number, **options).fit(X, y, qid=qid) for number in (5, surface_knots)
+    )
+    assert fine.interactions_[0].tolist() == coarse.interactions_[0].tolist() == [1, 2]
+    assert max(surface.values.size for surface in fine.surfaces_) >= surface_knots**2  # noqa: PD011
+
+
+def test_finer_knots_are_tried_while_they_help():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(2000, 3))
+    y = np.sin(12 * X[:, 0]) + np.sin(6 * X[:, 1]) * np.sin(6 * X[:, 2])
+    model = AdditiveRankerCV(cv=3, interactions=[0, 1]).fit(X, y)
+    assert model.n_knots_ > 8
+    assert model.surface_knots_ > 5
+    assert model.interactions_.tolist() == [[1, 2]]
+    results = model.cv_results_
+    assert (np.diff(results["n_knots"])[results["interactions"][1:] == 0] >= 0).all()
+    simple = AdditiveRankerCV(cv=3, interactions=[0, 1]).fit(X, X[:, 0] + 0.1 * rng.normal(size=2000))
+    assert (simple.n_knots_, simple.surface_knots_) == (8, 5)
+    only = AdditiveRankerCV(cv=3, n_knots=8, surface_knots=5, interactions=[0, 1]).fit(X, y)
+    assert model.best_score_ < only.best_score_
+
+
+def test_more_surfaces_are_tried_once_grids_are_finer():
+    X, y, qid = make(rows=1000)
+    y = y + np.sin(8 * X[:, 0]) * np.sin(8 * X[:, 1]) + X[:, 0] * X[:, 2]
+    model = AdditiveRankerCV(cv=3, n_knots=8, surface_knots=[4, 9], interactions=[0, 1, 2, 3]).fit(
+        X, y, qid=qid
+    )
+    results = model.cv_results_
+    assert model.surface_knots_ == 9
+    chosen = results["surface_knots"] == 9
+    assert set(results["interactions"][chosen]) >= set(range(min(results["interactions"][chosen]), 4))
+
+
+def test_a_chosen_curve_is_a_selection_like_any_other():
+    X, y, qid = make(rows=600)
+    model = AdditiveRankerCV(cv=3, scoring="concordance", interactions=[0, 2]).fit(X, y, qid=qid)
+    selection = Selection.of_model(model)
+    assert [choice.alpha for choice in selection.chosen] == [model.alpha_]
+    assert selection.error == -model.best_score_ == selection.errors.min()
+    results = model.cv_results_
+    same = (results["n_knots"] == model.n_knots_) & (results["surface_knots"] == model.surface_knots_)
+    same &= results["interactions"] == len(model.interactions_)
+    assert dict(zip(results["alpha"][same], results["score"][same], strict=True)) == dict(
+        zip(model.alphas_, model.cv_errors_, strict=True)
+    )
+    assert not hasattr(model, "coef_")
+
+
+def test_the_default_grid_goes_on_beyond_its_ends():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(400, 2))
+    sharp = AdditiveRankerCV(cv=3, interactions=0, n_knots=32).fit(X, np.sin(9 * X[:, 0]) + X[:, 1])
+    assert sharp.alpha_ < 1e-5
+    # A grid that somebody chose is taken as it is, and the warning says what it lacks.
+    given = AdditiveRankerCV([1e-2, 1e-3, 1e-4, 3e-5, 1e-1], cv=3, interactions=0, n_knots=32)
+    with pytest.warns(UserWarning, match=r"best alpha is the smallest of the grid.*Hint: "):
+        given.fit(X, np.sin(9 * X[:, 0]) + X[:, 1])
+    assert given.alpha_ == 3e-5
 
 
 def test_an_evaluation_set_decides_alone():

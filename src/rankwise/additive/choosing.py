@@ -1,29 +1,33 @@
-"""Choosing alpha and the number of surfaces by held-out rows or pairs.
+"""Choosing knots, surfaces and alpha by held-out rows or pairs, one after the other and only while that helps.
 
-First the curves alone walk the grid of alphas, from the largest down. Then every split ranks the pairs of columns by
-its own training rows, so that nothing held out has a say in them, and surfaces are added in growing numbers, each with
-the alphas next to the best so far, while the held-out error falls.
+Curves alone walk down the alphas, and with more knots from where fewer were best. Then every split ranks the pairs of
+columns by its own training rows, so that nothing held out has a say in them, and surfaces are added in growing numbers;
+then with finer grids, and where those helped in growing numbers once more. Each step tries the alphas next to the best
+so far.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.additive.fitting import AdditiveFit, Blueprint, Layout, as_pairs, encode
+from rankwise.additive.alphas import Ladder, is_worth
+from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, as_pairs, encode
 from rankwise.additive.interactions import RankedPairs
 from rankwise.additive.training import Training
 from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
+from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import Scorer
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["Candidate", "Search", "Split"]
+__all__ = ["Candidate", "Knots", "Search", "Split", "Wanted"]
 
-# How many steps without a lower error end a walk.
+# How many numbers of surfaces without a lower error end their growth.
 _PATIENCE = 2
 
 
@@ -48,12 +52,34 @@ class Split:
     X: npt.NDArray[np.floating] | None = None
     share: float = 1.0
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows score."""
-        part = self.X if self.rows is None else self.rows
-        assert part is not None
-        return int(part.shape[0])
+
+class Knots(NamedTuple):
+    """The most knots of a curve, and of a surface along each of its columns."""
+
+    curve: int
+    surface: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be tried, each in increasing order while the held-out error falls.
+
+    Attributes
+    ----------
+    ladder : Ladder
+        The alphas.
+    n_knots, surface_knots : sequence of int
+    counts : sequence of int
+        Numbers of surfaces. Without 0 curves alone are tried and not chosen.
+    fixed : list of pairs of curves, or None
+        Surfaces that every model has; then no others are added.
+    """
+
+    ladder: Ladder
+    n_knots: Sequence[int]
+    surface_knots: Sequence[int]
+    counts: Sequence[int] = ()
+    fixed: Sequence[tuple[int, int]] | None = None
 
 
 @dataclass(frozen=True, order=True)
@@ -62,8 +88,15 @@ class Candidate:
 
     error: float
     n_pairs: int
+    knots: Knots
     rank: float  # minus alpha
-    alpha: float = field(compare=False)
+    step: int = field(compare=False)  # of the ladder
+    is_worth: bool = field(default=True, compare=False)
+
+    @property
+    def alpha(self) -> float:
+        """The penalty."""
+        return -self.rank
 
 
 @dataclass
@@ -72,116 +105,217 @@ class Search:
 
     Attributes
     ----------
-    blueprint : Blueprint
+    blueprints : Blueprints
     splits : sequence of Split
-    fixed : list of pairs of curves, or None
-        Surfaces that every model has; then no others are added.
+    wanted : Wanted
     tried : list of Candidate
+        In the order of trial.
+    is_interrupted : bool
+        Whether Ctrl-C came, after something had been tried.
     """
 
-    blueprint: Blueprint
+    blueprints: Blueprints
     splits: Sequence[Split]
-    fixed: Sequence[tuple[int, int]] | None = None
+    wanted: Wanted
     tried: list[Candidate] = field(default_factory=list)
     is_interrupted: bool = False
-    _solutions: dict[tuple[int, float], list[Solution]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._fits = [AdditiveFit(self.blueprint, split.training) for split in self.splits]
+        self._knots = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
+        self._fits: dict[Knots, list[AdditiveFit]] = {}
         self._ranked: list[RankedPairs] = []
+        self._solutions: dict[tuple[Knots, int, float], list[Solution]] = {}
         self._scoring: dict[int, tuple[Layout, Design]] = {}
 
     @property
     def best(self) -> Candidate:
-        """The best of what was tried; of equally good ones the one with fewer surfaces and the larger alpha."""
-        return min(self.tried)
+        """The best of what was worth trying; of equally good ones the one with fewer surfaces and the larger alpha."""
+        return min(one for one in self.tried if one.is_worth)
 
-    def run(self, grid: Sequence[float], counts: Sequence[int]) -> Candidate:
-        """Try alphas, and numbers of surfaces in increasing order; return the best."""
-        alphas = sorted(grid, reverse=True)
-        first = len(self.fixed) if self.fixed is not None else 0
-        self._walk(alphas, first)
-        wanted = [count for count in counts if count > 0 and self.fixed is None]
-        if wanted and not self.is_interrupted:
-            at = alphas.index(self.best.alpha)
-            of_curves = self._solutions[0, alphas[at]]
-            self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(self._fits, of_curves, strict=True)]
-            self._add(alphas, at, wanted)
-            if 0 not in counts:
-                self.tried = [c for c in self.tried if c.n_pairs] or self.tried
+    @property
+    def blueprint(self) -> Blueprint:
+        """The knots of the best."""
+        return self.blueprints.at(*self.best.knots)
+
+    def run(self) -> Candidate:
+        """Try what is wanted; return the best."""
+        wanted, fixed = self.wanted, self.wanted.fixed
+        first = 0 if fixed is None else len(fixed)
+        self._walk_down(first)
+        self._refine(first, [Knots(n, self._knots.surface) for n in wanted.n_knots[1:]])
+        if first:
+            self._refine(first, [Knots(self._knots.curve, n) for n in wanted.surface_knots[1:]])
+        elif fixed is None and any(wanted.counts) and not self.is_interrupted:
+            self._add_surfaces()
         return self.best
+
+    def selection(self, model: Floats) -> Selection:
+        """Return the choice, and what the alphas beside it were worth with the same knots and surfaces."""
+        best = self.best
+        beside = {c.alpha: c.error for c in self.tried if (c.n_pairs, c.knots) == (best.n_pairs, best.knots)}
+        alphas = np.array(sorted(beside))
+        errors = np.array([[beside[alpha]] for alpha in alphas.tolist()])
+        return Selection([model], [Choice(best.alpha, 0, best.error)], alphas, errors)
 
     @property
     def start_of_curves(self) -> Floats | None:
         """The mean of the splits' curves near the best alpha: a start for the model of all rows."""
-        count = 0 if self.fixed is None else len(self.fixed)
-        alphas = [alpha for n_pairs, alpha in self._solutions if n_pairs == count]
-        nearest = min(alphas, key=lambda alpha: abs(np.log(alpha / self.best.alpha)))
-        return np.asarray(np.mean([s.coef for s in self._solutions[count, nearest]], axis=0))
+        best = self.best
+        count = 0 if self.wanted.fixed is None else len(self.wanted.fixed)
+        alike = [
+            key
+            for key in self._solutions
+            if key[0].curve == best.knots.curve and key[1] == count and (not count or key[0] == best.knots)
+        ]
+        nearest = min(alike, key=lambda key: abs(np.log(key[2] / best.alpha)))
+        return np.asarray(np.mean([s.coef for s in self._solutions[nearest]], axis=0))
 
-    def _walk(self, alphas: Sequence[float], count: int) -> None:
-        worse = 0
-        for alpha in alphas:
-            before = min((c.error for c in self.tried), default=np.inf)
-            self._try(alpha, count)
-            worse = worse + 1 if not self.tried or self.tried[-1].error > before else 0
-            if worse >= _PATIENCE or self.is_interrupted:
+    def _walk_down(self, count: int) -> None:
+        """Try the alphas from the largest down, until two in a row were no better, and beyond an end that is best."""
+        worse, best, last = 0, np.inf, len(self.wanted.ladder.alphas) - 1
+        errors: dict[int, float] = {}
+        for step in range(last + 1):
+            error = self._try(step, count)
+            if error is None:
                 return
+            errors[step] = error
+            worse, best = (0, error) if error < best else (worse + 1, best)
+            if worse >= _PATIENCE:
+                break
+        if errors[0] == best:
+            self._climb(count, errors, -1)
+        if last in errors and errors[last] == min(errors.values()):
+            self._climb(count, errors, 1)
 
-    def _add(self, alphas: Sequence[float], at: int, counts: Sequence[int]) -> None:
-        best, worse = np.inf if 0 not in counts else self.best.error, 0
+    def _refine(self, count: int, finer: Sequence[Knots]) -> bool:
+        """Try more and more knots with so many surfaces, while they help noticeably; tell whether they did."""
+        has_helped = False
+        for knots in finer:
+            if self.is_interrupted:
+                break
+            best, kept, self._knots, first = self.best, self._knots, knots, len(self.tried)
+            _, error = self._around(best.step, count)
+            if not is_worth(error, best.error):
+                self._give_up(first)
+                self._knots = kept
+                self._forget(knots)
+                break
+            self._forget(kept)
+            has_helped = True
+        return has_helped
+
+    def _add_surfaces(self) -> None:
+        """Add surfaces in growing numbers, then with finer grids."""
+        wanted, curves = self.wanted, self.best
+        of_curves = self._solutions[self._knots, 0, curves.alpha]
+        fits = self._fits_now()
+        self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(fits, of_curves, strict=True)]
         most = min(ranked.gains.size for ranked in self._ranked)
-        for count in dict.fromkeys(min(count, most) for count in counts):
-            if count == 0:
-                continue
-            errors = {at: self._try(alphas[at], count)}
-            for direction in (-1, 1):
-                step = at + direction
-                while 0 <= step < len(alphas) and not self.is_interrupted:
-                    errors[step] = self._try(alphas[step], count)
-                    if errors[step] > min(errors.values()):
-                        break
-                    step += direction
-            at = min(errors, key=lambda place: (errors[place], place))
-            worse = worse + 1 if errors[at] >= best else 0
-            best = min(best, errors[at])
+        counts = list(dict.fromkeys(min(count, most) for count in wanted.counts if min(count, most)))
+        if 0 not in wanted.counts and counts:
+            self._give_up(0)
+        self._grow(curves.step, counts)
+        if not any(one.is_worth for one in self.tried):
+            self.tried.append(curves)  # interrupted before anything better
+        if self.best.n_pairs:
+            finer = [Knots(self._knots.curve, n) for n in wanted.surface_knots[1:]]
+            if self._refine(self.best.n_pairs, finer):
+                self._grow(self.best.step, [count for count in counts if count > self.best.n_pairs])
+
+    def _grow(self, step: int, counts: Sequence[int]) -> None:
+        """Try numbers of surfaces from where fewer were best."""
+        worse = 0
+        for count in counts:
+            before = min((one.error for one in self.tried if one.is_worth), default=np.inf)
+            step, error = self._around(step, count)
+            worse = worse + 1 if error >= before else 0
             if worse >= _PATIENCE or self.is_interrupted:
                 return
 
-    def _try(self, alpha: float, count: int) -> float:
+    def _around(self, step: int, count: int) -> tuple[int, float]:
+        """Try an alpha, and those next to it as long as they are better; return the best step and its error."""
+        first = self._try(step, count)
+        errors = {step: np.inf if first is None else first}
+        for direction in (-1, 1):
+            self._climb(count, errors, direction)
+        best = min(errors, key=lambda place: (errors[place], place))
+        return best, errors[best]
+
+    def _climb(self, count: int, errors: dict[int, float], direction: int) -> None:
+        """Go on in one direction while the error falls; beyond the grid only while it falls noticeably."""
+        step = (min if direction < 0 else max)(errors) + direction
+        while not self.is_interrupted:
+            before = min(errors.values())
+            error = self._try(step, count)
+            if error is None:
+                return
+            if self.wanted.ladder.is_beyond(step) and not is_worth(error, before):
+                self._give_up(-1)
+                return
+            errors[step] = error
+            if error > before:
+                return
+            step += direction
+
+    def _try(self, step: int, count: int) -> float | None:
+        """Fit every split and score it; None where the ladder ends, or Ctrl-C came."""
+        alpha = self.wanted.ladder.at(step)
+        if alpha is None:
+            return None
         errors, solutions = [], []
-        for number, (fit, split) in enumerate(zip(self._fits, self.splits, strict=True)):
-            pairs = (
-                self.fixed
-                if self.fixed is not None
-                else as_pairs(self._ranked[number], count)
-                if count
-                else ()
-            )
+        for number, (fit, split) in enumerate(zip(self._fits_now(), self.splits, strict=True)):
             try:
-                layout, solution = fit.solve(alpha, pairs, self._start(alpha, count, number))
+                start = self._start(alpha, count, number)
+                layout, solution = fit.solve(alpha, self._pairs(number, count), start)
             except KeyboardInterrupt:
-                if not self.tried:
-                    raise
-                self.is_interrupted = True
-                return np.inf
+                self._interrupt()
+                return None
             if solution.status is Status.INTERRUPTED:
-                if not self.tried:
-                    raise KeyboardInterrupt
-                self.is_interrupted = True
-                return np.inf
+                self._interrupt()
+                return None
             errors.append(float(split.scorer.errors(self._scores(number, layout, solution.coef)[None, :])[0]))
             solutions.append(solution)
         error = float(np.average(errors, weights=[split.share for split in self.splits]))
-        self._solutions[count, alpha] = solutions
-        self.tried.append(Candidate(error, count, -alpha, alpha))
+        self._solutions[self._knots, count, alpha] = solutions
+        self.tried.append(Candidate(error, count, self._knots, -alpha, step))
         return error
 
+    def _give_up(self, first: int) -> None:
+        """Leave what was tried from there on out of the choice."""
+        self.tried[first:] = [replace(one, is_worth=False) for one in self.tried[first:]]
+
+    def _interrupt(self) -> None:
+        if not self._solutions:
+            raise KeyboardInterrupt  # there is no model to keep
+        self.is_interrupted = True
+
+    def _forget(self, knots: Knots) -> None:
+        """Give up the codes of these knots: they are as large as the rows in single precision."""
+        self._fits.pop(knots, None)
+        self.blueprints.forget(*knots)
+
+    def _fits_now(self) -> list[AdditiveFit]:
+        if self._knots not in self._fits:
+            blueprint = self.blueprints.at(*self._knots)
+            self._fits[self._knots] = [AdditiveFit(blueprint, split.training) for split in self.splits]
+        return self._fits[self._knots]
+
+    def _pairs(self, number: int, count: int) -> Sequence[tuple[int, int]]:
+        if self.wanted.fixed is not None:
+            return self.wanted.fixed
+        return as_pairs(self._ranked[number], count) if count else ()
+
     def _start(self, alpha: float, count: int, number: int) -> Floats | None:
-        fewer = [key for key in self._solutions if key[0] <= count]
+        """Return the nearest model of the same knots with as many surfaces or fewer; that of curves fits any grid."""
+        fewer = [
+            key
+            for key in self._solutions
+            if key[1] <= count
+            and (key[0] == self._knots or (key[1] == 0 and key[0].curve == self._knots.curve))
+        ]
         if not fewer:
             return None
-        nearest = min(fewer, key=lambda key: (count - key[0], abs(np.log(key[1] / alpha))))
+        nearest = min(fewer, key=lambda key: (count - key[1], abs(np.log(key[2] / alpha))))
         return self._solutions[nearest][number].coef
 
     def _scores(self, number: int, layout: Layout, coef: Floats) -> Floats:
@@ -190,6 +324,6 @@ class Search:
             return np.asarray(layout.design.dot(coef)[split.rows])
         kept = self._scoring.get(number)
         if kept is None or kept[0] is not layout:
-            kept = layout, encode(split.X, layout.terms, layout.coordinates, self.blueprint.n_threads)
+            kept = layout, encode(split.X, layout.terms, layout.coordinates, self.blueprints.n_threads)
             self._scoring[number] = kept
         return kept[1].dot(coef)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.additive.coordinates import PenaltyCoordinates
-from rankwise.additive.interactions import MANY_SIDES, RankedPairs, cells_of, rank_pairs
-from rankwise.additive.knots import KnotPlan
+from rankwise.additive.interactions import RankedPairs, cells_of, coarse, rank_pairs
+from rankwise.additive.knots import KnotPlan, plan_knots
 from rankwise.additive.training import LossSolver, Training
 from rankwise.arrays import AnyArray, Floats
 from rankwise.cached import cached_property
+from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign, Design
 from rankwise.solvers.solution import Solution, Status
-from rankwise.terms import Surface, Terms
+from rankwise.terms import Curve, Surface, Terms
 
-__all__ = ["AdditiveFit", "Blueprint", "Layout", "as_pairs", "encode"]
+__all__ = ["AdditiveFit", "Blueprint", "Blueprints", "Layout", "as_pairs", "encode"]
 
 
 def encode(X: AnyArray, terms: Terms, coordinates: PenaltyCoordinates, n_threads: int) -> Design:
@@ -82,18 +83,58 @@ class Blueprint:
 
     def rank_pairs(self, slope: Floats, curvature: Floats) -> RankedPairs:
         """Rank the pairs of curves that may get a surface by what the slopes of the loss promise."""
-        chosen = [
-            number
-            for number, side in enumerate(self.plan.sides)
-            if side.column not in self.directions and side.n_values <= MANY_SIDES
-        ]
-        sides, cells = [self.plan.sides[n] for n in chosen], [self._cells[n] for n in chosen]
+        sides, cells = list(self._coarse.values()), self._cells
         found = rank_pairs(sides, cells, slope, curvature, self.n_threads)
-        return RankedPairs(np.array(chosen, dtype=np.int64)[found.pairs], found.gains)
+        return RankedPairs(np.array(list(self._coarse), dtype=np.int64)[found.pairs], found.gains)
+
+    @cached_property
+    def _coarse(self) -> dict[int, Curve]:
+        """What pairs are ranked by, of each curve that may have a surface."""
+        free = {n: side for n, side in enumerate(self.plan.sides) if side.column not in self.directions}
+        found = {number: coarse(side) for number, side in free.items()}
+        return {number: side for number, side in found.items() if side is not None}
 
     @cached_property
     def _cells(self) -> list[npt.NDArray[np.uint8]]:
-        return [cells_of(side, self.X[:, side.column]) for side in self.plan.sides]
+        return [cells_of(side, self.X[:, side.column]) for side in self._coarse.values()]
+
+
+@dataclass
+class Blueprints:
+    """The blueprints of some training rows for any numbers of knots.
+
+    Attributes
+    ----------
+    X : (rows, columns) array
+    queries : Queries
+    weight : (rows,) float64 or None
+        What rows weigh.
+    levels : collection of int
+        The columns that are categories.
+    penalty, directions, n_threads
+        As in `Blueprint`.
+    """
+
+    X: AnyArray
+    queries: Queries
+    weight: Floats | None
+    levels: Collection[int]
+    penalty: str
+    directions: dict[int, int]
+    n_threads: int
+    _kept: dict[tuple[int, int], Blueprint] = field(default_factory=dict)
+
+    def at(self, n_knots: int, surface_knots: int) -> Blueprint:
+        """Return the blueprint of curves and surfaces of at most so many knots."""
+        key = n_knots, surface_knots
+        if key not in self._kept:
+            plan = plan_knots(self.X, self.queries, *key, levels=self.levels, weight=self.weight)
+            self._kept[key] = Blueprint(self.X, plan, self.penalty, self.directions, self.n_threads)
+        return self._kept[key]
+
+    def forget(self, n_knots: int, surface_knots: int) -> None:
+        """Give up the blueprint of these numbers of knots."""
+        self._kept.pop((n_knots, surface_knots), None)
 
 
 class AdditiveFit:
@@ -115,6 +156,8 @@ class AdditiveFit:
         """Fit curves and these surfaces together; a shorter `start` is one of fewer surfaces."""
         key = tuple(pairs)
         if key not in self._solvers:
+            # Numbers of surfaces are tried one after the other, and the codes of each are as large as the rows.
+            self._solvers = {(): self._solvers[()]} if key and () in self._solvers else {}
             layout = self._blueprint.layout(key) if key else self._blueprint.curves
             self._solvers[key] = layout, self._training.on(layout.design, layout.coordinates.nonnegative)
         layout, solver = self._solvers[key]

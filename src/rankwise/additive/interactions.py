@@ -9,7 +9,7 @@ of all pairs come from one compiled pass.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +18,8 @@ from rankwise.arrays import Floats, Ints
 from rankwise.design.pair_statistics import MOST_BINS, pair_histograms
 from rankwise.terms import Curve
 
-__all__ = ["MANY_SIDES", "RankedPairs", "cells_of", "rank_pairs"]
+__all__ = ["MOST_BINS", "RankedPairs", "cells_of", "coarse", "rank_pairs"]
 
-# Categories of more levels are paired only where the caller lists them: their grids are large and mostly empty.
-MANY_SIDES = MOST_BINS
 _PAIRS = 4096  # whose sums are held at a time
 _JITTER = 1e-9
 
@@ -40,6 +38,19 @@ class RankedPairs:
 
     pairs: Ints
     gains: Floats
+
+
+def coarse(side: Curve) -> Curve | None:
+    """Return a side with few enough values to rank pairs by; None for categories of many levels.
+
+    Those are paired only where the caller lists them: their grids are large and mostly empty.
+    """
+    if side.n_values <= MOST_BINS:
+        return side
+    if side.is_levels:
+        return None
+    kept = np.linspace(0, side.knots.size - 1, MOST_BINS - side.has_missing).round().astype(np.int64)
+    return replace(side, knots=side.knots[kept])
 
 
 def cells_of(side: Curve, x: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
@@ -68,7 +79,7 @@ def rank_pairs(
     Parameters
     ----------
     sides : sequence of Curve
-        The coarse curves, of at most `MANY_SIDES` values.
+        `coarse` curves, of at most `MOST_BINS` values.
     cells : sequence of (rows,) uint8
         `cells_of` each of them.
     slope, curvature : (rows,) float64

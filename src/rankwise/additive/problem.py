@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.additive.choosing import Split
-from rankwise.additive.fitting import Blueprint
+from rankwise.additive.fitting import Blueprints
 from rankwise.additive.training import MarginTraining, SquaredTraining, Training
 from rankwise.arrays import Bools, Floats
 from rankwise.data.queries import Queries, one_query
@@ -32,14 +32,14 @@ class AdditiveProblem:
     ----------
     data : TrainingData or PairData
         Its design is that of the curves.
-    blueprint : Blueprint
+    blueprints : Blueprints
     loss : str
     tol : float
     max_iter : int or None
     """
 
     data: TrainingProblem
-    blueprint: Blueprint
+    blueprints: Blueprints
     loss: str
     tol: float
     max_iter: int | None

@@ -227,6 +227,7 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
     return AdditiveRanker(
         chosen.alpha_,
         n_knots=chosen.n_knots_,
+        surface_knots=chosen.surface_knots_,
         interactions=len(chosen.interactions_),  # each fold ranks the pairs of columns by its own rows
         loss=chosen.loss,
         query_weight=chosen.query_weight,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rankwise.additive.choosing import Search, Split
+from rankwise.additive.alphas import Ladder
+from rankwise.additive.choosing import Knots, Search, Split, Wanted
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
@@ -133,14 +134,15 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
 
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
-        problem = self._problem(data, self.n_knots)
-        blueprint, alpha = problem.blueprint, float(self.alpha)
+        knots = Knots(int(self.n_knots), int(self.surface_knots))
+        problem, alpha = self._problem(data, *knots), float(self.alpha)
+        blueprint = problem.blueprints.at(*knots)
         listed = self._listed_surfaces(blueprint)
         count = 0 if self._is_auto or listed is not None else int(self.interactions)
-        if self._is_auto:
-            splits = self._splits(problem, eval_set)
-            if splits and len(blueprint.plan.curves) > 1:
-                count = Search(blueprint, splits).run([alpha], AUTO_COUNTS).n_pairs
+        splits = self._splits(problem, eval_set) if self._is_auto else []
+        if splits and len(blueprint.plan.curves) > 1:
+            wanted = Wanted(Ladder([alpha]), knots[:1], knots[1:], AUTO_COUNTS)
+            count = Search(problem.blueprints, splits, wanted).run().n_pairs
         fit = AdditiveFit(blueprint, problem.training())
         if listed is not None:
             layout, solution = fit.solve(alpha, listed)
@@ -153,7 +155,7 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
         data, metric = problem.data, self._metric
         if eval_set is not None or isinstance(data, PairData):
             return problem.splits(self._held_out(data, eval_set, metric), metric)
-        if len(problem.blueprint.plan.curves) < 2 or data.assigner.n_units < 2:
+        if data.assigner.n_units < 2:
             return []
         try:
             return problem.splits(self._held_out(data, None, metric), metric)

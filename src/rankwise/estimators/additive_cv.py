@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rankwise.additive.choosing import Candidate, Search
-from rankwise.additive.fitting import AdditiveFit, Blueprint
+from rankwise.additive.alphas import DEFAULT_ALPHAS, Ladder
+from rankwise.additive.choosing import Search, Wanted
+from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
-from rankwise.arrays import AnyArray, ArrayLike
-from rankwise.data.validation import check_count
+from rankwise.arrays import AnyArray, ArrayLike, Floats
+from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.exceptions import InvalidInputError
@@ -22,25 +23,26 @@ from rankwise.selection.splits import check_cv
 
 __all__ = ["AdditiveRankerCV"]
 
-_GRID = tuple(float(f"{10.0 ** (-power / 2):.1g}") for power in range(2, 11))
+_AUTO_KNOTS = {"n_knots": (8, 16, 32, 64), "surface_knots": (5, 9, 17)}
 
 
 class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
-    """`AdditiveRanker` with alpha, the number of surfaces and the number of knots chosen on held-out rows or pairs.
+    """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
-    Curves alone walk the grid of alphas from the largest down, as long as that helps; then surfaces are added in
-    growing numbers, with the alphas next to the best one. Every fold ranks the pairs of columns by its own training
-    rows, so that nothing held out has a say in which pairs it is scored with.
+    Curves alone walk the grid of alphas from the largest down, as long as that helps, then with more knots; then
+    surfaces are added in growing numbers, then on finer grids, each with the alphas next to the best one. Every fold
+    ranks the pairs of columns by its own training rows, so that nothing held out has a say in which pairs it is scored
+    with.
 
     Parameters
     ----------
     alphas : array-like, default=1e-1, 3e-2, 1e-2, ..., 1e-5
-        The grid; order and duplicates do not matter.
-    n_knots : int or list of int, default=8
-        What to try.
+        The grid; order and duplicates do not matter. The default one goes on beyond an end at which the best lies.
+    n_knots : int, "auto" or list of int, default="auto"
+        The most knots of a curve to try, in the order given while they help: "auto" is 8, 16, 32, 64.
     interactions : int, "auto", list of int or list of pairs, default="auto"
-        How many surfaces to try, in increasing order while they help: "auto" is 0, 5, 10, 20, 40, 80. Or which pairs of
-        columns have one.
+        How many surfaces to try, in increasing order while they help: "auto" is 0, 5, 10, 20, ..., 320. Or which pairs
+        of columns have one.
     cv : "auto", int or splitter, default="auto"
         Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used
         where `fit` gets an `eval_set`.
@@ -48,7 +50,10 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
     judge_rows : int, default=None
         With folds, let at most about so many held-out rows (whole queries) or pairs score, as in `RankSVMCV`.
-    surface_knots, loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
+    surface_knots : int, "auto" or list of int, default="auto"
+        The most knots of a surface along each of its columns to try, in the order given while they help: "auto" is 5,
+        9, 17.
+    loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
         As in `AdditiveRanker`.
     random_state : int, default=0
         Seeds the folds.
@@ -57,10 +62,13 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
     ----------
     alpha_ : float
         The chosen alpha; of equally good settings, the one with the fewest surfaces and the largest alpha.
-    n_knots_ : int
-        The chosen number of knots.
+    n_knots_, surface_knots_ : int
+        The chosen numbers of knots.
+    alphas_, cv_errors_ : ndarray of shape (alphas,)
+        The alphas that were tried with the chosen knots and number of surfaces, and the held-out value of `scoring`.
     cv_results_ : dict of ndarrays
-        What was tried: "n_knots", "interactions", "alpha" and "score", the value of `scoring`, in the order of trial.
+        All that was tried: "n_knots", "surface_knots", "interactions", "alpha" and "score", the value of `scoring`, in
+        the order of trial.
     best_score_ : float
         Its value for the chosen setting. It is optimistic: the choice was made on the same rows.
     cv_ : str
@@ -85,20 +93,24 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
     """
 
     alpha_: float
+    alphas_: Floats
     n_knots_: int
+    surface_knots_: int
+    cv_errors_: Floats
     cv_results_: dict[str, AnyArray]
     best_score_: float
+    _grid = DEFAULT_ALPHAS
 
     def __init__(
         self,
-        alphas: ArrayLike = _GRID,
+        alphas: ArrayLike = DEFAULT_ALPHAS,
         *,
-        n_knots: int | Sequence[int] = 8,
+        n_knots: str | int | Sequence[int] = "auto",
         interactions: Interactions | Sequence[int] = "auto",
         cv: object = "auto",
         scoring: str | Metric = "pairwise_error",
         judge_rows: int | None = None,
-        surface_knots: int = 5,
+        surface_knots: str | int | Sequence[int] = "auto",
         loss: str = "squared_hinge",
         penalty: str = "difference",
         query_weight: str = "equal",
@@ -115,40 +127,40 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
 
     def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Try the settings, and fit the best one on all rows."""
-        grid, knots = check_alphas(self.alphas).tolist(), self._knots()
-        problem = self._problem(data, knots[0])
+        n_knots, surface_knots = self._tried("n_knots"), self._tried("surface_knots")
+        problem = self._problem(data, n_knots[0], surface_knots[0])
         held_out = self._held_out(problem.data, eval_set, groups)
-        self.cv_, splits = held_out.description, problem.splits(held_out, self._metric)
-        blueprint, listed = problem.blueprint, self._listed_surfaces(problem.blueprint)
-        results: list[tuple[int, Candidate]] = []
-        found: tuple[Candidate, Blueprint, Search] | None = None
-        for n_knots in knots:
-            if n_knots != knots[0]:
-                blueprint = self._problem(data, n_knots).blueprint
-            search = Search(blueprint, splits, listed)
-            best = search.run(grid, self._counts())
-            results += [(n_knots, candidate) for candidate in search.tried]
-            if found is None or best.error < found[0].error:
-                found, self.n_knots_ = (best, blueprint, search), n_knots
-            if search.is_interrupted:
-                self.cv_ += ", interrupted"
-                break
-        assert found is not None
-        best, blueprint, search = found
-        is_gain = self._metric.greater_is_better
-        self.cv_results_ = {
-            "n_knots": np.array([n_knots for n_knots, _ in results]),
-            "interactions": np.array([candidate.n_pairs for _, candidate in results]),
-            "alpha": np.array([candidate.alpha for _, candidate in results]),
-            "score": oriented(np.array([one.error for _, one in results]), greater_is_better=is_gain),
-        }
-        self.alpha_, self.best_score_ = best.alpha, oriented(best.error, greater_is_better=is_gain)
-        fit = AdditiveFit(blueprint, problem.training())
+        listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
+        ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
+        wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed)
+        search = Search(problem.blueprints, problem.splits(held_out, self._metric), wanted)
+        best = search.run()
+        self.cv_ = held_out.description + (", interrupted" if search.is_interrupted else "")
+        fit = AdditiveFit(search.blueprint, problem.training())
         if listed is not None:
             layout, solution = fit.solve(best.alpha, listed, search.start_of_curves)
         else:
             layout, solution = fit.solve_with_best(best.alpha, best.n_pairs, search.start_of_curves)
         self._finish(layout, solution, problem)
+        self._keep(search.selection(self.values_).with_facts(**self._facts(search)), data)
+
+    def _facts(self, search: Search) -> dict[str, object]:
+        """Return what was tried and chosen beside alpha."""
+        tried, knots = search.tried, search.best.knots
+        errors = np.array([one.error for one in tried])
+        results = {
+            "n_knots": np.array([one.knots.curve for one in tried]),
+            "surface_knots": np.array([one.knots.surface for one in tried]),
+            "interactions": np.array([one.n_pairs for one in tried]),
+            "alpha": np.array([one.alpha for one in tried]),
+            "score": oriented(errors, greater_is_better=self._metric.greater_is_better),
+        }
+        return {
+            "cv_results_": results,
+            "n_knots_": knots.curve,
+            "surface_knots_": knots.surface,
+            "n_iter_": self.n_iter_,
+        }
 
     def _counts(self) -> list[int]:
         given = self.interactions
@@ -156,8 +168,16 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
             return list(AUTO_COUNTS)
         return sorted({int(count) for count in np.atleast_1d(given)}) if np.ndim(given) < 2 else []
 
-    def _knots(self) -> list[int]:
-        return [self.n_knots] if np.ndim(self.n_knots) == 0 else list(self.n_knots)
+    def _tried(self, name: str) -> list[int]:
+        given = getattr(self, name)
+        if isinstance(given, str):
+            check_choice(name, given, ("auto",))
+            return list(_AUTO_KNOTS[name])
+        numbers = [given] if np.ndim(given) == 0 else list(given)
+        if not numbers:
+            first, *_, last = _AUTO_KNOTS[name]
+            raise InvalidInputError(f"{name} is empty.", f"use 'auto', or a list such as [{first}, {last}].")
+        return numbers
 
     def _check_parameters(self) -> None:
         self._check_model_parameters()
@@ -167,8 +187,6 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
         check_count("judge_rows", self.judge_rows)
         self._metric  # noqa: B018 - raises where there is none of that name
         check_positive(self.alphas)
-        if not self._knots():
-            raise InvalidInputError("n_knots is empty.", "use 8, or a list such as [8, 32].")
 
     def _is_list_of_counts(self) -> bool:
         given = self.interactions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -14,8 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.additive.coordinates import PENALTIES
-from rankwise.additive.fitting import Blueprint, Layout
-from rankwise.additive.knots import plan_knots
+from rankwise.additive.fitting import Blueprint, Blueprints, Layout
 from rankwise.additive.parameters import lists_pairs, read_columns, read_directions, read_surfaces
 from rankwise.additive.problem import AdditiveProblem, queries_of
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
@@ -38,7 +38,7 @@ from rankwise.threads import default_threads
 __all__ = ["AUTO_COUNTS", "AdditiveModel"]
 
 # Numbers of surfaces that "auto" tries, while they help.
-AUTO_COUNTS = (0, 5, 10, 20, 40, 80)
+AUTO_COUNTS = (0, 5, 10, 20, 40, 80, 160, 320)
 _MISSING = "allow-nan"  # as scikit-learn says it
 
 
@@ -48,6 +48,7 @@ class AdditiveModel(Ranker):
     duality_gap_: float
     loss_: str
 
+    _coefficients = "values_"
     _multiplies_columns = False  # only where a value lies between knots counts
 
     terms_: Terms
@@ -109,15 +110,24 @@ class AdditiveModel(Ranker):
                 f"tol={self.tol!r} is not below 1: it is a share of what can be gained over no model.",
                 "use 1e-3.",
             )
-        check_count("surface_knots", self.surface_knots, optional=False)
-        if self.surface_knots < 2:
-            raise InvalidInputError("surface_knots=1 makes every surface a constant.", "use 5.")
+        for name, what, example in (("n_knots", "curve", 8), ("surface_knots", "surface", 5)):
+            for given in self._tried(name):
+                check_count(name, given, optional=False)
+                if given < 2:
+                    raise InvalidInputError(
+                        f"{name}=1 makes every {what} a constant.",
+                        f"use at least 2; {example} is a good start.",
+                    )
         if self.monotone is not None and (self.penalty != "difference" or self.loss == "hinge"):
             raise InvalidInputError(
                 f"monotone needs steps from knot to knot and a smooth loss, not penalty={self.penalty!r} with "
                 f"loss={self.loss!r}.",
                 "use penalty='difference' with loss='squared_hinge' or 'squared'.",
             )
+
+    def _tried(self, name: str) -> Sequence[int]:
+        """Return the values of a parameter of knots that are to be tried."""
+        return [getattr(self, name)]
 
     def _which_pairs(self) -> tuple[Ties, Cost]:
         """With a margin, ties have no winner and a listed pair's magnitude is its margin."""
@@ -150,15 +160,9 @@ class AdditiveModel(Ranker):
 
     # --- models ---
 
-    def _problem(self, data: TrainingProblem, n_knots: int) -> AdditiveProblem:
-        """Choose the knots, and set what is said about the columns."""
-        weight = None if isinstance(data, PairData) else data.row_weight
+    def _blueprints(self, data: TrainingProblem) -> Blueprints:
+        """Read what is said about the columns."""
         X: AnyArray = data.design.stored()
-        check_count("n_knots", n_knots, optional=False)
-        if n_knots < 2:
-            raise InvalidInputError(
-                "n_knots=1 makes every curve a constant.", "use at least 2; 8 is a good start."
-            )
         names = getattr(self, "feature_names_in_", ())
         levels: list[int] = []
         if self.categorical is not None:
@@ -169,16 +173,21 @@ class AdditiveModel(Ranker):
                 "A column is both categorical and monotone; levels of a category have no order.",
                 "take it out of one of the two.",
             )
-        plan = plan_knots(X, queries_of(data), n_knots, int(self.surface_knots), levels=levels, weight=weight)
-        if not plan.curves:
+        weight = None if isinstance(data, PairData) else data.row_weight
+        return Blueprints(X, queries_of(data), weight, levels, self.penalty, directions, self._threads())
+
+    def _problem(self, data: TrainingProblem, n_knots: int, surface_knots: int) -> AdditiveProblem:
+        """Choose the first knots to be tried."""
+        blueprints = self._blueprints(data)
+        blueprint = blueprints.at(n_knots, surface_knots)
+        if not blueprint.plan.curves:
             raise InvalidInputError(
                 "Every column of X is constant inside each query, so no ranking depends on X.",
                 "check that qid groups the rows that compete, or add columns that differ between them.",
             )
-        self.constant_columns_ = plan.constant
-        blueprint = Blueprint(X, plan, self.penalty, directions, self._threads())
+        self.constant_columns_ = blueprint.plan.constant
         curved = replace(data, design=blueprint.curves.design)
-        return AdditiveProblem(curved, blueprint, self.loss, float(self.tol), self.max_iter)
+        return AdditiveProblem(curved, blueprints, self.loss, float(self.tol), self.max_iter)
 
     def _listed_surfaces(self, blueprint: Blueprint) -> list[tuple[int, int]] | None:
         """Return the pairs of curves that the caller listed; None where a number of them is to be chosen."""
@@ -191,7 +200,7 @@ class AdditiveModel(Ranker):
 
     def _finish(self, layout: Layout, solution: Solution, problem: AdditiveProblem) -> None:
         """Purify the model, and set the attributes that describe it."""
-        X, queries, weight = problem.blueprint.X, problem.queries, problem.row_weight
+        X, queries, weight = problem.blueprints.X, problem.queries, problem.row_weight
         found = FittedTerms.of_solution(layout, solution.coef, X, queries, weight, self._threads())
         self.terms_, self.values_, self.shares_, self.importances_ = found
         self.interactions_ = np.array(

@@ -14,6 +14,7 @@ from rankwise.solvers.surface import EQUAL
 
 __all__ = [
     "POWERS_OF_TWO",
+    "WORTH",
     "GrowingGrid",
     "alphas_beyond",
     "best_positions",
@@ -28,7 +29,7 @@ __all__ = [
 POWERS_OF_TWO = tuple(2.0**power for power in range(-10, 11))  # the default of least squares
 
 _FEW = 4  # alphas that somebody picked, not a grid to be searched
-_WORTH = 1e-3  # of the best value in the default grid: what an alpha beyond must gain
+WORTH = 1e-3  # of the best value in the default grid: what an alpha beyond must gain
 _NOTICEABLE = 0.01  # of the best value: a gain at the end of a grid that is worth a word
 
 
@@ -83,7 +84,7 @@ def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> B
     low, high = first, last
     for column in errors.T:
         inside = np.nanmin(column[first : last + 1])
-        if np.nanmin(column) >= inside - _WORTH * abs(inside):
+        if np.nanmin(column) >= inside - WORTH * abs(inside):
             continue
         best = np.flatnonzero(column == np.nanmin(column))
         nearest = best[np.argmin(np.maximum(np.maximum(first - best, best - last), 0))]
