@@ -20,10 +20,13 @@ from rankwise.automatic import search as searching
 from rankwise.automatic.candidates import METHODS, Candidate
 from rankwise.automatic.figures import Figure, paired_difference, standard_error
 from rankwise.automatic.reading import listed_pairs
+from rankwise.data.preferences import check_pairs
+from rankwise.design import as_design
 from rankwise.displays import LeaderboardDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
+from rankwise.problems.training import PairData
 
 
 # Once through the folds where everything is tried; several times, as by default, where one method is.
@@ -359,7 +362,8 @@ def test_preferences(curved):
     assert 1 - model.score_pairs(X, pairs) < model.best_score_ + 0.02
     # By hand: the scores of the models that did not see a pair.
     entry = next(one for one in model.leaderboard_ if one.method == "rls" and one.scaling == "none")
-    problem = listed_pairs(X, pairs, None, None, get_metric("pairwise_error"), "auto", 0, None, None)
+    data = PairData.listed(as_design(X), check_pairs(pairs, len(X)), "include", "magnitude")
+    problem = listed_pairs(data, get_metric("pairwise_error"), "auto", 0, None, None)
     wrong = np.zeros(len(pairs))
     for train, test in problem.cv:
         scores = RankRLS(entry.alpha).fit_pairs(X, pairs[train]).predict(X)

@@ -14,7 +14,18 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict,
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise import (
+    AdditiveRanker,
+    AutoRanker,
+    KernelRankRLS,
+    KernelRankRLSCV,
+    KernelRankSVM,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+)
+from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.model_selection import QueryKFold, cross_validate_ranker
 from strategies import make_problem
@@ -66,6 +77,36 @@ def test_query_ids_under_another_name(model, name):
     if hasattr(model, "partial_fit"):
         with pytest.raises(InvalidInputError, match=f"partial_fit {said}"):
             clone(model).partial_fit(X, Y, **{name: QID})
+
+
+@each
+def test_fit_is_written_once(model):
+    assert type(model).fit is Ranker.fit is AutoRanker.fit
+    assert type(model).fit_pairs is Ranker.fit_pairs is AutoRanker.fit_pairs
+
+
+@pytest.mark.parametrize("model", [RankRLS(), RankSVM(), KernelRankRLS(), KernelRankSVM()])
+def test_what_nothing_would_look_at_is_refused(model):
+    for given in ({"eval_set": (X, Y)}, {"eval_set": (X, Y, QID)}):
+        with pytest.raises(InvalidInputError, match=r"eval_set was passed.*Hint: .*such as RankRLSCV"):
+            clone(model).fit(X, Y, **given)
+    with pytest.raises(InvalidInputError, match=r"eval_set was passed.*Hint"):
+        clone(model).fit_pairs(X, PAIRS, eval_set=(X, PAIRS))
+    with pytest.raises(InvalidInputError, match=r"groups was passed.*Hint: leave it out"):
+        clone(model).fit_pairs(X, PAIRS, groups=np.arange(len(PAIRS)))
+
+
+def test_groups_of_pairs_are_for_folds():
+    with pytest.raises(InvalidInputError, match="groups was passed"):
+        AdditiveRanker().fit_pairs(X, PAIRS, groups=np.arange(len(PAIRS)))
+    with pytest.raises(InvalidInputError, match=r"no query_importance.*Hint: leave it out"):
+        AutoRanker().fit(X, Y, QID, query_importance=np.ones(len(X)))
+
+
+@each
+def test_pairs_that_were_forgotten(model):
+    with pytest.raises(InvalidInputError, match=r"There are no pairs.*Hint: pass pairs of row numbers"):
+        clone(model).fit_pairs(X)
 
 
 @each

@@ -318,8 +318,7 @@ class ListedPairs:
         magnitude, weight = (
             None if values is None else values[chosen] for values in (self.pairs.magnitude, self.pairs.weight)
         )
-        given = {} if eval_set is None else {"eval_set": eval_set}  # estimators of one fit may take none
-        estimator.fit_pairs(X, _edges(self.pairs)[chosen], magnitude, weight, **given)
+        estimator.fit_pairs(X, _edges(self.pairs)[chosen], magnitude, weight, eval_set)
         return estimator
 
     @cached_property

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Never, Self
+from typing import Any, ClassVar, Never
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.automatic.calibrated import CalibratedRanker
 from rankwise.automatic.candidates import FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
@@ -22,27 +22,24 @@ from rankwise.automatic.problems import Problem
 from rankwise.automatic.reading import labelled_rows, listed_pairs, read_pairs, read_rows, refuse_operator
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
-from rankwise.data.duels import read_duels, same_rows
+from rankwise.data.duels import read_duels
 from rankwise.data.summary import is_graded
-from rankwise.data.validation import (
-    check_choice,
-    check_count,
-    check_number,
-    check_qid,
-    check_seed,
-    check_weights,
-)
+from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.design import Design, as_design
+from rankwise.estimators.base import Importance
+from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.json_values import Json
 from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection import predict_scores
+from rankwise.pairs.labels import Cost, QueryWeight, Ties
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.writer import Writer
 from rankwise.preprocessing.table_encoder import TableEncoder
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.grids import check_alphas
-from rankwise.selection.nested import check_nested
-from rankwise.selection.splits import check_cv
+from rankwise.selection.nested import check_can_nest
 
 __all__ = ["AutoRanker"]
 
@@ -127,7 +124,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     skipped_ : list of str
         Candidates that did not fit in memory.
     fitted_with_qid_ : bool
-    n_features_in_, feature_names_in_, n_queries_
+    n_features_in_, feature_names_in_, n_queries_, n_pairs_, n_ignored_queries_
         As in `RankRLS`.
 
     Notes
@@ -181,126 +178,77 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
-        self.scoring = scoring
-        self.rule = rule
-        self.cv = cv
-        self.methods = methods
-        self.scalings = scalings
-        self.alphas = alphas
-        self.fixed = fixed
-        self.target = target
-        self.time_limit = time_limit
-        self.nested = nested
-        self.rivals = rivals
-        self.calibration = calibration
-        self.encoder = encoder
-        self.basis = basis
-        self.random_state = random_state
-        self.n_threads = n_threads
+        self._store(locals())
 
-    def fit(
+    # The pairs of a choice are all that labels order; what candidates make of ties is in `fixed`.
+    ties: ClassVar[Ties] = "include"
+    cost: ClassVar[Cost] = "magnitude"
+    query_weight: ClassVar[QueryWeight] = "size"
+    _chooses = True
+
+    def _training_data(
         self,
         X: MatrixLike,
         y: Labels,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        eval_set: object = None,
-        **unknown: Never,
-    ) -> Self:
-        """Choose and fit.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-        y : array-like of shape (rows,)
-            Labels: grades or real-valued scores, higher is better.
-        qid : array-like of shape (rows,), optional
-            The query of each row; anything hashable, in any order. Without it all rows form one ranking.
-        sample_weight : array-like of shape (rows,), optional
-            A pair weighs the product of its rows' weights.
-        eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows to score by, instead of folds; the model is then fitted on X, y alone.
-        """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_importance: Importance | None,
+    ) -> TrainingData:
+        if query_importance is not None:
+            raise InvalidInputError(
+                "Candidates are compared by queries that count alike, so there is no query_importance.",
+                "leave it out, or use RankRLSCV, which takes it.",
+            )
         self._require_labels(y)
-        rows, labels = self._check_labelled(self._encode(X, qid), y, reset=True)
-        queries, weight = check_qid(qid, labels.shape[0]), check_weights(sample_weight, labels.shape[0])
+        data = super()._training_data(self._encode(X, qid), y, qid, sample_weight, None)
         self._name_columns()
+        return data
+
+    def _pair_data(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike | MatrixLike | None,
+        magnitude: ArrayLike | None,
+        weight: ArrayLike | None,
+    ) -> PairData:
+        rows, edges = read_duels(X, pairs)
+        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight)
+        self._name_columns()
+        return data
+
+    def _check_labelled(
+        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
+    ) -> tuple[Matrix, Floats]:
+        rows, labels = super()._check_labelled(X, y, reset=reset, min_rows=min_rows)
         if labels.size > labels.shape[0]:
             raise InvalidInputError(
                 f"y has {labels.shape[1]} columns, and one model is chosen for one.",
                 "fit an AutoRanker for each column of labels.",
             )
-        labels = labels.reshape(-1)
-        refuse_operator(rows)
-        metric = self._metric(labels, qid)
-        self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
-        scored = read_rows(eval_set, self._encoded, with_qid=self.fitted_with_qid_)
-        problem = labelled_rows(rows, labels, queries, weight, metric, self.cv, self.random_state, scored)
-        self._choose(problem)
+        return rows, labels.reshape(-1)
+
+    def _design(self, X: Matrix) -> Design:
+        refuse_operator(X)
+        return as_design(X, self.n_threads)
+
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+        """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
+        check_can_nest(self.nested, data, eval_set)
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
-        if self.nested:
-            if eval_set is not None:
-                raise InvalidInputError(
-                    "nested makes outer folds of the rows of X, so it takes no eval_set.",
-                    "use nested=False and score the model on rows of its own.",
-                )
-            self.nested_score_, self.nested_error_ = nested_figure(self, problem)
-        return self
-
-    def fit_pairs(
-        self,
-        X: MatrixLike,
-        pairs: ArrayLike | MatrixLike | None = None,
-        magnitude: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
-        eval_set: object = None,
-        groups: ArrayLike | None = None,
-        **unknown: Never,
-    ) -> Self:
-        """Choose and fit to preferences: a list of pairs instead of labels.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-        pairs : array-like of int of shape (pairs, 2), or a matrix or table with the columns of X, optional
-            Row numbers of winner and loser; or the rows that lost, where row k of X won against row k of them. Without
-            it X is a table of duels, with columns such as ``winner_age`` and ``loser_age``.
-        magnitude, weight
-            As in `RankRLS.fit_pairs`.
-        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What to score by instead of folds; the pairs are row numbers of the X beside them.
-        groups : array-like of shape (pairs,), optional
-            What must not be divided between folds, such as prompts or raters. Without it all comparisons of the same
-            two rows stay together.
-        """
-        refuse_unknown("fit_pairs", unknown)
-        self._check_parameters()
-        if self.nested:
-            raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
-        X, edges, is_stacked = read_duels(X, pairs)
-        rows = self._check_rows(self._encode(X, None), reset=True)
-        self._name_columns()
-        refuse_operator(rows)
-        metric = get_metric("pairwise_error" if self.scoring == "auto" else self.scoring)
-        if metric.base_name not in {"pairwise_error", "concordance"}:
-            raise InvalidInputError(
-                f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
-                "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
+        metric = self._metric_for(data)
+        if isinstance(data, PairData):
+            listed = listed_pairs(
+                data, metric, self.cv, self.random_state, groups, read_pairs(eval_set, self._encoded)
             )
-        self.fitted_with_qid_, self.n_queries_ = False, 1
-        scored = read_pairs(eval_set, self._encoded)
-        # The same competitor stands in a row of its own for every duel.
-        same = same_rows(rows) if is_stacked else None
-        problem = listed_pairs(
-            rows, edges, magnitude, weight, metric, self.cv, self.random_state, groups, scored, same
-        )
-        self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
-        chosen = self._choose(problem)
-        if problem.scored is None:
-            self._calibrate(chosen.held_out, problem.tested_weight, problem.fold)
-        return self
+            chosen = self._choose(listed)
+            if listed.scored is None:
+                self._calibrate(chosen.held_out, listed.tested_weight, listed.fold)
+            return
+        scored = read_rows(eval_set, self._encoded, with_qid=self.fitted_with_qid_)
+        problem = labelled_rows(data, metric, self.cv, self.random_state, scored)
+        self._choose(problem)
+        if self.nested:
+            self.nested_score_, self.nested_error_ = nested_figure(self, problem)
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.
@@ -360,26 +308,33 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         self.leaderboard_ = leaderboard_of(search, chosen, rivals)
         return chosen
 
-    def _metric(self, y: Floats, qid: ArrayLike | None) -> Metric:
-        if self.scoring != "auto":
-            return get_metric(self.scoring)
-        return get_metric("ndcg@10" if qid is not None and is_graded(y) else "pairwise_error")
+    def _metric_for(self, data: TrainingProblem) -> Metric:
+        if isinstance(data, PairData):
+            metric = get_metric("pairwise_error" if self.scoring == "auto" else self.scoring)
+            if metric.base_name not in {"pairwise_error", "concordance"}:
+                raise InvalidInputError(
+                    f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
+                    "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
+                )
+            return metric
+        by_grades = self.fitted_with_qid_ and is_graded(data.y)
+        return get_metric(
+            ("ndcg@10" if by_grades else "pairwise_error") if self.scoring == "auto" else self.scoring
+        )
 
     def _check_parameters(self) -> None:
-        if self.scoring != "auto":
-            get_metric(self.scoring)
+        is_auto = isinstance(self.scoring, str) and self.scoring == "auto"
+        check_parameters(
+            {name: given for name, given in vars(self).items() if name != "scoring" or not is_auto}
+        )
         check_choice("rule", self.rule, RULES)
         check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))
-        check_cv(self.cv)
-        check_nested(self.nested)
         for name, known in (("methods", METHODS), ("scalings", SCALINGS)):
             for one in _listed(getattr(self, name)) or ():
                 check_choice(name, one, known)
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, minimum=0, remedy="use seconds, such as 60")
         check_count("basis", self.basis, optional=False)
-        check_count("n_threads", self.n_threads)
-        check_seed(self.random_state)
         for name in self.fixed or {}:
             check_choice("a name in fixed", name, FIXED)
         if self.alphas is not None:

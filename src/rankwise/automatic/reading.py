@@ -15,10 +15,10 @@ from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.design import as_design
-from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import Metric
 from rankwise.problems.folds import FoldAssigner, assign_pairs
-from rankwise.problems.training import TrainingData
+from rankwise.problems.training import PairData, TrainingData
 from rankwise.selection.cv import plan_rows
 from rankwise.selection.splits import Sampling, as_splitter, count_folds, read_splits
 
@@ -43,21 +43,15 @@ def refuse_operator(X: Matrix) -> None:
 
 
 def labelled_rows(
-    X: Matrix,
-    y: Floats,
-    queries: Queries,
-    weight: Floats | None,
+    data: TrainingData,
     metric: Metric,
     cv: object,
     seed: int,
     eval_set: tuple[Matrix, Floats, Queries] | None,
 ) -> LabelledRows:
     """Assign rows to folds, and those of one ranking to blocks inside them."""
+    X, y, queries, weight = data.design.stored(), data.y, data.queries, data.row_weight
     ids = queries.codes if len(queries) > 1 else None
-    if (y == y[0]).all():
-        raise NoPairsError(
-            "All labels are equal, so no row is better than another.", "pass other labels as y."
-        )
     if eval_set is not None:
         X_scored, labels, scored = eval_set
         columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None))
@@ -66,9 +60,6 @@ def labelled_rows(
         fold = np.full(queries.n_rows, -1, dtype=np.int32)
         none = np.zeros(queries.n_rows, dtype=np.int64)
         return LabelledRows(columns, y, queries, weight, metric, [fold], none, None, "", held)
-    data = TrainingData(
-        as_design(X, 1), y, queries, weight, None, ties="include", cost="magnitude", query_weight="size"
-    )
     plan = plan_rows(cv, data, metric, Sampling(seed, None), None)
     assigner, fold, n_folds = data.assigner, plan.fold.astype(np.int32), plan.n_folds
     block = (
@@ -90,30 +81,16 @@ def _repeats(n_entries: int) -> int:
 
 
 def listed_pairs(
-    X: Matrix,
-    pairs: ArrayLike,
-    magnitude: ArrayLike | None,
-    weight: ArrayLike | None,
+    data: PairData,
     metric: Metric,
     cv: object,
     seed: int,
     groups: ArrayLike | None,
     eval_set: tuple[Matrix, Preferences] | None,
-    same: Ints | None = None,
 ) -> ListedPairs:
-    """Assign pairs to folds, all comparisons of the same two rows, or of a group, together.
-
-    Where `same` is given, rows with the same number in it are the same.
-    """
-    design = as_design(X, 1)
-    found = check_pairs(pairs, design.shape[0], magnitude, weight)
-    if found.magnitude is not None and not (found.magnitude > 0).any():
-        raise NoPairsError(
-            "Every pair is a tie (magnitude 0), so nothing says which row is better.",
-            "pass at least one pair with a positive magnitude.",
-        )
-    own = np.arange(design.shape[0]) if same is None else same
-    unit, what = _same_two(own[found.winner], own[found.loser], design.shape[0]), "pairs"
+    """Assign pairs to folds, all comparisons of two rows, or of a group, together; rows of equal content are one."""
+    X, found, code = data.design.stored(), data.preferences, data.row_codes
+    unit, what = _same_two(code[found.winner], code[found.loser], code.size), "pairs"
     if groups is not None:
         unit = check_qid(groups, len(found), name="groups", what="group", beside="pairs").codes
         what = "groups"
@@ -128,7 +105,9 @@ def listed_pairs(
         splits = list(read_splits(splitter, edges, None, groups, "pairs"))
         return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
     n_folds = count_folds(cv, int(np.unique(unit).size), what)
-    fold = assign_pairs(design, found.winner, found.loser, unit, n_folds, seed, found.weight, found.magnitude)
+    fold = assign_pairs(
+        data.design, found.winner, found.loser, unit, n_folds, seed, found.weight, found.magnitude
+    )
     return ListedPairs(columns, found, unit, metric, splits_of(fold), f"{n_folds} folds of {what}")
 
 
@@ -166,6 +145,6 @@ def read_pairs(eval_set: object, check_matrix: CheckMatrix) -> tuple[Matrix, Pre
             "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
             "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
         )
-    rows, pairs, _ = read_duels(eval_set[0], eval_set[1])
+    rows, pairs = read_duels(eval_set[0], eval_set[1])
     X = check_matrix(rows)
     return X, check_pairs(pairs, X.shape[0], weight=eval_set[2] if len(eval_set) == 3 else None)

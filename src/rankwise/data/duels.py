@@ -103,13 +103,13 @@ def stack_duels(winners: Any, losers: Any) -> tuple[Any, Ints]:
     return _concatenated(package, [winners, losers]), np.column_stack([rows, rows + n_duels])
 
 
-def read_duels(X: Any, pairs: Any) -> tuple[Any, Any, bool]:
-    """Return rows and a list of pairs, and whether the rows of every duel were put below each other for that."""
+def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:
+    """Return rows and a list of pairs; the rows of duels are put below each other for that."""
     if pairs is None:
         X, pairs = duel_sides(X)
     elif not are_rows(X, pairs):
-        return X, pairs, False
-    return *stack_duels(X, pairs), True
+        return X, pairs
+    return stack_duels(X, pairs)
 
 
 def same_rows(X: Any) -> Ints:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse.linalg
 from sklearn.utils.validation import validate_data
 
-from rankwise.arrays import Floats, Labels, Matrix, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, is_sparse
 from rankwise.data.containers import (
     check_magnitude,
     check_not_tiny,
@@ -18,18 +18,34 @@ from rankwise.data.containers import (
     is_plain,
     unmasked,
 )
+from rankwise.data.queries import Queries
 from rankwise.data.store.mapped import MappedMatrix
+from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
 from rankwise.exceptions import InvalidInputError
 
 __all__ = [
+    "RowValues",
     "Validated",
     "check_columns",
     "check_labelled",
     "check_labels",
+    "check_row_values",
     "check_rows",
+    "check_weighted",
     "largest",
     "through_scikit_learn",
 ]
+
+# Larger weights leave less room for the squares of columns.
+_MUCH_WEIGHT = 1e8
+
+
+class RowValues(NamedTuple):
+    """What stands beside the labels of rows: their queries, their weights, and how important each query is."""
+
+    queries: Queries
+    row_weight: Floats | None
+    importance: Floats | None
 
 
 class Validated(Protocol):
@@ -92,6 +108,33 @@ def check_labelled(
     checked, labels = through_scikit_learn(estimator, given, reset=reset, is_finite=is_finite, **options)
     _check_values(checked, is_known, may_vanish=may_vanish or not reset)
     return checked, _check_label_size(labels)
+
+
+def check_row_values(
+    y: Floats,
+    qid: ArrayLike | None,
+    sample_weight: ArrayLike | None,
+    query_importance: Mapping[Any, float] | ArrayLike | None,
+    *,
+    by_query: bool,
+) -> RowValues:
+    """Return checked ids and weights of the rows of y; with `by_query` pairs are divided by what their query weighs."""
+    queries = check_qid(qid, y.shape[0])
+    row_weight = check_weights(sample_weight, y.shape[0])
+    if row_weight is not None:
+        total = float(row_weight.sum()) * largest(y)
+        check_total("y times sample_weight", total, "use labels and weights around 1.")
+    if by_query:
+        check_weights_of_queries(row_weight, queries)
+    return RowValues(queries, row_weight, check_importance(query_importance, queries))
+
+
+def check_weighted(X: Matrix, row_weight: Floats | None) -> None:
+    """Raise where products of a matrix are too large once they are multiplied by large weights."""
+    if row_weight is not None and (isinstance(X, np.ndarray) or is_sparse(X)):
+        most = float(row_weight.max())
+        if most > _MUCH_WEIGHT:
+            check_magnitude(X, float(np.sqrt(_MUCH_WEIGHT / most)))
 
 
 def through_scikit_learn(

@@ -42,7 +42,7 @@ class Preferences:
 
 
 def check_pairs(
-    pairs: npt.ArrayLike,
+    pairs: object,
     n_rows: int,
     magnitude: npt.ArrayLike | None = None,
     weight: npt.ArrayLike | None = None,
@@ -51,6 +51,11 @@ def check_pairs(
 
     Pairs that come twice or contradict each other are legal: the first is weight, the second noise.
     """
+    if pairs is None:
+        raise InvalidInputError(
+            "There are no pairs.",
+            "pass pairs of row numbers (winner, loser); AutoRanker also takes tables of duels.",
+        )
     edges = np.asarray(unmasked("pairs", pairs))
     if edges.size == 0:
         raise NoPairsError(

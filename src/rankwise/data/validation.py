@@ -27,7 +27,6 @@ __all__ = [
     "check_number",
     "check_numbers",
     "check_qid",
-    "check_running",
     "check_seed",
     "check_weights",
     "check_weights_of_queries",
@@ -79,16 +78,6 @@ def check_seed(random_state: object) -> None:
             f"random_state={random_state!r} is not a seed.",
             "use an integer such as 0; the same data then give the same folds.",
         )
-
-
-def check_running(
-    tol: object, max_iter: object, n_threads: object, random_state: object, *, example: str
-) -> None:
-    """Raise unless what every solver may be told makes sense; `example` is a good tolerance."""
-    check_number("tol", tol, minimum=0, remedy=f"use a small positive number such as {example}")
-    check_count("max_iter", max_iter)
-    check_count("n_threads", n_threads)
-    check_seed(random_state)
 
 
 def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.NDArray[np.float64]:

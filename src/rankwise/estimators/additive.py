@@ -9,10 +9,9 @@ from rankwise.additive.choosing import Knots, Search, Split, Wanted
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
+from rankwise.arrays import ArrayLike
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
-from rankwise.estimators.checks import check_stopping
-from rankwise.estimators.margin_ranker import check_alpha
-from rankwise.estimators.stopping import StoppingRanker
+from rankwise.estimators.checks import check_alpha
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
@@ -20,7 +19,7 @@ from rankwise.problems.training import PairData, TrainingProblem
 __all__ = ["AdditiveRanker"]
 
 
-class AdditiveRanker(StoppingRanker, AdditiveModel):
+class AdditiveRanker(AdditiveModel):
     """Rank by a sum of curves of single columns and surfaces of pairs of columns.
 
     Every column becomes a piecewise linear curve, and chosen pairs of columns a bilinear surface; a row's score is the
@@ -130,9 +129,10 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
     ) -> None:
         self._store(locals())
 
-    _watches = True  # an `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise
+    # An `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise.
+    _looks_at_eval_set = True
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         knots = Knots(int(self.n_knots), int(self.surface_knots))
         problem, alpha = self._problem(data, *knots), float(self.alpha)
@@ -154,11 +154,11 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
         """Return what scores numbers of surfaces; nothing where too few rows can be held out."""
         data, metric = problem.data, self._metric
         if eval_set is not None or isinstance(data, PairData):
-            return problem.splits(self._held_out(data, eval_set, metric), metric)
+            return problem.splits(self._watched(data, eval_set), metric)
         if data.assigner.n_units < 2:
             return []
         try:
-            return problem.splits(self._held_out(data, None, metric), metric)
+            return problem.splits(self._watched(data, None), metric)
         except (NoPairsError, UndefinedMetricError):
             return []
 
@@ -167,7 +167,6 @@ class AdditiveRanker(StoppingRanker, AdditiveModel):
         return isinstance(self.interactions, str)
 
     def _check_parameters(self) -> None:
-        self._check_model_parameters()
+        super()._check_parameters()
         check_alpha(self.alpha)
         check_interactions(self.interactions)
-        check_stopping(self._is_auto, self.scoring, 1, self.validation_fraction)

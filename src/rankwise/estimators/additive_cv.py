@@ -11,22 +11,20 @@ from rankwise.additive.choosing import Search, Wanted
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.arrays import AnyArray, ArrayLike, Floats
-from rankwise.data.validation import check_choice, check_count
+from rankwise.data.validation import check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
-from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.scorers import oriented
-from rankwise.selection.splits import check_cv
 
 __all__ = ["AdditiveRankerCV"]
 
 _AUTO_KNOTS = {"n_knots": (8, 16, 32, 64), "surface_knots": (5, 9, 17)}
 
 
-class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
+class AdditiveRankerCV(AdditiveModel):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
     Curves alone walk the grid of alphas from the largest down, as long as that helps, then with more knots; then
@@ -99,6 +97,7 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
     cv_errors_: Floats
     cv_results_: dict[str, AnyArray]
     best_score_: float
+    _chooses = True
     _grid = DEFAULT_ALPHAS
 
     def __init__(
@@ -125,7 +124,7 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
     ) -> None:
         self._store(locals())
 
-    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Try the settings, and fit the best one on all rows."""
         n_knots, surface_knots = self._tried("n_knots"), self._tried("surface_knots")
         problem = self._problem(data, n_knots[0], surface_knots[0])
@@ -180,12 +179,9 @@ class AdditiveRankerCV(ChoosingRanker, AdditiveModel):
         return numbers
 
     def _check_parameters(self) -> None:
-        self._check_model_parameters()
+        super()._check_parameters()
         for given in self.interactions if self._is_list_of_counts() else [self.interactions]:
             check_interactions(given)
-        check_cv(self.cv)
-        check_count("judge_rows", self.judge_rows)
-        self._metric  # noqa: B018 - raises where there is none of that name
         check_positive(self.alphas)
 
     def _is_list_of_counts(self) -> bool:

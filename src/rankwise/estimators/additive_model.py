@@ -23,10 +23,10 @@ from rankwise.additive.training import LOSSES
 from rankwise.arrays import AnyArray, Floats, Labels, Matrix, MatrixLike, is_sparse
 from rankwise.data.containers import check_total, unmasked
 from rankwise.data.matrices import through_scikit_learn
-from rankwise.data.validation import check_choice, check_count, check_running
+from rankwise.data.validation import check_choice, check_count
 from rankwise.design.additive import predict
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.checks import check_squared_loss
+from rankwise.estimators.checks import check_share_of_gain
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.memory import fits
 from rankwise.pairs.labels import Cost, Ties
@@ -100,16 +100,11 @@ class AdditiveModel(Ranker):
 
     # --- training data on its way in ---
 
-    def _check_model_parameters(self) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("loss", self.loss, LOSSES)
         check_choice("penalty", self.penalty, PENALTIES)
-        check_squared_loss(self.query_weight, *self._which_pairs())
-        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-3")
-        if float(self.tol) >= 1:
-            raise InvalidInputError(
-                f"tol={self.tol!r} is not below 1: it is a share of what can be gained over no model.",
-                "use 1e-3.",
-            )
+        check_share_of_gain(self.tol)
         for name, what, example in (("n_knots", "curve", 8), ("surface_knots", "surface", 5)):
             for given in self._tried(name):
                 check_count(name, given, optional=False)

@@ -1,50 +1,42 @@
-"""What all rankers share: labels and pairs through validation, scores, ranks, and the score of the scores."""
+"""How every ranker is fitted: labels or pairs through validation, to a problem, from which the model is learned."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from os import PathLike
-from typing import Any, BinaryIO, ClassVar, Never
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse.linalg
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
-from rankwise.data.containers import check_magnitude, check_total, is_on_cluster, unmasked
-from rankwise.data.matrices import check_labelled, check_labels, check_rows, largest
+from rankwise.data.containers import is_on_cluster
+from rankwise.data.matrices import check_labelled, check_labels, check_row_values, check_rows, check_weighted
 from rankwise.data.preferences import check_pairs
-from rankwise.data.queries import ranks_inside
-from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
 from rankwise.design import Design, as_design
+from rankwise.estimators.checks import check_parameters
+from rankwise.estimators.fitted import FittedRanker
 from rankwise.estimators.refusals import refuse_unknown, warn_of_near_ties
-from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
-from rankwise.metrics import Metric, concordance, preference_error
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.labels import Cost, Ties
-from rankwise.pairs.preferences import preference_graph
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.cv import Decomposition, held_out_rows, plan_rows
+from rankwise.selection.cv_pairs import held_out_pairs, plan_pairs
+from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
+from rankwise.selection.splits import Sampling
+from rankwise.selection.systems import HeldOut
+from rankwise.threads import one_blas_thread
 
-__all__ = ["Ranker"]
-
-# What holds the model of a fit, whichever class it is of.
-_MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_")
-# Larger weights leave less room for the squares of columns.
-_MUCH_WEIGHT = 1e8
+__all__ = ["Importance", "Ranker"]
 
 Importance = Mapping[Any, float] | ArrayLike
 
 
-class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
+class Ranker(FittedRanker):
     """The base of the estimators: everything that does not depend on how a model is found."""
-
-    # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
-    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
-    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
     # Whether columns are multiplied with each other whatever alpha is, so that they must not vanish.
     _squares_columns: ClassVar[bool] = True
@@ -54,172 +46,150 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
     _coefficients: ClassVar[str] = "coef_"
     # Whether X may be rows of a Dask cluster.
     _takes_clusters: ClassVar[bool] = False
+    # Whether regularisation is chosen, on an eval set or on folds; and the default of `alphas`.
+    _chooses: ClassVar[bool] = False
+    _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO
 
-    n_features_in_: int
-    feature_names_in_: npt.NDArray[np.object_]
+    cv_: str
     n_iter_: int
     solver_: str
-    fitted_with_qid_: bool
     n_queries_: int
     n_pairs_: int | npt.NDArray[np.int64]
     n_ignored_queries_: int | npt.NDArray[np.int64]
 
-    @abstractmethod
-    def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better."""
-
-    @abstractmethod
-    def _check_parameters(self) -> None:
-        """Raise unless the arguments of `__init__` make sense."""
-
-    def rank(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> npt.NDArray[np.int64]:
-        """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-        qid : array-like of shape (rows,), optional
-            Required if the model was fitted with query ids; one constant id ranks all rows together. Without queries
-            in the fit, all rows are ranked together by default.
-        """
-        refuse_unknown("rank", unknown)
-        self._require_qid(
-            qid,
-            "rank was called without them; scores of different queries cannot be compared.",
-            "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
-        )
-        if is_on_cluster(X):
-            ranks: Any = self._cluster.ranked(self, X, qid)
-            return ranks  # type: ignore[no-any-return]
-        return self._ranks_of(self._scores_of(X, qid), qid)
-
-    def _ranks_of(self, scores: Floats, qid: ArrayLike | None) -> npt.NDArray[np.int64]:
-        queries = check_qid(qid, scores.shape[0])
-        if scores.ndim == 1:
-            return ranks_inside(scores, queries.codes)
-        return np.column_stack([ranks_inside(column, queries.codes) for column in scores.T])
-
-    def score(
+    @one_blas_thread
+    def fit(
         self,
         X: MatrixLike,
         y: Labels,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        query_importance: Importance | None = None,
+        eval_set: object = None,
         **unknown: Never,
-    ) -> float:
-        """Return the concordance: the share of ordered pairs inside queries that the scores order alike.
-
-        Tied scores count one half; queries without an ordered pair are left out; queries are averaged. A
-        pair weighs the product of its rows' weights. For several outputs, the mean over outputs.
+    ) -> Self:
+        """Fit the model; a ranker that chooses its regularisation does so first.
 
         Parameters
         ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+            For ``kernel="precomputed"`` the kernel between all pairs of rows. Additive rankers and `AutoRanker` take
+            missing values and no operator.
         y : array-like of shape (rows,) or (rows, outputs)
+            Labels: grades or real-valued scores, higher is better. Additive rankers and `AutoRanker` have one output.
         qid : array-like of shape (rows,), optional
-            Required if the model was fitted with query ids.
+            The query of each row; anything hashable, in any order. Without it all rows form one ranking.
         sample_weight : array-like of shape (rows,), optional
+            A pair weighs the product of its rows' weights: weight 2 equals duplication, 0 removal.
+        query_importance : dict or array-like of shape (rows,), optional
+            A factor on the weight of every pair of a query. Not for `AutoRanker`.
+        eval_set : tuple (X, y) or (X, y, qid), optional
+            Rows to score by. A ranker that chooses takes them instead of what `cv` says; early stopping, and
+            ``interactions="auto"``, instead of a share of the training data. The model is fitted on X, y alone. For a
+            precomputed kernel the kernel between these rows and the training rows.
         """
-        refuse_unknown("score", unknown)
-        self._require_qid(
-            qid,
-            "score was called without them; the result would be a global score, which means something else.",
-            "pass qid= to score; inside Pipeline or GridSearchCV first call sklearn.set_config("
-            "enable_metadata_routing=True), or use rankwise.model_selection.cross_validate_ranker.",
-        )
-        if is_on_cluster(X):
-            X, y, qid, sample_weight = self._cluster.scored_data(X, y, qid, sample_weight)
-        scores = np.asarray(self._scores_of(X, qid))
-        labels, columns = np.asarray(unmasked("y", y)), scores.reshape(scores.shape[0], -1)
-        if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
-            raise InvalidInputError(
-                f"y has shape {labels.shape}, but the scores have shape {scores.shape}.",
-                "pass one label for each row of X, and a column of labels for each output.",
-            )
-        per_output = [
-            concordance(label, score, qid, sample_weight=sample_weight)
-            for label, score in zip(labels.reshape(columns.shape).T, columns.T, strict=True)
-        ]
-        return float(np.mean(per_output))
+        refuse_unknown("fit", unknown)
+        self._check_parameters()
+        self._refuse_unused(eval_set)
+        self._learn(self._training_data(X, y, qid, sample_weight, query_importance), eval_set, None)
+        return self
 
-    def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
-        """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
-        scores: Floats = self.predict(X)
-        return scores
+    @one_blas_thread
+    def fit_pairs(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike | MatrixLike | None = None,
+        magnitude: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        eval_set: object = None,
+        groups: ArrayLike | None = None,
+        **unknown: Never,
+    ) -> Self:
+        """Fit the model to preferences: a list of pairs instead of labels.
 
-    def save(
-        self, file: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
-    ) -> None:
-        """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
-
-        Parameters
-        ----------
-        file : path or binary stream
-        notes : mapping, optional
-            Anything JSON can say, kept in the header beside the model.
-        """
-        # Files know every estimator, so they stand in a room above; the facade leads to it.
-        from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
-
-        save(self, file, notes=notes)
-
-    def score_pairs(self, X: MatrixLike, pairs: ArrayLike, weight: ArrayLike | None = None) -> float:
-        """Return the share of the pairs that the scores order right; tied scores count one half.
-
-        This is one minus the pairwise error of equation 2 of the large-scale RankRLS paper (as printed there, with
-        its sign reversed, it counts the agreements).
+        Each pair weighs `weight`; `query_weight` plays no part. A pair may come several times, which adds up its
+        weights, and may contradict another one, which is noise. For preferred and rejected rows as two matrices see
+        `rankwise.data.stack_preferred`, for clicks `rankwise.data.pairs_from_clicks`. `scoring` must be
+        "pairwise_error" or "concordance".
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
         pairs : array-like of int of shape (pairs, 2)
-            Row numbers of winner and loser.
+            Row numbers of winner and loser. For `AutoRanker` also the rows that lost, a matrix or table with the
+            columns of X, where row k of X won against row k of them; without it X is a table of duels, with columns
+            such as ``winner_age`` and ``loser_age``.
+        magnitude : float or array-like of shape (pairs,), optional
+            By how much the winner is preferred, 1 by default; 0 says that the two tie, which scores nothing. For
+            `RankRLS` it is the wanted difference with ``cost="magnitude"``; with "unit" that is 1 for every pair that
+            does not tie; with "relative" the pair also weighs ``weight / magnitude²``; ties take no part with
+            ``ties="exclude"``. For `RankSVM` it is the margin of the pair, and ties take no part; not for
+            ``loss="logistic"``, which has no margins.
         weight : float or array-like of shape (pairs,), optional
-        """
-        scores = self.predict(X)
-        if scores.ndim != 1:
-            raise InvalidInputError(
-                f"The model has {scores.shape[1]} outputs, and a pair is scored by one.",
-                "fit one model per output, or use preference_error on a column of predict(X).",
-            )
-        return 1.0 - preference_error(scores, pairs, weight)
-
-    def predict_pairs(self, X_a: MatrixLike, X_b: MatrixLike) -> Floats:
-        """Return how much each row of `X_a` is preferred to the same row of `X_b`.
-
-        Parameters
-        ----------
-        X_a, X_b : array-like, sparse matrix or data frame of shape (pairs, features)
+            How much each pair weighs, 1 by default; 0 leaves it out.
+        eval_set : tuple (X, pairs) or (X, pairs, weight), optional
+            What to score by, as in `fit`; the pairs are row numbers of the X beside them. By default early stopping
+            holds out `validation_fraction` of the couples of rows that are compared, chosen by the content of the two
+            rows and `random_state`, with all comparisons of a couple.
+        groups : array-like of shape (pairs,), optional
+            What must not be divided between the folds of a ranker that chooses, such as prompts or raters; anything
+            hashable. Without it, the folds that are made of a number `cv` keep all comparisons of the same two rows
+            together. A splitter in `cv`, such as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs,
+            and gets the groups. For least squares, exactly and in turn, ``cv="leave-query-out"`` holds out each group,
+            or without groups each connected component of the rows, and "leave-pair-out" all comparisons of each two
+            rows. With a kernel "auto" leaves out groups or components where there are several, with ``solver="cg"``
+            5 folds of them.
 
         Returns
         -------
-        ndarray of shape (pairs,)
-            The difference of the scores: positive where A is preferred, negative where B is. After a fit with
-            ``loss="logistic"`` the probability that A is preferred.
-        """
-        scores_a, scores_b = self.predict(X_a), self.predict(X_b)
-        if scores_a.shape != scores_b.shape:
-            raise InvalidInputError(
-                f"X_a has {scores_a.shape[0]} rows and X_b has {scores_b.shape[0]}.",
-                "row k of both is pair k; to compare one row with many, repeat it.",
-            )
-        difference: Floats = scores_a - scores_b
-        return difference
+        self
+            Beside the model itself, with ``n_pairs_`` (pairs that have a winner and weigh something, held out or not),
+            ``n_components_`` (connected components among the rows in pairs: how rows of different components compare
+            was never said, and follows from the features alone) and ``n_unpaired_rows_`` (rows in no pair).
+            ``n_queries_`` is 1: any two rows may be compared.
 
-    def _require_qid(self, qid: ArrayLike | None, problem: str, hint: str) -> None:
-        check_is_fitted(self)
-        if qid is None and self.fitted_with_qid_:
-            raise MissingQueriesError(f"The model was fitted with query ids, and {problem}", hint)
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankwise import RankRLS, RankRLSCV, RankSVM
+        >>> from rankwise.model_selection import PreferenceKFold
+        >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
+        >>> model = RankRLS(alpha=0.1).fit_pairs(X, [[1, 0], [2, 0], [4, 3]])
+        >>> model.n_components_
+        2
+        >>> model.score_pairs(X, [[1, 0], [2, 0], [4, 3]])
+        1.0
+        >>> model = RankSVM(0.01, loss="logistic").fit_pairs(X, [[1, 0], [2, 0], [4, 3]])
+        >>> bool(model.predict_pairs(X[[4]], X[[0]])[0] > 0.5)
+        True
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(100, 5))
+        >>> noisy = X[:, 0] + rng.normal(size=100)
+        >>> pairs = [(i, j) for i, j in rng.integers(100, size=(500, 2)) if noisy[i] > noisy[j]]
+        >>> model = RankRLSCV(cv=PreferenceKFold(3, by="items")).fit_pairs(X, pairs)
+        >>> bool(model.best_score_ < 0.4)
+        True
+        """
+        refuse_unknown("fit_pairs", unknown)
+        self._check_parameters()
+        self._refuse_unused(eval_set, groups)
+        self._learn(self._pair_data(X, pairs, magnitude, weight), eval_set, groups)
+        return self
+
+    @abstractmethod
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+        """Choose what there is to choose, fit, and keep the model."""
+
+    def _check_parameters(self) -> None:
+        """Raise unless the arguments of `__init__` make sense."""
+        check_parameters(vars(self))
+        if self._which_pairs() == ("include", "relative"):
+            raise InvalidInputError(
+                "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
+                "set ties='exclude'.",
+            )
 
     # --- training data on its way in ---
-
-    def _design(self, X: Matrix) -> Design:
-        """Return the design of checked rows to train on: as they are, unless a subclass knows better."""
-        return as_design(X, self.n_threads)
-
-    def _which_pairs(self) -> tuple[Ties, Cost]:
-        """Return which pairs are meant by `ties` and `cost`."""
-        return self.ties, self.cost
 
     def _training_data(
         self,
@@ -230,82 +200,118 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
         query_importance: Importance | None,
     ) -> TrainingData:
         """Pass everything through validation, and set the attributes that describe it."""
-        self._forget("n_components_", "n_unpaired_rows_")
         self._require_labels(y)
         if is_on_cluster(X):
             X, y, qid, sample_weight, query_importance = self._cluster.training_data(
                 self, X, y, qid, sample_weight, query_importance
             )
-        checked, labels = self._check_labelled(X, y, reset=True)
-        n_rows = labels.shape[0]
-        queries = check_qid(qid, n_rows)
-        row_weight = check_weights(sample_weight, n_rows)
-        if row_weight is not None:
-            total, most = float(row_weight.sum()), float(row_weight.max())
-            check_total("y times sample_weight", total * largest(labels), "use labels and weights around 1.")
-            is_matrix = not isinstance(checked, scipy.sparse.linalg.LinearOperator) and not is_on_cluster(X)
-            if most > _MUCH_WEIGHT and self._multiplies_columns and is_matrix:
-                check_magnitude(checked, float(np.sqrt(_MUCH_WEIGHT / most)))
-        if self.query_weight == "equal":
-            check_weights_of_queries(row_weight, queries)
-        importance = check_importance(query_importance, queries)
-        ties, cost = self._which_pairs()
-        pairs = (ties, cost, self.query_weight)
-        data = TrainingData(self._design(checked), labels, queries, row_weight, importance, *pairs)
-        if cost == "relative":
-            for levels in data.levels:
-                gaps = np.diff(levels.value)[levels.query[1:] == levels.query[:-1]]
-                warn_of_near_ties(gaps, "Labels that differ by", "difference", "labels")
-        self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
-        several = data.several_outputs
-        ignored = [int((~levels.ordered).sum()) for levels in data.levels]
-        self.n_pairs_ = one_or_all([int(levels.n_pairs) for levels in data.levels], several)
-        self.n_ignored_queries_ = one_or_all(ignored, several)
+        rows, labels = self._check_labelled(X, y, reset=True)
+        by_query = self.query_weight == "equal"
+        values = check_row_values(labels, qid, sample_weight, query_importance, by_query=by_query)
+        if self._multiplies_columns:
+            check_weighted(rows, values.row_weight)
+        data = TrainingData(self._design(rows), labels, *values, *self._which_pairs(), self.query_weight)
+        self._describe(data, with_qid=qid is not None)
         return data
 
     def _pair_data(
-        self, X: MatrixLike, pairs: ArrayLike, magnitude: ArrayLike | None, weight: ArrayLike | None
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike | MatrixLike | None,
+        magnitude: ArrayLike | None,
+        weight: ArrayLike | None,
     ) -> PairData:
         """Pass listed pairs through validation, and set the attributes that describe them."""
         design = self._design(self._check_rows(X, reset=True))
         listed = check_pairs(pairs, design.shape[0], magnitude, weight)
-        ties, cost = self._which_pairs()
-        if cost == "relative" and listed.magnitude is not None:
-            positive = listed.magnitude[listed.magnitude > 0]
-            warn_of_near_ties(positive, "Pairs of a magnitude of", "magnitude", "magnitudes")
-        graph = preference_graph(
-            listed.winner,
-            listed.loser,
-            design.shape[0],
-            magnitude=listed.magnitude,
-            weight=listed.weight,
-            ties=ties,
-            cost=cost,
-            n_threads=design.n_threads,
-        )
-        if graph.n_pairs == 0:
-            raise NoPairsError(
-                "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
-                "pass at least one pair with a positive magnitude and weight.",
-            )
-        self.n_pairs_, self.n_components_ = graph.n_pairs, graph.n_components
-        self.n_unpaired_rows_ = graph.n_unpaired_rows
-        self.n_queries_, self.n_ignored_queries_, self.fitted_with_qid_ = 1, 0, False
-        return PairData(design, listed, graph)
+        data = PairData.listed(design, listed, *self._which_pairs())
+        self._describe(data, with_qid=False)
+        return data
 
-    def _eval_set(self, data: TrainingProblem, eval_set: object, metric: Metric) -> EvalSet:
+    def _describe(self, data: TrainingProblem, *, with_qid: bool) -> None:
+        self._forget("n_components_", "n_unpaired_rows_")
+        self._set(data.attributes)
+        self.fitted_with_qid_ = with_qid
+        if self._which_pairs()[1] == "relative":
+            warn_of_near_ties(data)
+
+    def _design(self, X: Matrix) -> Design:
+        """Return the design of checked rows to train on: as they are, unless a subclass knows better."""
+        return as_design(X, self.n_threads)
+
+    def _which_pairs(self) -> tuple[Ties, Cost]:
+        """Return which pairs are meant by `ties` and `cost`."""
+        return self.ties, self.cost
+
+    # --- what models are scored by ---
+
+    @property
+    def _metric(self) -> Metric:
+        return get_metric(self.scoring)
+
+    @property
+    def _looks_at_eval_set(self) -> bool:
+        return self._chooses or bool(getattr(self, "early_stopping", False))
+
+    def _refuse_unused(self, eval_set: object, groups: ArrayLike | None = None) -> None:
+        """Raise where something was passed that nothing would look at."""
+        if eval_set is not None and not self._looks_at_eval_set:
+            stop = "set early_stopping=True, or " if hasattr(self, "early_stopping") else ""
+            raise InvalidInputError(
+                "eval_set was passed, but nothing looks at it.",
+                f"{stop}use a ranker that chooses alpha on it, such as RankRLSCV.",
+            )
+        if groups is not None and not self._chooses:
+            raise InvalidInputError(
+                "groups was passed, but there are no folds that could divide them.",
+                "leave it out, or use a ranker that chooses alpha on folds, such as RankRLSCV.",
+            )
+
+    def _eval_set(self, data: TrainingProblem, eval_set: object) -> EvalSet:
         """Pass rows or pairs to score by through validation."""
         if isinstance(data, PairData):
-            return pair_eval_set(eval_set, data, metric, self._check_rows)
-        return row_eval_set(eval_set, data, metric, self._check_labelled, with_qid=self.fitted_with_qid_)
+            return pair_eval_set(eval_set, data, self._metric, self._check_rows)
+        with_qid = self.fitted_with_qid_
+        return row_eval_set(eval_set, data, self._metric, self._check_labelled, with_qid=with_qid)
+
+    def _watched(self, data: TrainingProblem, eval_set: object) -> HeldOut:
+        """Return what early stopping watches: an eval set, or a share of the data."""
+        if eval_set is not None:
+            return self._eval_set(data, eval_set)
+        if isinstance(data, PairData):
+            return held_out_pairs(data, self.validation_fraction, self.random_state)
+        return held_out_rows(data, self.validation_fraction, self.random_state)
+
+    def _held_out(
+        self,
+        data: TrainingProblem,
+        eval_set: object,
+        groups: ArrayLike | None,
+        *,
+        by: Decomposition | None = None,
+        whole_components: bool = False,
+    ) -> HeldOut:
+        """Return what a choice is made on: an eval set, or what `cv` says."""
+        if eval_set is not None:
+            return self._eval_set(data, eval_set)
+        sampling = Sampling(self.random_state, self.judge_rows)
+        if isinstance(data, TrainingData):
+            return plan_rows(self.cv, data, self._metric, sampling, by)
+        how = {"is_exact": by is not None, "whole_components": whole_components}
+        return plan_pairs(self.cv, data, groups, sampling, **how)
 
     # --- what a fit leaves ---
 
-    def _write(self, selection: Selection, metric: Metric, *, several: bool) -> None:
-        """Set the attributes of a selection and of its models; nothing of another one lingers beside them."""
+    def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
+        """Set the attributes of what was chosen, maybe beside other tables; nothing of another fit lingers there."""
+        written = best if beside is None else beside
         self._forget(*WRITTEN)
-        self._keep_models(selection.models, several=several)
-        self._set(selection.attributes(metric, several=several))
+        self._keep_models(written.models, several=data.several_outputs)
+        self._set(written.attributes(self._metric, several=data.several_outputs))
+        if self._chooses and any(
+            choice.alpha > 0 for choice in best.chosen
+        ):  # stopped early, there is no alpha
+            warn_of_edges(self.alphas, *best.table, self._grid)
 
     def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
         """Keep the coefficients of every output."""
@@ -334,13 +340,6 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
                 "pass the labels that the rows are to be ranked by.",
             )
 
-    @property
-    def _cluster(self) -> Any:
-        """What knows about Dask; nobody imports it before Dask data arrive."""
-        from rankwise.distributed import boundary  # noqa: PLC0415 - an optional dependency
-
-        return boundary
-
     def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
         """Return a checked matrix; `reset` takes its columns for those of the model."""
         if is_on_cluster(X):
@@ -357,15 +356,3 @@ class Ranker(BaseEstimator, ABC):  # type: ignore[misc]
             return rows, check_labels(y, rows.shape[0])
         may_vanish = not self._squares_columns
         return check_labelled(self, X, y, reset=reset, min_rows=min_rows, may_vanish=may_vanish)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
-        return any(hasattr(self, name) for name in _MODELS)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        tags.input_tags.sparse = True
-        return tags

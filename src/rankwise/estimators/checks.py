@@ -1,37 +1,82 @@
-"""Parameters that several estimators share, checked in one place."""
+"""Parameters that several estimators share, checked in one place: one name has one meaning."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Real
+from typing import Any
 
-from rankwise.data.validation import check_choice, check_count, check_flag
+from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_seed
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import Metric, get_metric
+from rankwise.kernels import KERNELS
+from rankwise.metrics import get_metric
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
+from rankwise.selection.nested import check_nested
+from rankwise.selection.splits import check_cv
+from rankwise.selection.surface import AVERAGING, METHODS
 
-__all__ = ["check_squared_loss", "check_stopping"]
+__all__ = ["check_alpha", "check_parameters", "check_share_of_gain"]
 
 
-def check_squared_loss(query_weight: object, ties: object, cost: object) -> None:
-    """Raise unless the options of the squared loss make sense together."""
-    check_choice("query_weight", query_weight, QUERY_WEIGHTS)
-    check_choice("ties", ties, TIES)
-    check_choice("cost", cost, COSTS)
-    if cost == "relative" and ties == "include":
+def check_parameters(given: Mapping[str, Any]) -> None:
+    """Raise unless those of some parameters that are in the table below make sense."""
+    for name, check in _CHECKS.items():
+        if name in given:
+            check(name, given[name])
+
+
+def check_alpha(alpha: object, *, may_be_zero: bool = False) -> None:
+    """Raise unless alpha is a positive number, or 0 where a loss has a minimum without a penalty."""
+    remedy = "use 0 or a positive number" if may_be_zero else "use a positive number such as 1e-4"
+    check_number("alpha", alpha, minimum=0, remedy=remedy)
+    if alpha == 0 and not may_be_zero:
         raise InvalidInputError(
-            "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
-            "set ties='exclude'.",
+            "alpha=0 leaves the minimum undetermined and no gap to prove.", "use a small one such as 1e-8."
         )
 
 
-def check_stopping(
-    early_stopping: object, scoring: str | Metric, patience: object, validation_fraction: object
-) -> None:
-    """Raise unless the parameters of early stopping make sense."""
-    check_flag("early_stopping", early_stopping)
-    get_metric(scoring)
-    check_count("patience", patience, optional=False)
-    if not isinstance(validation_fraction, Real) or not 0 < float(validation_fraction) < 1:
+def check_share_of_gain(tol: Any) -> None:
+    """Raise unless `tol` is a share of what can be gained."""
+    if float(tol) >= 1:
         raise InvalidInputError(
-            f"validation_fraction={validation_fraction!r} is not between 0 and 1.", "use 0.1."
+            f"tol={tol!r} is not below 1: it is a share of what can be gained over w = 0.", "use 1e-3."
         )
+
+
+def _one_of(*choices: str) -> Callable[[str, object], object]:
+    return partial(check_choice, choices=choices)
+
+
+def _kernel(name: str, given: object) -> None:
+    if not callable(given):
+        check_choice(name, given, KERNELS)
+
+
+def _share(name: str, given: object) -> None:
+    if not isinstance(given, Real) or not 0 < float(given) < 1:
+        raise InvalidInputError(f"{name}={given!r} is not between 0 and 1.", "use 0.1.")
+
+
+_CHECKS: dict[str, Callable[[str, Any], object]] = {
+    "query_weight": _one_of(*QUERY_WEIGHTS),
+    "ties": _one_of(*TIES),
+    "cost": _one_of(*COSTS),
+    "tol": partial(check_number, minimum=0, remedy="use a small positive number such as 1e-3"),
+    "max_iter": check_count,
+    "n_threads": check_count,
+    "random_state": lambda _, given: check_seed(given),
+    "early_stopping": check_flag,
+    "warm_start": check_flag,
+    "scoring": lambda _, given: get_metric(given),
+    "patience": partial(check_count, optional=False),
+    "validation_fraction": _share,
+    "method": _one_of("auto", *METHODS),
+    "averaging": _one_of(*AVERAGING),
+    "judge_rows": check_count,
+    "nested": lambda _, given: check_nested(given),
+    "cv": lambda _, given: check_cv(given),
+    "kernel": _kernel,
+    "degree": partial(check_number, minimum=1, remedy="use a whole number such as 3"),
+    "memory_limit": check_count,
+}

@@ -1,19 +1,18 @@
-"""Rankers of a kernel's space: the kernel, its reduced set, prediction by dual coefficients, fits at one alpha."""
+"""Rankers of a kernel's space: the kernel, its reduced set, prediction by dual coefficients."""
 
 from __future__ import annotations
 
-from typing import Any, Never, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, Rows
-from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.arrays import Floats, Matrix, MatrixLike, Rows
 from rankwise.design import Design
-from rankwise.estimators.base import Importance, Ranker
-from rankwise.estimators.refusals import refuse_unknown, require_finite
+from rankwise.estimators.base import Ranker
+from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import KERNELS, Kernel, KernelDesign, whole_entries
+from rankwise.kernels import Kernel, KernelDesign, whole_entries
 from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.problems.training import PairData, TrainingProblem
@@ -26,7 +25,7 @@ _HAS_OFFSET = {"poly", "polynomial", "sigmoid"}
 
 
 class KernelRanker(Ranker):
-    """A ranker whose scores are kernel values times `dual_coef_`; one alpha unless a subclass chooses."""
+    """A ranker whose scores are kernel values times `dual_coef_`."""
 
     _coefficients = "dual_coef_"
 
@@ -56,56 +55,6 @@ class KernelRanker(Ranker):
         dual = np.ascontiguousarray(self.dual_coef_.T)
         with np.errstate(over="ignore", invalid="ignore"):
             return require_finite(self._scores(checked, dual))
-
-    @one_blas_thread
-    def fit(
-        self,
-        X: MatrixLike,
-        y: Labels,
-        qid: ArrayLike | None = None,
-        sample_weight: ArrayLike | None = None,
-        query_importance: Importance | None = None,
-        **unknown: Never,
-    ) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-            For ``kernel="precomputed"`` the kernel between all pairs of rows.
-        y, qid, sample_weight, query_importance
-            As in `RankRLS.fit`.
-        """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
-        self._learn(self._training_data(X, y, qid, sample_weight, query_importance))
-        return self
-
-    @one_blas_thread
-    def fit_pairs(
-        self,
-        X: MatrixLike,
-        pairs: ArrayLike,
-        magnitude: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
-        **unknown: Never,
-    ) -> Self:
-        """Fit the model to preferences: a list of pairs instead of labels.
-
-        Parameters
-        ----------
-        X, pairs, magnitude, weight
-            As in `RankRLS.fit_pairs`, or in `RankSVM.fit_pairs` for its losses.
-
-        Returns
-        -------
-        self
-            With ``n_pairs_``, ``n_components_`` and ``n_unpaired_rows_`` as in `RankRLS.fit_pairs`.
-        """
-        refuse_unknown("fit_pairs", unknown)
-        self._check_parameters()
-        self._learn(self._pair_data(X, pairs, magnitude, weight))
-        return self
 
     def _scores(self, X: Matrix, dual: Floats) -> Floats:
         if self.kernel_.is_precomputed:
@@ -164,12 +113,6 @@ class KernelRanker(Ranker):
             if self.kernel in {"poly", "polynomial"}:
                 parameters.setdefault("degree", self.degree)
         return Kernel(self.kernel, parameters)
-
-    def _check_kernel_parameters(self) -> None:
-        if not callable(self.kernel):
-            check_choice("kernel", self.kernel, KERNELS)
-        check_number("degree", self.degree, minimum=1, remedy="use a whole number such as 3")
-        check_count("memory_limit", self.memory_limit)
 
     def _require_matrix(self, design: Design, by_default: str) -> str:
         """Return the solver to take; operators are only multiplied by."""

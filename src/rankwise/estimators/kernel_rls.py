@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rankwise.arrays import ArrayLike
-from rankwise.data.validation import check_choice, check_number, check_running
-from rankwise.estimators.checks import check_squared_loss
+from rankwise.data.validation import check_choice
+from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.problems.kernel import Basis
 from rankwise.problems.training import TrainingProblem
@@ -102,7 +102,7 @@ class KernelRankRLS(KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)
@@ -113,8 +113,6 @@ class KernelRankRLS(KernelRanker):
         self._keep_models(outputs_of(dual), several=data.several_outputs)
 
     def _check_parameters(self) -> None:
-        check_squared_loss(self.query_weight, self.ties, self.cost)
-        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
-        self._check_kernel_parameters()
+        super()._check_parameters()
         check_choice("solver", self.solver, ("auto", *SOLVERS))
-        check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
+        check_alpha(self.alpha, may_be_zero=True)

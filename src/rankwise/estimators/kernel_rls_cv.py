@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_choice
-from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import KernelSpace
@@ -22,7 +21,7 @@ from rankwise.selection.cv import Decomposition
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas
-from rankwise.selection.nested import nested_score
+from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.reduced_set import ReducedPath
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.surface import EXACT, SurfaceSearch
@@ -31,7 +30,7 @@ from rankwise.selection.systems import HeldOut
 __all__ = ["KernelRankRLSCV"]
 
 
-class KernelRankRLSCV(ChoosingRanker, KernelRanker):
+class KernelRankRLSCV(KernelRanker):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
     One symmetric eigendecomposition per gamma gives the held-out predictions of every alpha, without refitting: exact
@@ -151,8 +150,11 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    _chooses = True
+
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
+        check_can_nest(self.nested, data, eval_set)
         self.solver_ = self._require_matrix(data.design, "eigen")
         self.method_ = self._resolve_method(data)
         alphas = check_alphas(self.alphas)
@@ -164,7 +166,7 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         # Groups of pairs are decomposed together, whoever scores them.
         is_listed = by is not None and isinstance(data, PairData)
         plan = self._held_out(data, None if is_listed else eval_set, groups, by=by, whole_components=True)
-        held_out = self._eval_set(data, eval_set, self._metric) if eval_set is not None else plan
+        held_out = self._eval_set(data, eval_set) if eval_set is not None else plan
         self.cv_ = held_out.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
@@ -234,8 +236,8 @@ class KernelRankRLSCV(ChoosingRanker, KernelRanker):
         return gammas
 
     def _check_parameters(self) -> None:
-        self._check_least_squares()
-        self._check_kernel_parameters()
+        super()._check_parameters()
+        check_alphas(self.alphas)
         check_choice("solver", self.solver, ("auto", "eigen", "cg"))
         self._gammas()
 

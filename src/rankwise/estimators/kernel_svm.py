@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from rankwise.arrays import ArrayLike
+from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
+from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.problems.kernel import Basis
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.margin_fit import curvature_of, margins_of
@@ -81,7 +82,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Solve the problem of every output on the explicit features."""
         pairs, graphs = margins_of(data, self.loss)
         problem = self._problem(data, self.gamma)
@@ -100,6 +101,5 @@ class KernelRankSVM(MarginRanker, KernelRanker):
         self._keep_models(outputs_of([dual]), several=data.several_outputs)
 
     def _check_parameters(self) -> None:
-        self._check_margin_parameters()
-        self._check_kernel_parameters()
+        super()._check_parameters()
         check_alpha(self.alpha)

@@ -9,12 +9,13 @@ import numpy as np
 from scipy.special import expit
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
-from rankwise.data.validation import check_choice, check_number, check_running
+from rankwise.data.validation import check_choice
 from rankwise.estimators.base import Importance, Ranker
+from rankwise.estimators.checks import check_share_of_gain
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
-from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, Ties
+from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingData
 from rankwise.selection.margin_fit import MarginFit
@@ -22,7 +23,7 @@ from rankwise.selection.result import one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from rankwise.solvers.solution import Solution
 
-__all__ = ["MarginRanker", "check_alpha"]
+__all__ = ["MarginRanker"]
 
 
 class MarginRanker(Ranker):
@@ -42,16 +43,11 @@ class MarginRanker(Ranker):
 
     predict_pairs.__doc__ = Ranker.predict_pairs.__doc__
 
-    def _check_margin_parameters(self) -> None:
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         check_choice("loss", self.loss, MARGIN_LOSSES)
-        check_choice("query_weight", self.query_weight, QUERY_WEIGHTS)
         check_choice("solver", self.solver, ("auto", *MARGIN_SOLVERS))
-        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-3")
-        if float(self.tol) >= 1:
-            raise InvalidInputError(
-                f"tol={self.tol!r} is not below 1: it is a share of what can be gained over w = 0.",
-                "use 1e-3.",
-            )
+        check_share_of_gain(self.tol)
         if self.solver != "auto" and self.loss not in MARGIN_SOLVERS[self.solver].losses:
             able = [name for name, solver in MARGIN_SOLVERS.items() if self.loss in solver.losses]
             raise UnsuitableSolverError(
@@ -83,12 +79,3 @@ class MarginRanker(Ranker):
         self.duality_gap_ = one_or_all([float(s.certificate) for s in solutions], several)
         self.n_iter_ = max(1, *(s.n_iter for s in solutions))
         fit.warn_of(solutions, can_go_on="warm_start" in self.get_params())
-
-
-def check_alpha(alpha: object) -> None:
-    """Raise unless alpha is a positive number."""
-    check_number("alpha", alpha, minimum=0, remedy="use a positive number such as 1e-4")
-    if alpha == 0:
-        raise InvalidInputError(
-            "alpha=0 leaves the minimum undetermined and no gap to prove.", "use a small one such as 1e-8."
-        )

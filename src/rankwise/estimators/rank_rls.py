@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike
-from rankwise.data.validation import check_choice, check_number, check_running
-from rankwise.estimators.checks import check_squared_loss, check_stopping
+from rankwise.data.validation import check_choice, check_number
+from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.restricted import read_restriction, refuse_restriction
-from rankwise.estimators.stopping import StoppingRanker
 from rankwise.estimators.streaming import StreamingRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
@@ -26,7 +25,7 @@ from rankwise.solvers.momentum import MOMENTUM
 __all__ = ["RankRLS"]
 
 
-class RankRLS(StreamingRanker, StoppingRanker):
+class RankRLS(StreamingRanker):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -157,25 +156,23 @@ class RankRLS(StreamingRanker, StoppingRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         self._forget("_stream", "n_samples_seen_")
-        fit, several = self._least_squares(), data.several_outputs
+        fit = self._least_squares()
         if self.early_stopping:
             remedy = "use early_stopping=False, and choose alpha by RankRLSCV."
             refuse_restriction(self, "early_stopping, which stops on the way to a model without it", remedy)
             fit.resolved(data.design, forms_matrix=False)  # says what is missing
-            held_out = self._held_out(data, eval_set, self._metric)
-            self._write(
-                stop_early(fit, data, held_out, self._metric, self.patience), self._metric, several=several
-            )
+            watched = self._watched(data, eval_set)
+            self._keep(stop_early(fit, data, watched, self._metric, self.patience), data)
             return
         graphs = data.graphs()
         fit = fit.resolved(data.design, forms_matrix=graphs[0].blocks is not None)
         solutions = [fit.solve(SquaredObjective(data.design, graph)) for graph in graphs]
         self.solver_, self.n_iter_ = fit.solver, max(solution.n_iter for solution in solutions)
         self._forget("best_iteration_", "history_")
-        self._keep_models(outputs_of([solution.coef for solution in solutions]), several=several)
+        self._keep_models(outputs_of([solution.coef for solution in solutions]), several=data.several_outputs)
 
     def _least_squares(self) -> LeastSquares:
         options = SolverOptions(
@@ -198,13 +195,11 @@ class RankRLS(StreamingRanker, StoppingRanker):
         return LeastSquares(self.solver, float(self.alpha), float(self.scaling), options, restriction)
 
     def _check_parameters(self) -> None:
-        check_squared_loss(self.query_weight, self.ties, self.cost)
-        check_running(self.tol, self.max_iter, self.n_threads, self.random_state, example="1e-5")
-        check_stopping(self.early_stopping, self.scoring, self.patience, self.validation_fraction)
+        super()._check_parameters()
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         if self.precondition is not None:
             check_choice("precondition", self.precondition, ("jacobi",))
-        check_number("alpha", self.alpha, minimum=0, remedy="use 0 or a positive number")
+        check_alpha(self.alpha, may_be_zero=True)
         check_number("scaling", self.scaling, minimum=-np.inf, remedy="use 0 (off) or 0.25")
         if self.learning_rate is not None:
             tiny = float(np.nextafter(0, 1))

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.validation import check_number
-from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.restricted import read_restriction
 from rankwise.exceptions import InvalidInputError
@@ -27,7 +26,7 @@ from rankwise.selection.closed_form import choose_in_closed_form, exact_for_colu
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_positive, check_powers
 from rankwise.selection.krylov_fit import KrylovFit
-from rankwise.selection.nested import nested_score
+from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.solving import LeastSquares
 from rankwise.selection.splits import is_exact_name
@@ -38,7 +37,7 @@ from rankwise.solvers.choose import SolverOptions
 __all__ = ["RankRLSCV"]
 
 
-class RankRLSCV(ChoosingRanker, LinearRanker):
+class RankRLSCV(LinearRanker):
     """`RankRLS` with its regularisation chosen on held-out rows.
 
     Every alpha of the grid and every iteration of conjugate gradients share one Krylov space, so one run
@@ -162,6 +161,8 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
     n_products_: int
     keeps_basis_: bool
 
+    _chooses = True
+
     def __init__(
         self,
         alphas: ArrayLike = POWERS_OF_TWO,
@@ -190,12 +191,18 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
     # Of each output, the run and the column of it that hold its Krylov space; not part of copies and files.
     _runs: Sequence[tuple[KrylovFit, int]] = ()
 
-    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
+        check_can_nest(self.nested, data, eval_set)
         restriction = read_restriction(self, takes_unpenalised=True)
         if restriction is not None:
             self._choose_restricted(data, eval_set, groups, restriction)
-            return
+        else:
+            self._choose_freely(data, eval_set, groups)
+        if self.nested and isinstance(data, TrainingData):
+            self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
+
+    def _choose_freely(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
         by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
         held_out = self._held_out(data, eval_set, groups, by=by)
@@ -219,8 +226,6 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
             selection = selection.with_facts(scaling_=powers[coordinates.index(trial.coordinates)])
             self._runs = trial.columns
         self._keep(selection, data)
-        if self.nested and isinstance(data, TrainingData):
-            self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
 
     def _choose_restricted(
         self,
@@ -252,8 +257,6 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
         n_iter = max(one.n_iter for one in solutions)
         selection = replace(selection, choices={"tikhonov": selection.chosen})
         self._keep(selection.with_facts(scaling_=powers[0], n_iter_=n_iter, n_products_=0), data)
-        if self.nested and isinstance(data, TrainingData):
-            self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
 
     def coef_path(self, alpha: float, output: int = 0) -> Floats:
         """Return the coefficients of any alpha after every iteration, (iterations, features).
@@ -285,7 +288,8 @@ class RankRLSCV(ChoosingRanker, LinearRanker):
         return {name: value for name, value in state.items() if name != "_runs"}
 
     def _check_parameters(self) -> None:
-        self._check_least_squares()
+        super()._check_parameters()
+        check_alphas(self.alphas)
         check_powers(self.scaling)
         if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(

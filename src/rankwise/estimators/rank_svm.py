@@ -6,12 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.validation import check_flag
-from rankwise.estimators.checks import check_stopping
+from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.margin_ranker import MarginRanker, check_alpha
+from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.restricted import read_restriction
-from rankwise.estimators.stopping import StoppingRanker
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
@@ -22,7 +20,7 @@ from rankwise.solvers.solution import Solution, Status
 __all__ = ["RankSVM"]
 
 
-class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
+class RankSVM(MarginRanker, LinearRanker):
     """Rank by a linear function fitted with a pairwise loss that stops at a margin.
 
     Minimises the weighted mean over the pairs i > j that the labels order inside each query,
@@ -127,14 +125,13 @@ class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Solve the problem of every output."""
         prepare_columns(data.design)
-        several = data.several_outputs
         monitors: list[EvalSetMonitor] = []
         if self.early_stopping:
-            held_out = self._held_out(data, eval_set, self._metric)
-            pairs, graphs, monitors = watched_margins(data, held_out, self._metric, self.loss, self.patience)
+            watched = self._watched(data, eval_set)
+            pairs, graphs, monitors = watched_margins(data, watched, self._metric, self.loss, self.patience)
         else:
             pairs, graphs = margins_of(data, self.loss)
         restriction = read_restriction(self, takes_unpenalised=False)
@@ -154,9 +151,9 @@ class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
         chosen = [choice for one in monitors for choice in one.choices(float(self.alpha))]
         histories = [one.history[0] for one in monitors] or None
         selection = Selection([solution.coef for solution in solutions], chosen, histories=histories)
-        self._write(selection, self._metric, several=several)
+        self._keep(selection, data)
         self.n_reads_ = data.design.reads - reads
-        self._report_solutions(fit, solutions, several=several)
+        self._report_solutions(fit, solutions, several=data.several_outputs)
 
     def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
         if self.warm_start and hasattr(self, "coef_"):
@@ -166,7 +163,5 @@ class RankSVM(MarginRanker, StoppingRanker, LinearRanker):
         return [None] * n_outputs
 
     def _check_parameters(self) -> None:
-        self._check_margin_parameters()
-        check_stopping(self.early_stopping, self.scoring, self.patience, self.validation_fraction)
-        check_flag("warm_start", self.warm_start)
+        super()._check_parameters()
         check_alpha(self.alpha)

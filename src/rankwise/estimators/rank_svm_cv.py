@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.validation import check_count
-from rankwise.estimators.choosing import ChoosingRanker
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.restricted import read_restriction
@@ -14,14 +12,13 @@ from rankwise.selection.alpha_path import AlphaPath, choose_on_path, splits_of
 from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns
 from rankwise.selection.scorers import EvalSet
-from rankwise.selection.splits import check_cv
 
 __all__ = ["RankSVMCV"]
 
 _GRID = tuple(10.0**-power for power in range(1, 7))
 
 
-class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
+class RankSVMCV(MarginRanker, LinearRanker):
     """`RankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
     The grid is walked from the largest alpha to the smallest, each fit starting from the one before, and only as long
@@ -95,6 +92,7 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
     cv_errors_: Floats
     best_score_: float | Floats
 
+    _chooses = True
     _grid = _GRID
 
     def __init__(
@@ -117,7 +115,7 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _choose(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
         prepare_columns(data.design)
         whole, graphs = margins_of(data, self.loss)
@@ -137,8 +135,5 @@ class RankSVMCV(MarginRanker, ChoosingRanker, LinearRanker):
         self._report_solutions(fit, solutions, several=data.several_outputs)
 
     def _check_parameters(self) -> None:
-        self._check_margin_parameters()
-        check_cv(self.cv)
-        check_count("judge_rows", self.judge_rows)
-        self._metric  # noqa: B018 - raises where there is none of that name
+        super()._check_parameters()
         check_positive(self.alphas)

@@ -1,4 +1,4 @@
-"""The words for input that an estimator refuses, or takes with a warning."""
+"""Input that an estimator refuses, or takes with a warning."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.problems.training import PairData, TrainingProblem
 
 __all__ = ["refuse_unknown", "require_finite", "warn_of_near_ties"]
 
@@ -44,12 +45,20 @@ def require_finite(scores: Floats) -> Floats:
     return scores
 
 
-def warn_of_near_ties(differences: Floats, what: str, by: str, which: str) -> None:
+def warn_of_near_ties(data: TrainingProblem) -> None:
     """Say it where the relative cost is all about a few small differences."""
-    if differences.size and differences.min() < _NEAR_TIE * differences.max():
-        warnings.warn(
-            f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit. "
-            f"Hint: round the {which}, or use cost='magnitude'.",
-            UserWarning,
-            stacklevel=caller_level(),
-        )
+    if isinstance(data, PairData):
+        magnitude = data.preferences.magnitude
+        parts = [] if magnitude is None else [magnitude[magnitude > 0]]
+        what, by, which = "Pairs of a magnitude of", "magnitude", "magnitudes"
+    else:
+        parts = [np.diff(one.value)[one.query[1:] == one.query[:-1]] for one in data.levels]
+        what, by, which = "Labels that differ by", "difference", "labels"
+    for differences in parts:
+        if differences.size and differences.min() < _NEAR_TIE * differences.max():
+            warnings.warn(
+                f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit. "
+                f"Hint: round the {which}, or use cost='magnitude'.",
+                UserWarning,
+                stacklevel=caller_level(),
+            )

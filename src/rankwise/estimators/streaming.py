@@ -105,7 +105,7 @@ class StreamingRanker(LinearRanker):
         # Nothing is kept before everything is done, so that a failure leaves the model and its stream as they were.
         with np.errstate(over="ignore", invalid="ignore"):
             stream = stream.after(design, labels, queries, row_weight, float(self.alpha))
-        self._describe(stream)
+        self._describe_stream(stream)
         self._stream = stream
         return self
 
@@ -131,7 +131,7 @@ class StreamingRanker(LinearRanker):
             shift=design.shift,
         )
 
-    def _describe(self, stream: Stream) -> None:
+    def _describe_stream(self, stream: Stream) -> None:
         coef, solver, n_iter = stream.model(self._least_squares())
         attributes: dict[str, object] = {"coef_": coef, "solver_": solver, "n_iter_": n_iter}
         if stream.with_qid:

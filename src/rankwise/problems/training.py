@@ -24,7 +24,7 @@ from rankwise.pairs.labels import (
     label_graph,
     laplacian_depends_on_labels,
 )
-from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 from rankwise.problems.folds import FoldAssigner
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
@@ -42,6 +42,37 @@ class PairData:
     graph: PreferenceGraph
 
     several_outputs = False
+
+    @classmethod
+    def listed(cls, design: Design, listed: Preferences, ties: Ties, cost: Cost) -> PairData:
+        """Build the graph of a checked list of pairs."""
+        graph = preference_graph(
+            listed.winner,
+            listed.loser,
+            design.shape[0],
+            magnitude=listed.magnitude,
+            weight=listed.weight,
+            ties=ties,
+            cost=cost,
+            n_threads=design.n_threads,
+        )
+        if graph.n_pairs == 0:
+            raise NoPairsError(
+                "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
+                "pass at least one pair with a positive magnitude and weight.",
+            )
+        return cls(design, listed, graph)
+
+    @property
+    def attributes(self) -> dict[str, object]:
+        """What a fit says about its pairs."""
+        return {
+            "n_queries_": 1,
+            "n_pairs_": self.graph.n_pairs,
+            "n_ignored_queries_": 0,
+            "n_components_": self.graph.n_components,
+            "n_unpaired_rows_": self.graph.n_unpaired_rows,
+        }
 
     @cached_property
     def row_codes(self) -> Ints:
@@ -120,6 +151,18 @@ class TrainingData:
     def several_outputs(self) -> bool:
         """Whether y has columns."""
         return self.y.ndim == 2
+
+    @property
+    def attributes(self) -> dict[str, object]:
+        """What a fit says about its queries and pairs; an array over outputs where y has columns."""
+        n_pairs = np.array([int(levels.n_pairs) for levels in self.levels])
+        n_ignored = np.array([int((~levels.ordered).sum()) for levels in self.levels])
+        several = self.several_outputs
+        return {
+            "n_queries_": len(self.queries),
+            "n_pairs_": n_pairs if several else int(n_pairs[0]),
+            "n_ignored_queries_": n_ignored if several else int(n_ignored[0]),
+        }
 
     def graph(self, output: int, row_weight: Floats | None) -> LabelGraph:
         """Build the graph of one output, under row weights that may differ from the data's own."""

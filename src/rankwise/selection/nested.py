@@ -10,11 +10,10 @@ from sklearn.base import clone
 from rankwise.arrays import Floats, Matrix
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import check_count
-from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
-from rankwise.problems.training import TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 
 __all__ = ["check_can_nest", "check_nested", "nested_score"]
 
@@ -29,8 +28,11 @@ def check_nested(nested: object) -> None:
             raise InvalidInputError("nested=1 leaves nothing to train on.", "use nested=True, or at least 2.")
 
 
-def check_can_nest(nested: object, design: Design, eval_set: object) -> None:
+def check_can_nest(nested: object, data: TrainingProblem, eval_set: object) -> None:
     """Raise where outer folds are asked for and cannot be made."""
+    design = data.design
+    if nested and isinstance(data, PairData):
+        raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
     if nested and (eval_set is not None or not design.has_rows):
         raise InvalidInputError(
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",

@@ -1,0 +1,201 @@
+"""What every fitted ranker offers: scores, ranks, the score of the scores, and a file."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any, BinaryIO, ClassVar, Never
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
+from rankwise.data.containers import is_on_cluster, unmasked
+from rankwise.data.queries import ranks_inside
+from rankwise.data.validation import check_qid
+from rankwise.estimators.refusals import refuse_unknown
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.metrics import concordance, preference_error
+
+__all__ = ["FittedRanker"]
+
+# What holds the model of a fit, whichever class it is of.
+_MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_")
+
+
+class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
+    """The part of a ranker that needs scores and does not depend on how they came about."""
+
+    # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+    fitted_with_qid_: bool
+
+    @abstractmethod
+    def predict(self, X: MatrixLike) -> Floats:
+        """Return a score for each row of X: higher is better."""
+
+    def rank(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> npt.NDArray[np.int64]:
+        """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        qid : array-like of shape (rows,), optional
+            Required if the model was fitted with query ids; one constant id ranks all rows together. Without queries
+            in the fit, all rows are ranked together by default.
+        """
+        refuse_unknown("rank", unknown)
+        self._require_qid(
+            qid,
+            "rank was called without them; scores of different queries cannot be compared.",
+            "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
+        )
+        if is_on_cluster(X):
+            ranks: Any = self._cluster.ranked(self, X, qid)
+            return ranks  # type: ignore[no-any-return]
+        return self._ranks_of(self._scores_of(X, qid), qid)
+
+    def _ranks_of(self, scores: Floats, qid: ArrayLike | None) -> npt.NDArray[np.int64]:
+        queries = check_qid(qid, scores.shape[0])
+        if scores.ndim == 1:
+            return ranks_inside(scores, queries.codes)
+        return np.column_stack([ranks_inside(column, queries.codes) for column in scores.T])
+
+    def score(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **unknown: Never,
+    ) -> float:
+        """Return the concordance: the share of ordered pairs inside queries that the scores order alike.
+
+        Tied scores count one half; queries without an ordered pair are left out; queries are averaged. A
+        pair weighs the product of its rows' weights. For several outputs, the mean over outputs.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        y : array-like of shape (rows,) or (rows, outputs)
+        qid : array-like of shape (rows,), optional
+            Required if the model was fitted with query ids.
+        sample_weight : array-like of shape (rows,), optional
+        """
+        refuse_unknown("score", unknown)
+        self._require_qid(
+            qid,
+            "score was called without them; the result would be a global score, which means something else.",
+            "pass qid= to score; inside Pipeline or GridSearchCV first call sklearn.set_config("
+            "enable_metadata_routing=True), or use rankwise.model_selection.cross_validate_ranker.",
+        )
+        if is_on_cluster(X):
+            X, y, qid, sample_weight = self._cluster.scored_data(X, y, qid, sample_weight)
+        scores = np.asarray(self._scores_of(X, qid))
+        labels, columns = np.asarray(unmasked("y", y)), scores.reshape(scores.shape[0], -1)
+        if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
+            raise InvalidInputError(
+                f"y has shape {labels.shape}, but the scores have shape {scores.shape}.",
+                "pass one label for each row of X, and a column of labels for each output.",
+            )
+        per_output = [
+            concordance(label, score, qid, sample_weight=sample_weight)
+            for label, score in zip(labels.reshape(columns.shape).T, columns.T, strict=True)
+        ]
+        return float(np.mean(per_output))
+
+    def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
+        """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
+        scores: Floats = self.predict(X)
+        return scores
+
+    def save(
+        self, file: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
+    ) -> None:
+        """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
+
+        Parameters
+        ----------
+        file : path or binary stream
+        notes : mapping, optional
+            Anything JSON can say, kept in the header beside the model.
+        """
+        # Files know every estimator, so they stand in a room above; the facade leads to it.
+        from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
+
+        save(self, file, notes=notes)
+
+    def score_pairs(self, X: MatrixLike, pairs: ArrayLike, weight: ArrayLike | None = None) -> float:
+        """Return the share of the pairs that the scores order right; tied scores count one half.
+
+        This is one minus the pairwise error of equation 2 of the large-scale RankRLS paper (as printed there, with
+        its sign reversed, it counts the agreements).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2)
+            Row numbers of winner and loser.
+        weight : float or array-like of shape (pairs,), optional
+        """
+        scores = self.predict(X)
+        if scores.ndim != 1:
+            raise InvalidInputError(
+                f"The model has {scores.shape[1]} outputs, and a pair is scored by one.",
+                "fit one model per output, or use preference_error on a column of predict(X).",
+            )
+        return 1.0 - preference_error(scores, pairs, weight)
+
+    def predict_pairs(self, X_a: MatrixLike, X_b: MatrixLike) -> Floats:
+        """Return how much each row of `X_a` is preferred to the same row of `X_b`.
+
+        Parameters
+        ----------
+        X_a, X_b : array-like, sparse matrix or data frame of shape (pairs, features)
+
+        Returns
+        -------
+        ndarray of shape (pairs,)
+            The difference of the scores: positive where A is preferred, negative where B is. After a fit with
+            ``loss="logistic"`` the probability that A is preferred.
+        """
+        scores_a, scores_b = self.predict(X_a), self.predict(X_b)
+        if scores_a.shape != scores_b.shape:
+            raise InvalidInputError(
+                f"X_a has {scores_a.shape[0]} rows and X_b has {scores_b.shape[0]}.",
+                "row k of both is pair k; to compare one row with many, repeat it.",
+            )
+        difference: Floats = scores_a - scores_b
+        return difference
+
+    def _require_qid(self, qid: ArrayLike | None, problem: str, hint: str) -> None:
+        check_is_fitted(self)
+        if qid is None and self.fitted_with_qid_:
+            raise MissingQueriesError(f"The model was fitted with query ids, and {problem}", hint)
+
+    @property
+    def _cluster(self) -> Any:
+        """What knows about Dask; nobody imports it before Dask data arrive."""
+        from rankwise.distributed import boundary  # noqa: PLC0415 - an optional dependency
+
+        return boundary
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
+        return any(hasattr(self, name) for name in _MODELS)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        tags.input_tags.sparse = True
+        return tags
