@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from rankwise import kernels
+from rankwise import kernel_design, kernels
 from rankwise.data.validation import check_qid
-from rankwise.kernels import Kernel, KernelDesign
+from rankwise.kernel_design import KernelDesign
+from rankwise.kernels import Kernel
 from rankwise.pairs.labels import label_graph
 
 
@@ -16,7 +17,8 @@ from rankwise.pairs.labels import label_graph
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("block", [64, 1 << 20])
 def test_one_read_product(n_queries, settings, weighted, block, monkeypatch):
-    monkeypatch.setattr(kernels, "_BLOCK", block)
+    for module in (kernels, kernel_design):
+        monkeypatch.setattr(module, "BLOCK", block)
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(40, 3)), rng.integers(n_queries, size=40)
     weight = rng.integers(1, 3, size=40).astype(float) if weighted else None

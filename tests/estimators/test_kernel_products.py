@@ -14,7 +14,7 @@ from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLSCV, progress
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import KernelDesign
+from rankwise.kernel_design import KernelDesign
 from rankwise.metrics import pairwise_error
 from rankwise.problems.folds import FoldAssigner
 from strategies import make_problem

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from sklearn.base import clone
 
-from rankwise.arrays import ArrayLike, Matrix, MatrixLike
+from rankwise.arrays import ArrayLike, Labels, Matrix, MatrixLike
+from rankwise.data.duels import read_duels
 from rankwise.data.validation import check_choice
-from rankwise.estimators.base import Ranker
+from rankwise.estimators.base import Importance, Ranker
 from rankwise.preprocessing.table_columns import is_table_like, needs_encoding
 from rankwise.preprocessing.table_encoder import TableEncoder
+from rankwise.problems.training import PairData, TrainingData
 
 __all__ = ["EncodingRanker"]
 
@@ -17,6 +19,31 @@ class EncodingRanker(Ranker):
     """A ranker that encodes the columns of tables where they need it."""
 
     encoder_: TableEncoder | None
+
+    def _training_data(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_importance: Importance | None,
+    ) -> TrainingData:
+        self._require_labels(y)
+        data = super()._training_data(self._encode(X, qid), y, qid, sample_weight, query_importance)
+        self._name_columns()
+        return data
+
+    def _pair_data(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike | MatrixLike | None,
+        magnitude: ArrayLike | None,
+        weight: ArrayLike | None,
+    ) -> PairData:
+        rows, edges = read_duels(X, pairs)
+        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight)
+        self._name_columns()
+        return data
 
     def _encode(self, X: MatrixLike, qid: ArrayLike | None) -> MatrixLike:
         """Turn a table into numbers, where that is asked for or needed."""

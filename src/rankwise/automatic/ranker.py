@@ -19,31 +19,34 @@ from rankwise.automatic.files import read_automatic, write_automatic
 from rankwise.automatic.leaderboard import Leaderboard, leaderboard_of
 from rankwise.automatic.nested import nested_figure
 from rankwise.automatic.problems import Problem
-from rankwise.automatic.reading import labelled_rows, listed_pairs, read_pairs, read_rows, refuse_operator
+from rankwise.automatic.reading import (
+    labelled_rows,
+    listed_pairs,
+    one_output,
+    read_pairs,
+    read_rows,
+    refuse_operator,
+    resolve_metric,
+)
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
-from rankwise.data.duels import read_duels
-from rankwise.data.summary import is_graded
 from rankwise.data.validation import check_choice, check_count, check_number
-from rankwise.design import Design, as_design
-from rankwise.estimators.base import Importance
+from rankwise.design import Design
 from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.exceptions import MissingQueriesError
 from rankwise.json_values import Json
-from rankwise.metrics import Metric, get_metric
+from rankwise.metrics import Metric
 from rankwise.model_selection import predict_scores
 from rankwise.pairs.labels import Cost, QueryWeight, Ties
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.writer import Writer
 from rankwise.preprocessing.table_encoder import TableEncoder
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.grids import check_alphas
 from rankwise.selection.nested import check_can_nest
 
 __all__ = ["AutoRanker"]
-
-_BASIS = 200
 
 
 class AutoRanker(CalibratedRanker, EncodingRanker):
@@ -174,7 +177,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         rivals: Sequence[BaseEstimator] = (),
         calibration: str = "sigmoid",
         encoder: TableEncoder | str | None = "auto",
-        basis: int = _BASIS,
+        basis: int = 200,
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -186,66 +189,30 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     query_weight: ClassVar[QueryWeight] = "size"
     _chooses = True
 
-    def _training_data(
-        self,
-        X: MatrixLike,
-        y: Labels,
-        qid: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_importance: Importance | None,
-    ) -> TrainingData:
-        if query_importance is not None:
-            raise InvalidInputError(
-                "Candidates are compared by queries that count alike, so there is no query_importance.",
-                "leave it out, or use RankRLSCV, which takes it.",
-            )
-        self._require_labels(y)
-        data = super()._training_data(self._encode(X, qid), y, qid, sample_weight, None)
-        self._name_columns()
-        return data
-
-    def _pair_data(
-        self,
-        X: MatrixLike,
-        pairs: ArrayLike | MatrixLike | None,
-        magnitude: ArrayLike | None,
-        weight: ArrayLike | None,
-    ) -> PairData:
-        rows, edges = read_duels(X, pairs)
-        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight)
-        self._name_columns()
-        return data
-
     def _check_labelled(
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
     ) -> tuple[Matrix, Floats]:
         rows, labels = super()._check_labelled(X, y, reset=reset, min_rows=min_rows)
-        if labels.size > labels.shape[0]:
-            raise InvalidInputError(
-                f"y has {labels.shape[1]} columns, and one model is chosen for one.",
-                "fit an AutoRanker for each column of labels.",
-            )
-        return rows, labels.reshape(-1)
+        return rows, one_output(labels)
 
     def _design(self, X: Matrix) -> Design:
         refuse_operator(X)
-        return as_design(X, self.n_threads)
+        return super()._design(X)
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
         check_can_nest(self.nested, data, eval_set)
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
-        metric = self._metric_for(data)
+        metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
+        how = (metric, self.cv, self.random_state)
         if isinstance(data, PairData):
-            listed = listed_pairs(
-                data, metric, self.cv, self.random_state, groups, read_pairs(eval_set, self._encoded)
-            )
+            listed = listed_pairs(data, *how, groups, read_pairs(eval_set, self._encoded))
             chosen = self._choose(listed)
             if listed.scored is None:
                 self._calibrate(chosen.held_out, listed.tested_weight, listed.fold)
             return
         scored = read_rows(eval_set, self._encoded, with_qid=self.fitted_with_qid_)
-        problem = labelled_rows(data, metric, self.cv, self.random_state, scored)
+        problem = labelled_rows(data, *how, scored)
         self._choose(problem)
         if self.nested:
             self.nested_score_, self.nested_error_ = nested_figure(self, problem)
@@ -308,24 +275,10 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         self.leaderboard_ = leaderboard_of(search, chosen, rivals)
         return chosen
 
-    def _metric_for(self, data: TrainingProblem) -> Metric:
-        if isinstance(data, PairData):
-            metric = get_metric("pairwise_error" if self.scoring == "auto" else self.scoring)
-            if metric.base_name not in {"pairwise_error", "concordance"}:
-                raise InvalidInputError(
-                    f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
-                    "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
-                )
-            return metric
-        by_grades = self.fitted_with_qid_ and is_graded(data.y)
-        return get_metric(
-            ("ndcg@10" if by_grades else "pairwise_error") if self.scoring == "auto" else self.scoring
-        )
-
     def _check_parameters(self) -> None:
-        is_auto = isinstance(self.scoring, str) and self.scoring == "auto"
+        named = {} if isinstance(self.scoring, str) and self.scoring == "auto" else {"scoring": self.scoring}
         check_parameters(
-            {name: given for name, given in vars(self).items() if name != "scoring" or not is_auto}
+            {**{name: given for name, given in vars(self).items() if name != "scoring"}, **named}
         )
         check_choice("rule", self.rule, RULES)
         check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))

@@ -13,16 +13,25 @@ from rankwise.automatic.scaling import ScaledColumns
 from rankwise.data.duels import read_duels
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
+from rankwise.data.summary import is_graded
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.metrics import Metric
+from rankwise.metrics import Metric, get_metric
 from rankwise.problems.folds import FoldAssigner, assign_pairs
-from rankwise.problems.training import PairData, TrainingData
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import plan_rows
 from rankwise.selection.splits import Sampling, as_splitter, count_folds, read_splits
 
-__all__ = ["labelled_rows", "listed_pairs", "read_pairs", "read_rows", "refuse_operator"]
+__all__ = [
+    "labelled_rows",
+    "listed_pairs",
+    "one_output",
+    "read_pairs",
+    "read_rows",
+    "refuse_operator",
+    "resolve_metric",
+]
 
 # The folds are a good part of the noise where 25 queries of 20 rows choose: four assignments instead of one brought
 # what the choice loses against the best candidate from .0120 to .0084 NDCG@10 (eight sets that were developed on).
@@ -40,6 +49,36 @@ def refuse_operator(X: Matrix) -> None:
             "A LinearOperator has no columns to scale, nor rows to leave out.",
             "pass a matrix, or use RankRLSCV, which takes operators.",
         )
+
+
+def one_output(y: Floats) -> Floats:
+    """Return labels as a vector; raise where they have several columns."""
+    if y.size > y.shape[0]:
+        raise InvalidInputError(
+            f"y has {y.shape[1]} columns, and one model is chosen for one.",
+            "fit an AutoRanker for each column of labels.",
+        )
+    return y.reshape(-1)
+
+
+def resolve_metric(scoring: str | Metric, data: TrainingProblem, *, with_qid: bool) -> Metric:
+    """Return the metric that `scoring` names; "auto" is NDCG@10 for grades inside queries, else the pairwise error."""
+    is_auto = isinstance(scoring, str) and scoring == "auto"
+    if isinstance(data, TrainingData):
+        if data.importance is not None:
+            raise InvalidInputError(
+                "Candidates are compared by queries that count alike, so there is no query_importance.",
+                "leave it out, or use RankRLSCV, which takes it.",
+            )
+        by_grades = is_auto and with_qid and is_graded(data.y)
+        return get_metric("ndcg@10" if by_grades else "pairwise_error" if is_auto else scoring)
+    metric = get_metric("pairwise_error" if is_auto else scoring)
+    if metric.base_name not in {"pairwise_error", "concordance"}:
+        raise InvalidInputError(
+            f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
+            "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
+        )
+    return metric
 
 
 def labelled_rows(

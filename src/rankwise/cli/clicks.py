@@ -13,7 +13,8 @@ from rankwise.cli.columns import listed
 from rankwise.cli.mistakes import UsageError
 from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.tables.arrow_columns import check_columns, numbers_of, texts_in
-from rankwise.data.tables.arrow_files import TableSource, import_pyarrow, open_sources
+from rankwise.data.tables.arrow_files import open_sources
+from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["CLICK_COLUMNS", "check_clicks", "click_columns", "preferences_from_clicks"]

@@ -12,9 +12,9 @@ import numpy as np
 from rankwise.cli.columns import Roles, listed, remarks, row_id
 from rankwise.cli.rows import Rows
 from rankwise.data.tables.arrow_columns import is_embedding, is_number, text_of_numbers, texts_of
-from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.sparse_columns import SparseColumns
+from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.preprocessing.table_columns import read_columns
 from rankwise.preprocessing.table_encoder import TableEncoder

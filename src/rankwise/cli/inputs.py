@@ -33,9 +33,10 @@ from rankwise.data.store.format import HEADER
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.store.reading import open_store
 from rankwise.data.tables.arrow_columns import texts_of
-from rankwise.data.tables.arrow_files import TableSource, is_table, open_sources
+from rankwise.data.tables.arrow_files import is_table, open_sources
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.preferences import read_preferences
+from rankwise.data.tables.table_source import TableSource
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, no_rows

@@ -16,8 +16,9 @@ from rankwise.cli.encoding import names_to_encode
 from rankwise.cli.inputs import ids_of, kept_input, open_reader
 from rankwise.cli.rows import Rows
 from rankwise.data.tables.arrow_columns import texts_in
-from rankwise.data.tables.arrow_files import import_pyarrow, open_sources
+from rankwise.data.tables.arrow_files import open_sources
 from rankwise.data.tables.plan import TablePlan
+from rankwise.data.tables.table_source import import_pyarrow
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import text_blocks
 from rankwise.exceptions import InvalidInputError

@@ -12,7 +12,8 @@ from rankwise.design import Design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels import Kernel, KernelDesign, whole_entries
+from rankwise.kernel_design import KernelDesign
+from rankwise.kernels import Kernel, whole_entries
 from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem, check_precomputed, choose_basis, resolve_gamma
 from rankwise.problems.training import PairData, TrainingProblem
@@ -37,9 +38,7 @@ class KernelRanker(Ranker):
 
     @one_blas_thread
     def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better.
-
-        Only differences between rows of one query mean anything.
+        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
 
         Parameters
         ----------

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.validation import check_choice
+from rankwise.data.validation import check_choice, check_count
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import KernelSpace
@@ -46,18 +46,12 @@ class KernelRankRLSCV(KernelRanker):
     gamma : "scale", "auto", float, or a list of those, default="scale"
         As in `KernelRankRLS`; from a list the best is chosen.
     cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
-        An integer makes so many folds of whole queries, or of the rows of one ranking. Leave-pair-out scores each
-        pair of rows of one global ranking by the model that saw neither. "auto" leaves out queries where
-        there are several; in one ranking pairs, up to 2000 rows, and else makes 10 folds; where leave-pair-out has no
-        closed form, or not at a fair price, `cv_` says so. Also a scikit-learn splitter, or a list of its splits, that
-        puts each row into at most one test set.
-    nested : bool or int, default=False
-        Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
-    averaging : {"folds", "pooled"}, default="folds"
-        For folds of the rows of one ranking: average the folds' values, or score all held-out rows together. Pooled
-        scores are shifted so that a fold's training rows score on average what their labels are.
+        As in `RankRLSCV`. "auto" leaves out queries where there are several; in one ranking pairs, up to 2000 rows, and
+        else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
+    nested, averaging : default=False, "folds"
+        As in `RankRLSCV`.
     scoring : str or Metric, default="pairwise_error"
-        A name of `rankwise.metrics.METRICS`; leave-pair-out takes those that count pairs.
+        As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
     degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
         As in `KernelRankRLS`. Leave-pair-out takes one decomposition whatever they are, with ties left out also a
         system for each pair of levels. With ``cost="relative"`` it takes a decomposition for each pair of levels, and
@@ -238,6 +232,7 @@ class KernelRankRLSCV(KernelRanker):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_alphas(self.alphas)
+        check_count("judge_rows", self.judge_rows, optional=False)
         check_choice("solver", self.solver, ("auto", "eigen", "cg"))
         self._gammas()
 

@@ -37,7 +37,7 @@ class MarginRanker(Ranker):
     ties: ClassVar[Ties] = "exclude"
     cost: ClassVar[Cost] = "magnitude"
 
-    def predict_pairs(self, X_a: MatrixLike, X_b: MatrixLike) -> Floats:  # noqa: D102 - as in Ranker
+    def predict_pairs(self, X_a: MatrixLike, X_b: MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
         difference = super().predict_pairs(X_a, X_b)
         return np.asarray(expit(difference)) if LOSSES[self.loss_].is_probability else difference
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.validation import check_number
+from rankwise.data.validation import check_count, check_number
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.restricted import read_restriction
 from rankwise.exceptions import InvalidInputError
@@ -72,9 +72,7 @@ class RankRLSCV(LinearRanker):
         together. Pooled scores of rows are shifted so that a fold's training rows score on average what their labels
         are.
     scaling : float or list of float, default=0.0
-        Penalise ``w'D^(2 scaling)w``, ``D = diag(X'LX)``, instead of ``w'w``: a prior that expects smaller
-        coefficients of columns that vary much. 0 is off, 0.25 often helps on text. From a list the best is
-        chosen.
+        As in `RankRLS`; from a list the best is chosen.
     query_weight, ties, cost
         As in `RankRLS`.
     patience : int, default=10
@@ -86,14 +84,9 @@ class RankRLSCV(LinearRanker):
         The relative residual at which an alpha has converged.
     max_iter : int, default=None
         The most iterations; by default 1000.
-    positive : bool or array-like of shape (features,), default=False
-        Whether no coefficient may be negative; or a sign per column: 1 for not negative, -1 for not positive, 0 for
-        any.
-    prior : array-like of shape (features,), default=None
-        A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
-    column_penalty : array-like of shape (features,), default=None
-        What `alpha` is multiplied by for each column. 0 leaves it free. With one of these three, every alpha is fitted
-        by itself, on folds or on an eval set: there is no surface, and ``method`` is "tikhonov".
+    positive, prior, column_penalty : default=False, None, None
+        As in `RankRLS`. With one of these three, every alpha is fitted by itself, on folds or on an eval set: there is
+        no surface, and ``method`` is "tikhonov".
     random_state : int, default=0
         Seeds the folds and the choice of scoring rows.
     n_threads : int, default=None
@@ -290,6 +283,7 @@ class RankRLSCV(LinearRanker):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_alphas(self.alphas)
+        check_count("judge_rows", self.judge_rows, optional=False)
         check_powers(self.scaling)
         if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(

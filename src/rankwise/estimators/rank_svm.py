@@ -48,26 +48,14 @@ class RankSVM(MarginRanker, LinearRanker):
         The most iterations; by default enough to converge.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
-    early_stopping : bool, default=False
-        Stop when held-out rows are no longer ranked better, and keep the best iterate.
-    patience : int, default=10
-        How many iterations without improvement early stopping waits for.
-    scoring : str or Metric, default="pairwise_error"
-        What early stopping watches: a name of `rankwise.metrics.METRICS`.
-    validation_fraction : float, default=0.1
-        The share of queries (of rows, where there is one ranking) that early stopping holds out if `fit` gets
-        no `eval_set`.
-    positive : bool or array-like of shape (features,), default=False
-        Whether no coefficient may be negative; or a sign per column: 1 for not negative, -1 for not positive, 0 for
-        any.
-    prior : array-like of shape (features,), default=None
-        A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
-    column_penalty : array-like of shape (features,), default=None
-        What `alpha` is multiplied by for each column. It must be positive.
+    early_stopping, patience, scoring, validation_fraction : default=False, 10, "pairwise_error", 0.1
+        As in `RankRLS`: stop when held-out rows are no longer ranked better, and keep the best iterate.
+    positive, prior, column_penalty : default=False, None, None
+        As in `RankRLS`: signs of coefficients, a model to stay near, and factors on `alpha`, which must be positive.
     random_state : int, default=0
-        Seeds that choice.
+        Seeds what early stopping holds out.
     n_threads : int, default=None
-        Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
+        As in `RankRLS`.
 
     Attributes
     ----------

@@ -30,28 +30,16 @@ class RankSVMCV(MarginRanker, LinearRanker):
     Parameters
     ----------
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
-        The grid; order and duplicates do not matter. The default grid goes on where the best value lies at its end
-        and still becomes better, by at most as many values again on either side; another one is taken as it is, and a
-        best alpha at its end is warned of.
+        The grid; the default one goes on beyond its ends as in `RankRLSCV`.
     cv : "auto", int or splitter, default="auto"
         Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used
         where `fit` gets an `eval_set`.
     scoring : str or Metric, default="pairwise_error"
-        A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
-    loss : {"hinge", "squared_hinge", "logistic"}, default="hinge"
-        As in `RankSVM`; the last is for `fit_pairs` only.
+        As in `RankRLSCV`.
     judge_rows : int, default=None
-        With folds, let at most about so many held-out rows (whole queries) or pairs score; a fixed choice, that of
-        `RankRLSCV`, which `cv_` names. By default all do.
-    query_weight, solver, tol, max_iter, n_threads
+        As in `RankRLSCV`; by default all held-out rows or pairs score.
+    loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty, n_threads
         As in `RankSVM`.
-    positive : bool or array-like of shape (features,), default=False
-        Whether no coefficient may be negative; or a sign per column: 1 for not negative, -1 for not positive, 0 for
-        any.
-    prior : array-like of shape (features,), default=None
-        A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
-    column_penalty : array-like of shape (features,), default=None
-        What `alpha` is multiplied by for each column. It must be positive.
     random_state : int, default=0
         Seeds the folds.
 

@@ -13,7 +13,7 @@ Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,23 +22,24 @@ from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.blocks import as_table
 from rankwise.cached import cached_property
+from rankwise.pairs.counting import (
+    BRUTE,
+    FENWICK,
+    LEVELS,
+    Counting,
+    choose_counting,
+    grouped_order,
+    levels_per_query,
+)
 from rankwise.pairs.graph import SmoothedHinge
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
     from rankwise.pairs.labels import Levels
 
-__all__ = ["Counting", "ViolationSweep", "Violations"]
+__all__ = ["ViolationSweep", "Violations"]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
-Counting = Literal["auto", "brute", "levels", "fenwick"]
-
-_NO_PAIRS, _BRUTE, _LEVELS, _FENWICK = (
-    _core.counting_code(name) for name in ("no_pairs", "brute", "levels", "fenwick")
-)
-# Rows. Distinct labels, one thread, ns per row by brute force | Fenwick: counts with their sort 52 | 101 at 100
-# rows, 145 | 101 at 200; Laplacian 52 | 69, 109 | 72; smoothed 166 | 195, 327 | 192. Five levels cross there.
-_BRUTE_UP_TO = 128
 _NUMPY_SORTS_FROM = 2048  # rows; below, the call costs more than its SIMD sort gains
 
 
@@ -83,9 +84,9 @@ class ViolationSweep:
         self.query_start = np.ascontiguousarray(query_start, dtype=np.int64)
         self.sizes = np.diff(self.query_start)
         ranks = label_ranks if order is None else label_ranks[order]
-        self._n_levels = _levels_per_query(ranks, self.query_start)
-        self._counting = _choose_counting(self.sizes, self._n_levels, method)
-        self._order = _grouped_order(ranks, self.sizes, self._counting == _BRUTE, order)
+        self._n_levels = levels_per_query(ranks, self.query_start)
+        self._counting = choose_counting(self.sizes, self._n_levels, method)
+        self._order = grouped_order(ranks, self.sizes, self._counting == BRUTE, order)
         self._ranks = np.ascontiguousarray(self._grouped(label_ranks), dtype=np.int32)
         self._row_weight = None if row_weight is None else self.to_grouped(row_weight)
         self._scale = None if scale is None else np.ascontiguousarray(scale, dtype=np.float64)
@@ -132,7 +133,7 @@ class ViolationSweep:
         n_rows = score.size
         order = np.empty(n_rows, dtype=np.int32)
         sorted_score, sorted_rank = np.empty(n_rows), np.empty(n_rows, dtype=np.int32)
-        swept = (self._counting == _LEVELS) | (self._counting == _FENWICK)
+        swept = (self._counting == LEVELS) | (self._counting == FENWICK)
         for query in np.flatnonzero(swept & (self.sizes >= _NUMPY_SORTS_FROM)):
             rows = slice(self.query_start[query], self.query_start[query + 1])
             order[rows] = np.argsort(score[rows])
@@ -322,45 +323,3 @@ class Violations:
             sorted_score=self._sorted_score,
             sorted_rank=self._sorted_rank,
         )
-
-
-def _levels_per_query(
-    ranks: npt.NDArray[np.integer], query_start: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int32]:
-    n_levels = np.zeros(query_start.size - 1, dtype=np.int32)
-    filled = np.flatnonzero(np.diff(query_start))
-    if filled.size:  # reduceat would give an empty query the next one's first row
-        n_levels[filled] = np.maximum.reduceat(ranks, query_start[filled]) + 1
-    return n_levels
-
-
-def _choose_counting(
-    sizes: npt.NDArray[np.int64], n_levels: npt.NDArray[np.int32], method: Counting
-) -> npt.NDArray[np.uint8]:
-    swept = np.where(n_levels <= _core.MAX_LEVELS, _LEVELS, _FENWICK)
-    if method == "auto":
-        codes = np.where(sizes <= _BRUTE_UP_TO, _BRUTE, swept)
-    elif method == "levels":
-        codes = swept
-    else:
-        codes = np.full(sizes.size, _core.counting_code(method))
-    return np.where(n_levels > 1, codes, _NO_PAIRS).astype(np.uint8)
-
-
-def _grouped_order(
-    ranks: npt.NDArray[np.integer],
-    sizes: npt.NDArray[np.int64],
-    is_brute: npt.NDArray[np.bool_],
-    order: npt.NDArray[np.integer] | None,
-) -> npt.NDArray[np.int64] | None:
-    """Return rows by query and, where brute force counts, by label; None if that is the caller's order.
-
-    Large queries keep the caller's order: permuting their arrays at random would cost as much as a sweep.
-    """
-    if is_brute.any():
-        query = np.repeat(np.arange(sizes.size), sizes)
-        by_label = np.lexsort((np.where(is_brute[query], ranks, 0), query))
-        order = by_label if order is None else order[by_label]
-    if order is None or np.array_equal(order, np.arange(order.size)):
-        return None
-    return np.asarray(order, dtype=np.int64)

@@ -17,7 +17,8 @@ from rankwise.data.validation import check_choice
 from rankwise.design import DenseDesign, Design
 from rankwise.design.offsets import spreads
 from rankwise.exceptions import InvalidInputError, caller_level
-from rankwise.kernels import FeatureMap, Kernel, KernelDesign, Report, matrix_rows, no_report
+from rankwise.kernel_design import KernelDesign
+from rankwise.kernels import FeatureMap, Kernel, Report, matrix_rows, no_report
 from rankwise.memory import MemoryBudget
 from rankwise.solvers.dual import DualSpectrum, indefiniteness, is_indefinite
 

@@ -28,7 +28,7 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, remark, size_of
 from rankwise.data import dump_svmlight, open_store, write_store
 from rankwise.data.store.format import Header
-from rankwise.data.tables.arrow_files import TABLE_ENDINGS
+from rankwise.data.tables.table_source import TABLE_ENDINGS
 from rankwise.data.tables.writer import is_flat, save_table
 from rankwise.data.text.writer import TextWriter, open_text
 from rankwise.exceptions import InvalidInputError

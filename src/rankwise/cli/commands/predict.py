@@ -22,7 +22,7 @@ from rankwise.cli.scoring import score
 from rankwise.cli.streaming import streamed_tables, streamed_text
 from rankwise.data.queries import ranks_inside
 from rankwise.data.runs import write_run
-from rankwise.data.tables.arrow_files import import_pyarrow
+from rankwise.data.tables.table_source import import_pyarrow
 from rankwise.memory import available_memory
 
 __all__ = ["run"]

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Floats
-from rankwise.data.tables.arrow_files import NULLS, TableSource, import_pyarrow, is_number_text
+from rankwise.data.tables.csv_files import NULLS, is_number_text
+from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.exceptions import Change, InvalidInputError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -28,8 +28,9 @@ from rankwise.data.tables.arrow_columns import (
     text_of_numbers,
     texts_in,
 )
-from rankwise.data.tables.arrow_files import TableSource
+from rankwise.data.tables.batches import Batch, TableBlock, fill_holes, joined
 from rankwise.data.tables.sparse_columns import SparseColumns
+from rankwise.data.tables.table_source import TableSource
 from rankwise.data.text.reader import MISSING
 from rankwise.data.text.sources import read_ahead
 from rankwise.data.validation import check_choice
@@ -39,26 +40,11 @@ from rankwise.threads import default_threads
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["TableBlock", "TablePlan"]
+__all__ = ["TablePlan"]
 
 
 # Bytes of columns that are decoded, and become rows, at a time.
 _LOADED_AT_ONCE = 1 << 24
-
-
-class TableBlock(NamedTuple):
-    """Rows of a table.
-
-    Attributes
-    ----------
-    X : ndarray or CSR matrix of shape (rows, features)
-    y : ndarray of shape (rows,) or None
-    qid : ndarray of shape (rows,) or None
-    """
-
-    X: Any
-    y: Floats | None
-    qid: AnyArray | None
 
 
 @dataclass
@@ -183,7 +169,7 @@ class TablePlan:
                 if self.label is None
                 else np.concatenate([block.y for block in blocks if block.y is not None])
             )
-            qid = _joined([block.qid for block in blocks if block.qid is not None])
+            qid = joined([block.qid for block in blocks if block.qid is not None])
             return TableBlock(sp.vstack([block.X for block in blocks], format="csr"), y, qid)
         self._check_sources()
         y = None if self.label is None else np.empty(self.n_rows)
@@ -202,7 +188,7 @@ class TablePlan:
         if n_cells != self.n_rows * len(self.columns):
             names = ", ".join(source.name for source in self.sources)
             raise InvalidInputError(f"{names} has more or fewer rows than it says.", "write it again.")
-        return TableBlock(X, y, _joined(ids))
+        return TableBlock(X, y, joined(ids))
 
     def weights(self) -> Floats | None:
         """Return the weights of all rows of all tables, where a column of them was named."""
@@ -230,40 +216,40 @@ class TablePlan:
                     lists = next(source.batches([name], 1)).column(0)
                     self.widths[name] = rows_of(source, name, lists, 0, width=None).shape[1]
 
-    def _batches(self, n_rows: int) -> Iterator[_Batch]:
+    def _batches(self, n_rows: int) -> Iterator[Batch]:
         self._check_sources()
         for source in self.sources:
             row = 0
             items = [] if self.item_id is None or self.item_id in self.columns else [self.item_id]
             for batch in source.batches([*self.columns, *items], n_rows):
                 if batch.num_rows:
-                    yield _Batch.of(source, row, batch)
+                    yield Batch.of(source, row, batch)
                 row += batch.num_rows
 
-    def _groups(self) -> Iterator[tuple[int, _Batch]]:
+    def _groups(self) -> Iterator[tuple[int, Batch]]:
         """Yield parts of the tables, perhaps with some of the columns only, and the row where each starts."""
         start = 0
         for source in self.sources:
             row = 0
             if source.groups is not None:
                 for row, table in source.groups(self.columns, _LOADED_AT_ONCE):
-                    batch = _Batch.of(source, row, table)
+                    batch = Batch.of(source, row, table)
                     del table
                     yield start + row, batch
                     del batch  # before the next one is decoded
             else:
                 for found in source.batches(self.columns, self.rows_in(_LOADED_AT_ONCE)):
-                    yield start + row, _Batch.of(source, row, found)
+                    yield start + row, Batch.of(source, row, found)
                     row += found.num_rows
             start += source.n_rows
 
-    def _labels(self, batch: _Batch) -> Floats | None:
+    def _labels(self, batch: Batch) -> Floats | None:
         if self.label is None:
             return None
         column = batch.columns[self.label]
         return numbers_of(batch.source, self.label, column, batch.row, missing="error", hint=_LABEL_HINT)
 
-    def _ids(self, batch: _Batch) -> AnyArray | None:
+    def _ids(self, batch: Batch) -> AnyArray | None:
         if self.qid is None:
             return None
         return self.ids_in(batch.source, batch.columns[self.qid], batch.row)
@@ -277,7 +263,7 @@ class TablePlan:
     def _kind_of_ids(self) -> str:
         return "U" if self.qid is None else kind_of_ids(self.sources, self.qid)
 
-    def _features(self, batch: _Batch) -> AnyArray | sp.csr_matrix:
+    def _features(self, batch: Batch) -> AnyArray | sp.csr_matrix:
         if self.sparse is not None:
             return self.sparse.rows(
                 batch.source, batch.columns.__getitem__, batch.row, missing=self.missing, dtype=self.dtype
@@ -289,7 +275,7 @@ class TablePlan:
     def _empty(self, n_rows: int) -> AnyArray:
         return np.empty((n_rows, len(self.features) + sum(self.widths.values())), dtype=self.dtype)
 
-    def _fill(self, batch: _Batch, X: AnyArray) -> None:
+    def _fill(self, batch: Batch, X: AnyArray) -> None:
         """Write the features of a batch, perhaps some of them only, into rows of X, and check them."""
         source, row = batch.source, batch.row
         features = [name for name in self.features if name in batch.columns]
@@ -302,7 +288,7 @@ class TablePlan:
             if not good:
                 check_finite(source, name, column, row, missing=self.missing, dtype=self.dtype)
                 if self.missing == "zero":
-                    _fill_holes(X[:, self.features.index(name)])
+                    fill_holes(X[:, self.features.index(name)])
         at = len(self.features)
         for name in self.embeddings:
             if name in batch.columns:
@@ -310,38 +296,8 @@ class TablePlan:
                 check_finite(source, name, matrix, row, missing=self.missing, dtype=self.dtype)
                 X[:, at : at + matrix.shape[1]] = matrix
                 if self.missing == "zero":
-                    _fill_holes(X[:, at : at + matrix.shape[1]])
+                    fill_holes(X[:, at : at + matrix.shape[1]])
             at += self.widths[name]
-
-
-class _Batch(NamedTuple):
-    """Rows as they come from a table."""
-
-    source: TableSource
-    row: int  # where they begin in their table
-    n_rows: int
-    columns: dict[str, pa.Array]
-
-    @classmethod
-    def of(cls, source: TableSource, row: int, found: pa.Table) -> _Batch:
-        """Take the columns of a record batch, or of a table."""
-        columns = {}
-        for name, column in zip(found.schema.names, found.columns, strict=True):
-            if hasattr(column, "chunks"):
-                column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # noqa: PLW2901
-            columns[name] = column
-        return cls(source, row, found.num_rows, columns)
-
-
-def _fill_holes(values: AnyArray) -> None:
-    values[np.isnan(values)] = 0
-
-
-def _joined(parts: list[AnyArray]) -> AnyArray | None:
-    if not parts:
-        return None
-    mixed = len({part.dtype.kind for part in parts}) > 1 and any(part.dtype == object for part in parts)
-    return np.concatenate([part.astype(object) for part in parts] if mixed else parts)
 
 
 _LABEL_HINT = "encode labels as numbers, higher is better: for example {'bad': 0, 'fair': 1, 'good': 2}."

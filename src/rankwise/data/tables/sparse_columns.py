@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, DType
 from rankwise.data.tables.arrow_columns import check_finite, doubles_of, is_embedding
-from rankwise.data.tables.arrow_files import TableSource, import_pyarrow
+from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.data.text.reader import LAST_COLUMN
 from rankwise.exceptions import InvalidInputError
 

@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, MatrixLike
 from rankwise.data.containers import unmasked
-from rankwise.data.tables.arrow_files import import_pyarrow
 from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
+from rankwise.data.tables.table_source import import_pyarrow
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing
 
