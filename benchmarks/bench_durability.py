@@ -10,7 +10,7 @@ import numpy as np
 
 from harness import interleave, print_table, write_json
 from rankwise import replacing
-from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data import open_store, save_store, save_svmlight
 
 
 def write_text(path, megabytes):
@@ -20,7 +20,7 @@ def write_text(path, megabytes):
     X = rng.normal(size=(rows, columns)).astype(np.float32)
     with path.open("wb") as stream:
         for part in range(max(1, round(megabytes * 1e6 / (12 * rows * columns)))):
-            dump_svmlight(X, rng.integers(0, 5, size=rows), stream, qid=np.arange(rows) // 20 + part * rows)
+            save_svmlight(X, rng.integers(0, 5, size=rows), stream, qid=np.arange(rows) // 20 + part * rows)
 
 
 def main():
@@ -49,7 +49,7 @@ def main():
                 waited += time.perf_counter() - before
 
             with patch.object(replacing, "_sync", timed):
-                write_store(target, str(text), durable=durable)
+                save_store(str(text), target, durable=durable)
             if durable:
                 waits.append(waited / (time.perf_counter() - start))
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from harness import RESULTS
-from rankwise.data import dump_svmlight
+from rankwise.data import save_svmlight
 
 _FIT = """
 import resource, sys, warnings
@@ -65,7 +65,7 @@ def commands(folder):
     files = {}
     for m in (400, *SIZES):
         files[m] = folder / f"{m}.txt"
-        dump_svmlight(rng.normal(size=(m, 40)), rng.integers(0, 5, m), files[m], qid=np.arange(m) // 20)
+        save_svmlight(rng.normal(size=(m, 40)), rng.integers(0, 5, m), files[m], qid=np.arange(m) // 20)
     model = folder / "model.rw"
     small = ["fit", files[400], "--method", "rls", "--scaling", "none"]
     subprocess.run(

@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 
 from bench_fused_product import equal_queries
 from harness import interleave, print_table, write_json
-from rankwise.data import open_store, write_store
+from rankwise.data import open_store, save_store
 from rankwise.design import as_design, comparing_design
 
 FAR = 1e9
@@ -40,7 +40,7 @@ def matrices(rows, far, *, sparse):
 
 
 def in_store(X, folder):
-    write_store(folder, [(X, np.zeros(X.shape[0]), None)], dtype=np.float64)
+    save_store([(X, np.zeros(X.shape[0]), None)], folder, dtype=np.float64)
     return open_store(folder).X
 
 

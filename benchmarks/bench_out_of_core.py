@@ -36,7 +36,7 @@ import scipy.sparse as sp
 from harness import RESULTS, environment
 from memory_group import AnonymousPeak, run_limited
 from rankwise import RankRLSCV
-from rankwise.data import open_store, write_store
+from rankwise.data import open_store, save_store
 from rankwise.design import as_design
 from rankwise.estimators import linear
 
@@ -187,7 +187,7 @@ def limited(kind, folder, limit, iterations, rounds=1):
 def compare_coefficients(folder, gigabytes, iterations):
     """Fit from disk under a third of the store's size, and in memory; return the largest relative difference."""
     path = Path(folder, "small")
-    write_store(path, blocks(rows_of(gigabytes)), dtype=np.float32)
+    save_store(blocks(rows_of(gigabytes)), path, dtype=np.float32)
     store = open_store(path)
     report = limited("coefficients", path, (store.X.data.nbytes + store.X.indices.nbytes) / 3, iterations)
     store.X = sp.csr_matrix(store.X, copy=True)
@@ -221,7 +221,7 @@ def main():
         store = (arguments.folder or Path(temporary)) / "large"
         if not store.exists():
             start = time.perf_counter()
-            write_store(store, blocks(rows_of(arguments.gigabytes)), dtype=np.float32)
+            save_store(blocks(rows_of(arguments.gigabytes)), store, dtype=np.float32)
             print(f"written in {time.perf_counter() - start:.0f} s")
         iterations = arguments.iterations
         speed = limited("speed", store, arguments.limit * 1e9, iterations, arguments.rounds)

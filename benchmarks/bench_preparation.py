@@ -62,7 +62,7 @@ def tables(X, y, qid):
     """The same rows from Parquet, 137 columns."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.parquet")
-        save_table(path, X, y, qid)
+        save_table(X, y, path, qid=qid)
 
         def by_pandas():
             frame = pd.read_parquet(path)

@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 
 from harness import RESULTS, environment, interleave, print_table, run_python
-from rankwise.data import dump_svmlight, load_svmlight, open_store, write_store
+from rankwise.data import load_svmlight, open_store, save_store, save_svmlight
 
 COLUMNS = 46
 WRITTEN = 100_000  # rows
@@ -75,9 +75,9 @@ _STORE_PEAK = """
 import sys
 sys.path.insert(0, {benchmarks!r})
 from memory_group import AnonymousPeak
-from rankwise.data import write_store
+from rankwise.data import save_store
 with AnonymousPeak(0.002) as memory:
-    write_store({store!r}, {path!r}, dtype="float32", n_threads=2)
+    save_store({path!r}, {store!r}, dtype="float32", n_threads=2)
 print((memory.most - memory.before) / 1e6)
 """
 
@@ -102,7 +102,7 @@ def store_speed(path, folder, rounds):
     numbers = count()
 
     def write():
-        write_store(folder / f"store{next(numbers)}", path, dtype=np.float32)
+        save_store(path, folder / f"store{next(numbers)}", dtype=np.float32)
 
     def read():
         load_svmlight(path, dtype=np.float32)
@@ -115,8 +115,8 @@ def writing_speed(X, y, qid, rounds):
     return interleave(
         {
             "scikit-learn": lambda: dump_svmlight_file(X, y, io.BytesIO(), zero_based=False, query_id=qid),
-            "rankwise, 2 threads": lambda: dump_svmlight(X, y, io.BytesIO(), qid=qid, n_threads=2),
-            "rankwise, 1 thread": lambda: dump_svmlight(X, y, io.BytesIO(), qid=qid, n_threads=1),
+            "rankwise, 2 threads": lambda: save_svmlight(X, y, io.BytesIO(), qid=qid, n_threads=2),
+            "rankwise, 1 thread": lambda: save_svmlight(X, y, io.BytesIO(), qid=qid, n_threads=1),
         },
         repeats=rounds,
     )

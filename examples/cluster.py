@@ -13,7 +13,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 from rankwise import RankRLSCV
-from rankwise.data import dump_svmlight
+from rankwise.data import save_svmlight
 from rankwise.distributed import read
 
 
@@ -34,7 +34,7 @@ def main() -> None:
         Client(cluster) as client,
     ):
         path = Path(folder, "searches.txt")
-        dump_svmlight(X, y, path, qid=qid)
+        save_svmlight(X, y, path, qid=qid)
         data = read(path, client=client, block_bytes=1 << 20)
         rows, columns = data.X.shape
         print(f"{rows} rows of {columns} columns, read in {len(data.X.source.blocks)} pieces by two workers")

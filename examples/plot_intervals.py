@@ -19,8 +19,8 @@ y = rng.integers(0, 4, size=qid.size)
 noise = rng.normal(size=qid.size) * np.repeat(rng.uniform(0.5, 5, size=60), 15)
 first, second = y + noise, y + 0.85 * noise + 0.1 * rng.normal(size=qid.size)
 
-intervals = [bootstrap_interval("ndcg@10", y, scores, qid) for scores in (first, second)]
-comparison = compare_rankings("ndcg@10", y, first, second, qid)
+intervals = [bootstrap_interval(y, scores, qid, metric="ndcg@10") for scores in (first, second)]
+comparison = compare_rankings(y, first, second, qid, metric="ndcg@10")
 
 # %%
 # The intervals of the two figures overlap; that of the difference does not contain 0.
@@ -28,7 +28,7 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9, 4), layout="constrained")
 for place, one in enumerate(intervals):
     left.errorbar(place, one.value, [[one.value - one.low], [one.high - one.value]], fmt="o", capsize=6)
 left.set(xticks=[0, 1], xticklabels=["first", "second"], xlim=(-0.5, 1.5), ylabel="NDCG@10")
-a, b = (per_query("ndcg@10", y, scores, qid).values for scores in (first, second))
+a, b = (per_query(y, scores, qid, metric="ndcg@10").values for scores in (first, second))
 right.scatter(a, b, s=15)
 right.axline((0.6, 0.6), slope=1, color="grey", lw=1)
 right.set(xlabel="first, NDCG@10 of each query", ylabel="second", aspect="equal")

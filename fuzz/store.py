@@ -32,7 +32,7 @@ import numpy as np  # noqa: E402
 import scipy.sparse as sp  # noqa: E402
 
 import store_checks  # noqa: E402
-from rankwise.data import write_store  # noqa: E402
+from rankwise.data import save_store  # noqa: E402
 from rankwise.data.store import format as store_format  # noqa: E402
 from rankwise.data.store import mapped  # noqa: E402
 from rankwise.data.store import reading as store  # noqa: E402
@@ -246,7 +246,7 @@ def make_whole():
         for kind, qid in ids.items():
             for dtype in ("f4", "f8"):
                 path = Path(aside, f"{kind}-{dtype}")
-                write_store(path, [(X, y, qid)], dtype=dtype, zero_based=kind == "int", missing="nan")
+                save_store([(X, y, qid)], path, dtype=dtype, zero_based=kind == "int", missing="nan")
                 yield path.name, store_checks.input_of(path)
         for name, block in {
             "no-columns": (np.zeros((3, 0)), y[:3]),
@@ -254,7 +254,7 @@ def make_whole():
             "nan": (np.array([[np.nan, 1.0], [0.0, 2.0]]), y[:2]),
             "one-row": (np.ones((1, 1)), y[:1], ["q"]),
         }.items():
-            write_store(Path(aside, name), [block], missing="nan")
+            save_store([block], Path(aside, name), missing="nan")
             yield name, store_checks.input_of(Path(aside, name))
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from rankwise.cli import main
 from rankwise.cli.parser import COMMANDS
-from rankwise.data import dump_svmlight, load_preferences, load_table
+from rankwise.data import load_preferences, load_table, save_svmlight
 from rankwise.exceptions import RankwiseError
 
 ODD = (
@@ -235,7 +235,7 @@ def make_files(folder):
     """Write small files for command lines to name."""
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(24, 2)), rng.integers(0, 3, 24), np.arange(24) // 4
-    dump_svmlight(X, y, Path(folder, "rows.txt"), qid=qid)
+    save_svmlight(X, y, Path(folder, "rows.txt"), qid=qid)
     lines = [f"{label},{query},{a!r},{b!r}" for label, query, (a, b) in zip(y, qid, X.tolist(), strict=True)]
     Path(folder, "rows.csv").write_text("\n".join(["label,qid,a,b", *lines, ""]))
     Path(folder, "items.csv").write_bytes(ITEMS)

@@ -13,7 +13,7 @@ import warnings
 import numpy as np
 
 from rankwise import _core
-from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data import open_store, save_store, save_svmlight
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.data.store.format import FILES, HEADER, _own_checksum
 from rankwise.data.store.regroup import Regrouping
@@ -183,11 +183,11 @@ def use_again(store, folder):
         assert pickle.loads(pickle.dumps(store.X)).shape == (n_rows, n_columns)
         try:
             for regroup in (False, True):
-                write_store(aside, store, regroup=regroup, dtype=store.X.dtype, missing="nan")
+                save_store(store, aside, regroup=regroup, dtype=store.X.dtype, missing="nan")
                 assert open_store(aside, n_threads=1).X.shape == (n_rows, n_columns)
             blocks = Regrouping(store, folder.with_name(folder.name + "-buckets")).blocks(300)
             assert sum(rows.labels.size for rows in blocks) == n_rows
-            dump_svmlight(store.X, store.y, io.BytesIO(), qid=store.qid, missing="nan")
+            save_svmlight(store.X, store.y, io.BytesIO(), qid=store.qid, missing="nan")
         except InvalidInputError:
             pass  # such as a query that comes twice
         finally:

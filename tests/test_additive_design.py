@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import oracles
 from making_blocks import make_blocks, make_folds
 from rankwise import _core
-from rankwise.data import open_store, write_store
+from rankwise.data import open_store, save_store
 from rankwise.design import AdditiveDesign, additive, as_design, comparing_design
 from rankwise.design.hats import hat_matrix
 from rankwise.design.pair_statistics import MOST_BINS, pair_gains, pair_histograms
@@ -345,7 +345,7 @@ def test_encoding_by_row_blocks(monkeypatch):
 
 def test_encoding_from_a_store(tmp_path, monkeypatch):
     X = sp.random(300, 6, density=0.4, random_state=1, format="csr", dtype=np.float32)
-    write_store(tmp_path / "rows.store", [(X, np.zeros(300), np.arange(300) // 10)])
+    save_store([(X, np.zeros(300), np.arange(300) // 10)], tmp_path / "rows.store")
     terms = plain_terms()
     monkeypatch.setattr(additive, "ENCODED_ROWS", 70)
     stored = AdditiveDesign.encode(open_store(tmp_path / "rows.store").X, terms)

@@ -16,7 +16,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from making_blocks import make_blocks
 from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
 from rankwise.blocks import COUPLINGS, laplacian
-from rankwise.data import open_store, write_store
+from rankwise.data import open_store, save_store
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.data.store import mapped
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
@@ -39,7 +39,7 @@ def data():
 @pytest.fixture(scope="module")
 def store(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("store") / "s"
-    write_store(folder, [data], dtype=np.float32)
+    save_store([data], folder, dtype=np.float32)
     return open_store(folder)
 
 
@@ -108,9 +108,9 @@ def test_products_have_the_same_bits_wherever_the_matrix_lies(data, store, with_
 
 @pytest.mark.usefixtures("no_room")
 def test_a_store_that_vanished_is_still_read_past_the_page_cache(data, tmp_path):
-    write_store(tmp_path / "s", [data], dtype=np.float32)
+    save_store([data], tmp_path / "s", dtype=np.float32)
     X = open_store(tmp_path / "s").X
-    write_store(tmp_path / "s", [(data[0] * 2, data[1], data[2])], dtype=np.float32)
+    save_store([(data[0] * 2, data[1], data[2])], tmp_path / "s", dtype=np.float32)
     assert_allclose(as_design(X).dot(np.ones(300)), data[0].astype(np.float64) @ np.ones(300), rtol=1e-12)
 
 
@@ -192,7 +192,7 @@ def test_names_of_columns_on_disk_are_kept(data, store):
 
 @pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="this system has no O_DIRECT")
 def test_a_file_system_without_direct_reads(data, tmp_path, monkeypatch, no_room):
-    write_store(tmp_path / "s", [data], dtype=np.float32)
+    save_store([data], tmp_path / "s", dtype=np.float32)
     really_open = os.open
 
     def refuse(path, flags, *arguments, **options):
@@ -210,7 +210,7 @@ def test_a_file_system_without_direct_reads(data, tmp_path, monkeypatch, no_room
 
 @pytest.mark.usefixtures("no_room")
 def test_descriptors_are_given_back(data, tmp_path):
-    write_store(tmp_path / "s", [data], dtype=np.float32)
+    save_store([data], tmp_path / "s", dtype=np.float32)
     gc.collect()
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(3):

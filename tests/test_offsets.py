@@ -24,7 +24,7 @@ from rankwise import (
     RankSVMCV,
 )
 from rankwise.basis import kmeans_rows
-from rankwise.data import open_store, write_store
+from rankwise.data import open_store, save_store
 from rankwise.design import as_design, comparing_design, shifted_design
 from rankwise.design.offsets import FAR, find_shift
 from rankwise.exceptions import MemoryLimitError
@@ -61,7 +61,7 @@ FAR_OFF = np.array([0.0, 1e9, 0.0, -1e6, 1e9])
 
 
 def in_store(X, folder):
-    write_store(folder, [(sp.csr_matrix(X), np.zeros(X.shape[0]), None)], dtype=np.float64)
+    save_store([(sp.csr_matrix(X), np.zeros(X.shape[0]), None)], folder, dtype=np.float64)
     return open_store(folder).X
 
 

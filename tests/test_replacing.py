@@ -13,7 +13,7 @@ import pytest
 
 import rankwise.hidden_folders as hidden_folders_module
 import rankwise.replacing as replacing_module
-from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data import open_store, save_store, save_svmlight
 from rankwise.exceptions import InvalidInputError, OutputError
 from rankwise.replacing import noting_written, recover, replacing, replacing_folder
 
@@ -91,7 +91,7 @@ def test_a_folder_is_not_replaced_by_a_file_nor_a_file_by_a_folder(tmp_path):
     (tmp_path / "folder" / "precious").write_bytes(b"kept")
     (tmp_path / "file").write_bytes(b"kept")
     with pytest.raises(OutputError, match=r"folder is a folder. Hint: name a file"):
-        dump_svmlight([[1.0]], [1], tmp_path / "folder")
+        save_svmlight([[1.0]], [1], tmp_path / "folder")
     with pytest.raises(OutputError, match=r"file is a file. Hint: name a folder"):
         write_folder(tmp_path / "file", b"new")
     assert (tmp_path / "folder" / "precious").read_bytes() == b"kept"
@@ -198,10 +198,10 @@ def test_a_file_keeps_its_permissions(mode, tmp_path):
 
 def test_a_store_keeps_its_permissions_and_those_of_its_files(tmp_path):
     blocks = [([[1.0], [2.0]], [1, 0])]
-    write_store(tmp_path / "store", blocks)
+    save_store(blocks, tmp_path / "store")
     (tmp_path / "store").chmod(0o700)
     (tmp_path / "store" / "values.bin").chmod(0o600)
-    write_store(tmp_path / "store", blocks)
+    save_store(blocks, tmp_path / "store")
     assert stat.S_IMODE((tmp_path / "store").stat().st_mode) == 0o700
     assert stat.S_IMODE((tmp_path / "store" / "values.bin").stat().st_mode) == 0o600
 
@@ -287,7 +287,7 @@ _KILLED_BETWEEN = """
 import os, signal, sys
 from pathlib import Path
 import rankwise.replacing as module
-from rankwise.data import write_store
+from rankwise.data import save_store
 module._exchange = lambda *_: False
 rename = Path.rename
 def dying(self, target):
@@ -297,7 +297,7 @@ def dying(self, target):
     if self.name == "new":
         os.kill(os.getpid(), signal.SIGKILL)
 Path.rename = dying
-write_store(sys.argv[1], [([[5.0]], [1])])
+save_store([([[5.0]], [1])], sys.argv[1])
 """
 
 
@@ -306,7 +306,7 @@ write_store(sys.argv[1], [([[5.0]], [1])])
 def test_killed_between_two_renames_nothing_is_lost(by, when, tmp_path):
     """Where names cannot be exchanged at once: macOS, some network file systems."""
     target = tmp_path / "store"
-    write_store(target, [([[4.0]], [1])])
+    save_store([([[4.0]], [1])], target)
     done = subprocess.run([sys.executable, "-c", _KILLED_BETWEEN, target, when], check=False)
     assert done.returncode == -signal.SIGKILL
     assert target.exists() == (when == "after")
@@ -315,13 +315,13 @@ def test_killed_between_two_renames_nothing_is_lost(by, when, tmp_path):
             raise ZeroDivisionError  # who begins to write has put it right, even if nothing comes of it
         assert [entry.name for entry in tmp_path.iterdir()] == ["store"]
     assert open_store(target).X.toarray().tolist() == [[5.0]]
-    write_store(target, [([[6.0]], [1])])
+    save_store([([[6.0]], [1])], target)
     assert list(tmp_path.iterdir()) == [target]
 
 
 def test_a_store_that_somebody_removed_stays_removed(tmp_path):
     target = tmp_path / "store"
-    write_store(target, [([[4.0]], [1])])
+    save_store([([[4.0]], [1])], target)
     subprocess.run([sys.executable, "-c", _KILLED_BETWEEN, target, "after"], check=False)
     shutil.rmtree(target)
     recover(target)
@@ -378,5 +378,5 @@ def test_a_signal_finds_the_old_or_the_new_and_no_leftovers(write, read, number,
 
 def test_the_ending_of_the_link_says_how_text_is_compressed(tmp_path):
     (tmp_path / "rows.txt.gz").symlink_to("rows")
-    dump_svmlight([[1.0]], [1], tmp_path / "rows.txt.gz")
+    save_svmlight([[1.0]], [1], tmp_path / "rows.txt.gz")
     assert (tmp_path / "rows").read_bytes().startswith(b"\x1f\x8b")

@@ -68,7 +68,7 @@ def test_cross_validation_in_one_line(rival, shuffled):
     found = cross_validate_ranker(rival, X, y, qid, scoring=["ndcg@10", "concordance"], cv=splits)
     for (train, test), ndcg in zip(splits, found["test_ndcg@10"], strict=True):
         fitted = fit_ranker(rival, X[train], y[train], qid[train])
-        expected = per_query("ndcg@10", y[test], fitted.predict(X[test]), qid[test]).mean()
+        expected = per_query(y[test], fitted.predict(X[test]), qid[test], metric="ndcg@10").mean()
         assert ndcg == pytest.approx(expected, abs=1e-12)
     assert (found["test_concordance"] > 0.6).all()
 
@@ -84,7 +84,7 @@ def test_the_leaderboard_lists_a_rival_and_never_chooses_it(rival, shuffled):
     scores = np.zeros(len(y))
     for train, test in splits:
         scores[test] = fit_ranker(rival, X[train], y[train], qid[train]).predict(X[test])
-    by_query = per_query("ndcg@10", y, scores, qid)
+    by_query = per_query(y, scores, qid, metric="ndcg@10")
     assert entry.value == pytest.approx(by_query.mean(), abs=1e-12)
     values = by_query.values[by_query.counted]
     assert entry.standard_error == pytest.approx(values.std(ddof=1) / np.sqrt(values.size), rel=1e-9)

@@ -77,7 +77,7 @@ def paths() -> dict[str, Callable[[], Any]]:
     y = np.digitize(X[:, 0] - X[:, 1] + rng.normal(size=300), [0, 1])
     folder = Path(tempfile.mkdtemp())
     table, model = folder / "rows.txt", folder / "model.rw"
-    rankwise.data.dump_svmlight(X, y, table, qid=qid)
+    rankwise.data.save_svmlight(X, y, table, qid=qid)
 
     def fit_command() -> None:
         with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):

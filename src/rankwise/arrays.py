@@ -25,6 +25,7 @@ __all__ = [
     "Labels",
     "Matrix",
     "MatrixLike",
+    "RandomSource",
     "Rows",
     "SparseMatrix",
     "Splits",
@@ -39,6 +40,7 @@ Rows = npt.NDArray[np.int64]  # numbers of rows
 Splits = list[tuple[Rows, Rows]]  # training and test rows of each fold
 AnyArray = npt.NDArray[Any]  # of whatever type
 DType = np.dtype[Any]
+RandomSource: TypeAlias = "int | np.random.RandomState | np.random.Generator | None"  # a `random_state`
 
 
 class Matrix(Protocol):

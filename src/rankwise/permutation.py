@@ -10,10 +10,10 @@ import numpy.typing as npt
 import scipy.sparse
 from sklearn.base import BaseEstimator, clone
 
-from rankwise.arrays import ArrayLike, Floats, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_numbers, check_qid
+from rankwise.data.validation import check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 
@@ -61,7 +61,7 @@ def permutation_test(
     *,
     n_permutations: int = 1000,
     scoring: str | Metric = "pairwise_error",
-    random_state: int = 0,
+    random_state: RandomSource = 0,
 ) -> PermutationTest:
     """Test whether a ranker finds more than chance, by permuting labels inside queries.
 
@@ -78,7 +78,7 @@ def permutation_test(
     n_permutations : int, default=1000
     scoring : str or Metric, default="pairwise_error"
         Not used where the estimator chooses alpha by its own `scoring`.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
 
     Returns
     -------
@@ -102,11 +102,12 @@ def permutation_test(
         raise InvalidInputError(f"n_permutations={n_permutations!r} is not a positive integer.", "use 1000.")
     chooses_alpha = "alphas" in estimator.get_params()
     metric = get_metric(estimator.scoring if chooses_alpha else scoring)
-    outputs = _permuted(labels, queries, int(n_permutations), random_state)
+    seed = read_seed(random_state)
+    outputs = _permuted(labels, queries, int(n_permutations), seed)
     if chooses_alpha:
         values = _chosen_values(estimator, X, outputs, qid, metric)
     else:
-        values = _fold_values(estimator, X, outputs, queries, metric, random_state)
+        values = _fold_values(estimator, X, outputs, queries, metric, seed)
     better = np.greater_equal if metric.greater_is_better else np.less_equal
     as_good = better(values[1:], values[0])
     p_value = (1 + int(as_good.sum())) / (1 + n_permutations)

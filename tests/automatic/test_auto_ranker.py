@@ -67,7 +67,7 @@ def test_the_figure_is_that_of_models_fitted_by_hand_without_each_fold(graded):
             wanted = (rankdata(y[train]) - 0.5) / len(train) if by_rank else y[train]
             fold = RankRLS(entry.alpha, **options).fit(X[train], wanted, qid[train])
             scores[test] = fold.predict(X[test])
-        by_query = per_query("pairwise_error", y, scores, qid)
+        by_query = per_query(y, scores, qid, metric="pairwise_error")
         assert entry.value == pytest.approx(by_query.mean(), abs=1e-12)
         values = by_query.values[by_query.counted]
         assert entry.standard_error == pytest.approx(values.std(ddof=1) / np.sqrt(values.size), rel=1e-9)
@@ -87,7 +87,7 @@ def test_small_data_are_assigned_to_folds_several_times(graded):
             test = fold == number
             assert not set(qid[test]) & set(qid[~test])
             scores[test] = RankRLS(entry.alpha).fit(X[~test], y[~test], qid[~test]).predict(X[test])
-        by_query = per_query("pairwise_error", y, scores, qid)
+        by_query = per_query(y, scores, qid, metric="pairwise_error")
         values.append(by_query.values[by_query.counted])
     steady = np.mean(values, axis=0)
     assert entry.value == pytest.approx(steady.mean(), abs=1e-12)

@@ -4,7 +4,7 @@ import pytest
 
 from rankwise.cli import main
 from rankwise.cli.commands.demo import make_searches
-from rankwise.data import dump_svmlight
+from rankwise.data import save_svmlight
 
 
 @pytest.fixture(scope="session")
@@ -13,7 +13,7 @@ def searches(tmp_path_factory):
     folder = tmp_path_factory.mktemp("searches")
     for seed, (name, queries) in enumerate({"train": 40, "vali": 15, "test": 20}.items()):
         X, y, qid = make_searches(queries, seed)
-        dump_svmlight(X, y, folder / f"{name}.txt", qid=qid)
+        save_svmlight(X, y, folder / f"{name}.txt", qid=qid)
     fit = [
         "fit",
         folder / "train.txt",

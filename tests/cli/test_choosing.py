@@ -7,7 +7,7 @@ from command_line import call, call_json
 from rankwise import AutoRanker, load
 from rankwise.automatic.candidates import METHODS, SCALINGS
 from rankwise.cli import argument_groups
-from rankwise.data import dump_svmlight
+from rankwise.data import save_svmlight
 
 
 def write(path, n_queries=60, seed=0):
@@ -16,7 +16,7 @@ def write(path, n_queries=60, seed=0):
     X = rng.normal(size=(10 * n_queries, 4))
     y = (X[:, 0] + rng.normal(size=len(X)) > 0.5).astype(float)
     X = (X - X.mean(axis=0)) / X.std(axis=0) + [0, 3, -1, 2]
-    dump_svmlight(X, y, path, qid=np.repeat(np.arange(n_queries), 10))
+    save_svmlight(X, y, path, qid=np.repeat(np.arange(n_queries), 10))
     return path
 
 

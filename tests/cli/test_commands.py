@@ -116,7 +116,7 @@ def test_evaluation_is_that_of_the_metrics(capsys, searches, tmp_path):
     assert {"ndcg@10", "map", "pairwise_error", "mrr"} <= set(figures)
     assert set(said["conventions"]) == set(figures)
     for name, found in figures.items():
-        expected = bootstrap_interval(name, y, scores, qid, level=0.9)
+        expected = bootstrap_interval(y, scores, qid, metric=name, level=0.9)
         assert (found["value"], found["low"], found["high"]) == (expected.value, expected.low, expected.high)
     lines = list(csv.DictReader(per_query.read_text().splitlines()))
     assert len(lines) == 20
@@ -149,7 +149,7 @@ def test_models_are_compared_by_a_paired_test(capsys, searches, tmp_path):
     said = call_json(capsys, *arguments)
     X, y, qid = read(searches / "test.txt")
     first, second = (rankwise.load(path).predict(X) for path in (searches / "model.rw", other))
-    expected = compare_rankings("ndcg@10", y, first, second, qid)
+    expected = compare_rankings(y, first, second, qid, metric="ndcg@10")
     found = said["comparisons"][0]
     assert found["difference"]["value"] == expected.difference.value
     assert found["p_value"] == expected.p_value
@@ -402,7 +402,7 @@ def test_preferences_from_fit_to_report(capsys, tmp_path):
     assert f"{len(pairs)} preferences" in out
     said = call_json(capsys, "evaluate", model, tmp_path / "duels.csv", *items)
     (figures,) = said["models"].values()
-    expected = preference_error(rankwise.load(model).predict(X), pairs)
+    expected = preference_error(pairs, rankwise.load(model).predict(X))
     assert figures["pairwise_error"]["value"] == pytest.approx(expected)
     code, _, err = call(capsys, "report", model, tmp_path / "duels.csv", *items, "-o", tmp_path / "r.html")
     assert code == 0, err

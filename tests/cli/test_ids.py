@@ -10,7 +10,7 @@ import pytest
 
 import rankwise
 from command_line import call, call_json
-from rankwise.data import load_svmlight, read_run
+from rankwise.data import load_run, load_svmlight
 from rankwise.metrics import get_metric
 
 
@@ -54,7 +54,7 @@ def test_a_run_goes_round_to_the_same_figures(capsys, searches, named):
         == 0
     )
     scores, y, qid = by_hand(searches)
-    run = read_run(out)
+    run = load_run(out)
     assert run[str(qid[3])]["D3"] == pytest.approx(scores[3], rel=1e-12)
     judged = "".join(
         f"{q} 0 D{number} {label:.0f}\n" for number, (q, label) in enumerate(zip(qid, y, strict=True))

@@ -14,7 +14,7 @@ import pytest
 from command_line import process
 from rankwise import load
 from rankwise.cli.parser import COMMANDS, build_parser
-from rankwise.data import dump_svmlight
+from rankwise.data import save_svmlight
 from rankwise.metrics import METRICS
 
 
@@ -224,7 +224,7 @@ def test_ctrl_c_during_a_search_keeps_whole_candidates_only(tmp_path, candidate)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(4000, 60))
     y = rng.integers(0, 5, size=4000)
-    dump_svmlight(X, y, tmp_path / "train.txt", qid=np.arange(4000) // 20)
+    save_svmlight(X, y, tmp_path / "train.txt", qid=np.arange(4000) // 20)
     code = (
         "import os, signal, sys, threading\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"

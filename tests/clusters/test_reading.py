@@ -7,7 +7,7 @@ import pytest
 
 from on_cluster import ranking_data
 from rankwise import RankRLS
-from rankwise.data import dump_svmlight, load_svmlight, save_table, write_store
+from rankwise.data import load_svmlight, save_store, save_svmlight, save_table
 from rankwise.distributed import read
 from rankwise.exceptions import InvalidInputError
 
@@ -27,7 +27,7 @@ def table():
 def test_files_and_stores(client, table, tmp_path, kind):
     X, y, qid = table
     whole = tmp_path / "rows.txt"
-    dump_svmlight(X, y, whole, qid=qid)
+    save_svmlight(X, y, whole, qid=qid)
     X, y, qid = load_svmlight(whole)  # as text has it
     source = whole
     if kind == "gzip":
@@ -39,7 +39,7 @@ def test_files_and_stores(client, table, tmp_path, kind):
         source[0].write_bytes(b"".join(lines[:105]))
         source[1].write_bytes(b"".join(lines[105:]))
     elif kind == "store":
-        write_store(tmp_path / "store", [(X, y, qid)])
+        save_store([(X, y, qid)], tmp_path / "store")
         source = tmp_path / "store"
     data = read(source, client=client, block_bytes=4000)
     assert np.array_equal(data.y, y)
@@ -57,7 +57,7 @@ def test_tables_have_named_columns(client, table, tmp_path):
     X = X.toarray()
     names = [f"c{number}" for number in range(10)]
     for at, rows in enumerate((slice(0, 95), slice(95, 240))):
-        save_table(tmp_path / f"{at}.parquet", X[rows], y[rows], qid[rows], feature_names=names)
+        save_table(X[rows], y[rows], tmp_path / f"{at}.parquet", qid=qid[rows], feature_names=names)
     data = read([tmp_path / "0.parquet", tmp_path / "1.parquet"], client=client, dtype=np.float32)
     assert np.array_equal(rows_at(data), X.astype(np.float32))
     model = RankRLS().fit(data.X, data.y, qid=data.qid)

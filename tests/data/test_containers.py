@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
-from rankwise.data import dump_svmlight, pairs_from_clicks, save_table, stack_preferred, write_store
+from rankwise.data import pairs_from_clicks, save_store, save_svmlight, save_table, stack_preferred
 from rankwise.data.containers import check_magnitude, check_sparse, is_moderate, unmasked
 from rankwise.data.store.reading import open_store
 from rankwise.exceptions import InvalidInputError
@@ -122,7 +122,7 @@ def sparse_calls():
         "rbf": lambda A: KernelRankRLS("rbf", basis=5).fit(A, Y, QID),
         "QueryScaler": lambda A: QueryScaler().fit(A, qid=QID),
         "QueryScaler.transform": lambda A: QueryScaler().fit(X, qid=QID).transform(A, qid=QID),
-        "dump_svmlight": lambda A: dump_svmlight(A, Y, io.BytesIO()),
+        "save_svmlight": lambda A: save_svmlight(A, Y, io.BytesIO()),
         "stack_preferred": lambda A: stack_preferred(A, A),
         "cross_validate_ranker": lambda A: cross_validate_ranker(
             RankRLS(), A, Y, QID, cv=2, error_score="raise"
@@ -146,7 +146,7 @@ def test_everything_that_takes_a_matrix_refuses_arrays_that_do_not_fit(call):
 
 
 @pytest.mark.parametrize("name", MISFITS)
-@pytest.mark.parametrize("call", ["RankRLS.fit", "dump_svmlight", "QueryScaler"])
+@pytest.mark.parametrize("call", ["RankRLS.fit", "save_svmlight", "QueryScaler"])
 def test_misfits_are_named(name, call):
     with pytest.raises(InvalidInputError, match=MISFITS[name][2]):
         CALLS[call](misfit(name))
@@ -155,9 +155,9 @@ def test_misfits_are_named(name, call):
 @pytest.mark.parametrize("name", MISFITS)
 def test_stores_and_tables_refuse_them(tmp_path, name):
     with pytest.raises(InvalidInputError, match=f"X of block 0 is a .*({MISFITS[name][2]})"):
-        write_store(tmp_path / "store", [(misfit(name), Y, QID)])
+        save_store([(misfit(name), Y, QID)], tmp_path / "store")
     with pytest.raises(InvalidInputError, match=MISFITS[name][2]):
-        save_table(tmp_path / "table.parquet", misfit(name), Y, qid=QID)
+        save_table(misfit(name), Y, tmp_path / "table.parquet", qid=QID)
     assert not list(tmp_path.iterdir())
 
 
@@ -189,7 +189,7 @@ def test_sparse_arrays_of_other_dimensions_are_refused():
 
 def test_a_matrix_on_disk_is_not_read_again(tmp_path):
     """Its store was checked when it was opened: here it was not, on purpose, and nobody notices."""
-    write_store(tmp_path / "store", [(X, Y, QID)])
+    save_store([(X, Y, QID)], tmp_path / "store")
     columns = np.fromfile(tmp_path / "store" / "columns.bin", dtype=np.int32)
     columns[0] = 99
     columns.tofile(tmp_path / "store" / "columns.bin")
@@ -306,16 +306,16 @@ def masked_calls():
         "sessions": lambda m: pairs_from_clicks(
             m(np.zeros(6)), np.arange(1, 7), np.array([0, 1, 0, 1, 0, 0])
         ),
-        "dump_svmlight X": lambda m: dump_svmlight(m(X), Y, io.BytesIO()),
-        "dump_svmlight y": lambda m: dump_svmlight(X, m(Y), io.BytesIO()),
-        "dump_svmlight qid": lambda m: dump_svmlight(X, Y, io.BytesIO(), qid=m(QID)),
+        "save_svmlight X": lambda m: save_svmlight(m(X), Y, io.BytesIO()),
+        "save_svmlight y": lambda m: save_svmlight(X, m(Y), io.BytesIO()),
+        "save_svmlight qid": lambda m: save_svmlight(X, Y, io.BytesIO(), qid=m(QID)),
         "metric y": lambda m: ndcg(m(Y), X[:, 0], QID),
         "metric scores": lambda m: ndcg(Y, m(X[:, 0]), QID),
         "metric qid": lambda m: ndcg(Y, X[:, 0], m(QID)),
         "metric weight": lambda m: pairwise_error(Y, X[:, 0], QID, sample_weight=m(np.ones(N_ROWS))),
-        "preference_error": lambda m: preference_error(m(X[:, 0]), PAIRS),
+        "preference_error": lambda m: preference_error(PAIRS, m(X[:, 0])),
         "auc_estimate": lambda m: auc_estimate(Y > 0, m(X)),
-        "bootstrap": lambda m: bootstrap_interval("ndcg", Y, m(X[:, 0]), QID, n_resamples=10),
+        "bootstrap": lambda m: bootstrap_interval(Y, m(X[:, 0]), QID, metric="ndcg", n_resamples=10),
     }
     return calls
 
@@ -334,9 +334,9 @@ def test_what_a_mask_hides_is_no_data(call):
 def test_stores_and_tables_refuse_masks(tmp_path, kind):
     arrays = {"X": X, "y": Y, "qid": QID} | {kind: masked({"X": X, "y": Y, "qid": QID}[kind])}
     with pytest.raises(InvalidInputError, match="masked array that hides"):
-        write_store(tmp_path / "store", [tuple(arrays.values())])
+        save_store([tuple(arrays.values())], tmp_path / "store")
     with pytest.raises(InvalidInputError, match="masked array that hides"):
-        save_table(tmp_path / "table.parquet", arrays["X"], arrays["y"], qid=arrays["qid"])
+        save_table(arrays["X"], arrays["y"], tmp_path / "table.parquet", qid=arrays["qid"])
 
 
 def test_masked_rows_in_a_list_are_seen():

@@ -11,14 +11,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rankwise.data import (
-    dump_svmlight,
     iter_svmlight,
-    iterate_table,
+    iter_table,
     load_svmlight,
     load_table,
     open_store,
+    save_store,
+    save_svmlight,
     save_table,
-    write_store,
 )
 from rankwise.data.text import reader as text_reader
 from rankwise.data.text.query_ids import decode_ids, encode_ids
@@ -54,7 +54,7 @@ def ids_in(text):
 
 def written(X, y, qid):
     stream = io.BytesIO()
-    dump_svmlight(X, y, stream, qid=qid)
+    save_svmlight(X, y, stream, qid=qid)
     return stream.getvalue()
 
 
@@ -106,13 +106,13 @@ def test_stores_keep_ids_as_they_are_written(ids, block_bytes):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_reader, "PARSED_AT_ONCE", 16)
         for given_ids, regroup in ((grouped, False), (ids, True)):
-            write_store(
-                f"{folder}/s", io.BytesIO(as_text(given_ids)), regroup=regroup, block_bytes=block_bytes
+            save_store(
+                io.BytesIO(as_text(given_ids)), f"{folder}/s", regroup=regroup, block_bytes=block_bytes
             )
             store = open_store(f"{folder}/s")
             assert store.query_ids.size == len(set(store.query_ids.tolist())) == len(queries)
             assert ids_in(written(store.X, store.y, store.qid)) == grouped
-            write_store(f"{folder}/copy", store)
+            save_store(store, f"{folder}/copy")
             assert ids_in(written(store.X, store.y, open_store(f"{folder}/copy").qid)) == grouped
 
 
@@ -152,10 +152,10 @@ def test_csv_keeps_ids_as_they_are_written(ids):
         table = load_table(path)
         assert encode_ids(table.qid) == [one.encode() for one in ids]
         assert len(set(table.qid.tolist())) == len(set(ids))
-        blocks = [block.qid for block in iterate_table(path, block_rows=1)]
+        blocks = [block.qid for block in iter_table(path, block_rows=1)]
         assert len({block.dtype.kind for block in blocks}) == 1
         assert np.concatenate(blocks).tolist() == table.qid.tolist()
-        write_store(f"{folder}/s", path, regroup=True)
+        save_store(path, f"{folder}/s", regroup=True)
         assert set(map(str, open_store(f"{folder}/s").query_ids.tolist())) == set(ids)
 
 
@@ -163,21 +163,21 @@ def test_ids_of_several_csv_files_are_of_one_kind(tmp_path):
     (tmp_path / "a.csv").write_text("label,qid,a\n1,1,5\n0,2,6\n")
     (tmp_path / "b.csv").write_text("label,qid,a\n1,01,5\n0,3,6\n")
     assert load_table(tmp_path).qid.tolist() == ["1", "2", "01", "3"]
-    write_store(tmp_path / "s", [tmp_path / "a.csv", tmp_path / "b.csv"])
+    save_store([tmp_path / "a.csv", tmp_path / "b.csv"], tmp_path / "s")
     assert open_store(tmp_path / "s").query_ids.tolist() == ["1", "2", "01", "3"]
 
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "parquet"])
 @pytest.mark.parametrize("ids", [[3, -1], [0.5, 1.0], [1e300, 1e-7], ["a", "1"], ["01", "1"]])
 def test_tables_keep_ids(kind, ids, tmp_path):
-    save_table(tmp_path / f"t.{kind}", np.eye(2), [1, 0], ids)
+    save_table(np.eye(2), [1, 0], tmp_path / f"t.{kind}", qid=ids)
     found = load_table(tmp_path / f"t.{kind}").qid.tolist()
     assert found == ids
     assert list(map(type, found)) == list(map(type, ids))
 
 
 def test_zeros_of_both_signs_are_one_query(tmp_path):
-    write_store(tmp_path / "s", [(np.eye(1), [1], [0.0]), (np.eye(1), [0], [-0.0])])
+    save_store([(np.eye(1), [1], [0.0]), (np.eye(1), [0], [-0.0])], tmp_path / "s")
     assert open_store(tmp_path / "s").query_ids.tolist() == [0.0]
     assert ids_in(written(np.eye(2), [1, 0], np.array([0.0, -0.0]))) == ["0.0", "0.0"]
 
@@ -185,6 +185,6 @@ def test_zeros_of_both_signs_are_one_query(tmp_path):
 def test_dates_are_ids(tmp_path):
     days = np.array(["2020-01-02", "2020-01-03"], dtype="datetime64[ns]")
     table = pa.table({"label": [1, 0], "qid": days, "a": [1.0, 2.0]})
-    write_store(tmp_path / "s", table)
+    save_store(table, tmp_path / "s")
     assert [one[:10] for one in open_store(tmp_path / "s").query_ids] == ["2020-01-02", "2020-01-03"]
     assert [one[:10] for one in ids_in(written(np.eye(2), [1, 0], days))] == ["2020-01-02", "2020-01-03"]

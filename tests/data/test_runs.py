@@ -9,10 +9,10 @@ import pytest
 from rankwise.data import (
     item_ids,
     judge_runs,
+    load_judgements,
+    load_run,
     load_svmlight,
-    read_judgements,
-    read_run,
-    write_run,
+    save_run,
 )
 from rankwise.data.text.reader import TextReader, text_blocks
 from rankwise.exceptions import InvalidInputError
@@ -51,14 +51,16 @@ def test_comments_in_blocks_stay_with_their_rows():
 def test_a_run_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "a.run.gz"
     with gzip.open(path, "wb") as stream:
-        write_run(stream, ["q1", "q1", "q2"], ["a", "b", "a"], [1, 2, 1], np.array([0.1, -3e-9, 2.0]), "mine")
-    assert read_run(path) == {"q1": {"a": 0.1, "b": -3e-9}, "q2": {"a": 2.0}}
+        save_run(
+            ["q1", "q1", "q2"], ["a", "b", "a"], [1, 2, 1], np.array([0.1, -3e-9, 2.0]), stream, tag="mine"
+        )
+    assert load_run(path) == {"q1": {"a": 0.1, "b": -3e-9}, "q2": {"a": 2.0}}
     table = b"item\tqid\trank\tscore\nan item\tq1\t1\t0.25\n"
-    assert read_run(io.BytesIO(table)) == {"q1": {"an item": 0.25}}
+    assert load_run(io.BytesIO(table)) == {"q1": {"an item": 0.25}}
 
 
 def test_judgements_meet_runs():
-    judged = read_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\nq1 0 d -1\nq3 0 a 1\n"))
+    judged = load_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\nq1 0 d -1\nq3 0 a 1\n"))
     runs = [{"q1": {"a": 1.0, "b": 2.0}, "q2": {"a": 1.0}}, {"q1": {"b": 5.0, "c": 4.0}}]
     found = judge_runs(runs, judged)
     assert found.items.tolist() == ["a", "b", "c", "d"]
@@ -70,10 +72,10 @@ def test_judgements_meet_runs():
 @pytest.mark.parametrize(
     ("reader", "text", "words"),
     [
-        (read_run, b"q1 Q0 a 1 0.5\n", "line 1"),
-        (read_run, b"q1 Q0 a 1 high tag\n", "'high' is no number"),
-        (read_run, b"q1 Q0 a 1 0.5 t\nq1 Q0 a 2 0.4 t\n", "line 2: item 'a' of query 'q1' comes twice"),
-        (read_judgements, b"q1 a 1\n", "qid 0 item label"),
+        (load_run, b"q1 Q0 a 1 0.5\n", "line 1"),
+        (load_run, b"q1 Q0 a 1 high tag\n", "'high' is no number"),
+        (load_run, b"q1 Q0 a 1 0.5 t\nq1 Q0 a 2 0.4 t\n", "line 2: item 'a' of query 'q1' comes twice"),
+        (load_judgements, b"q1 a 1\n", "qid 0 item label"),
     ],
 )
 def test_what_is_no_run_is_refused_with_its_line(reader, text, words):
@@ -85,4 +87,4 @@ def test_nothing_in_common_and_ids_with_spaces():
     with pytest.raises(InvalidInputError, match="no query in common"):
         judge_runs([{"a": {"x": 1.0}}], {"b": {"x": 1.0}})
     with pytest.raises(InvalidInputError, match="TREC run"):
-        write_run(io.BytesIO(), ["q"], ["two words"], [1], np.ones(1), "t")
+        save_run(["q"], ["two words"], [1], np.ones(1), io.BytesIO(), tag="t")

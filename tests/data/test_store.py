@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from fuzz_corpus import read_corpus
 from making_stores import assert_holds, cut, make
 from rankwise import _core
-from rankwise.data import Store, dump_svmlight, load_svmlight, open_store, write_store
+from rankwise.data import Store, load_svmlight, open_store, save_store, save_svmlight
 from rankwise.data.store import files as store_files
 from rankwise.data.store import format as store_format
 from rankwise.data.text import reader as text_reader
@@ -42,7 +42,7 @@ TEXT = b"2 qid:7 1:0.5 3:1\n0 qid:7 2:-1\n1 qid:3 1:2 2:3 3:4\n0 qid:3 1:0\n"
 def test_blocks_survive_the_disk(seed, kind, dtype, pieces):
     data = make(seed, kind=kind, dtype=dtype)
     with tempfile.TemporaryDirectory() as folder:
-        write_store(f"{folder}/s", cut(data, pieces), dtype=dtype)
+        save_store(cut(data, pieces), f"{folder}/s", dtype=dtype)
         store = open_store(f"{folder}/s")
         assert_holds(store, data)
         again = list(store.blocks(300))
@@ -52,7 +52,7 @@ def test_blocks_survive_the_disk(seed, kind, dtype, pieces):
         )
         if kind != "none":
             assert sum(len(set(b[2].tolist())) for b in again) == len(set(data[2].tolist()))
-        write_store(f"{folder}/copy", store, dtype=dtype)
+        save_store(store, f"{folder}/copy", dtype=dtype)
         assert_holds(open_store(f"{folder}/copy"), data)
 
 
@@ -61,17 +61,17 @@ def test_blocks_survive_the_disk(seed, kind, dtype, pieces):
 def test_text_store_text_is_exact(seed, block_bytes):
     data = make(seed)
     text = io.BytesIO()
-    dump_svmlight(data[0], data[1], text, qid=data[2])
+    save_svmlight(data[0], data[1], text, qid=data[2])
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_reader, "PARSED_AT_ONCE", 200)
         # So little that there is something to write while the next rows are parsed.
         patch.setattr(store_files, "SEGMENT", 300)
         patch.setattr(store_files, "MOST_BEHIND", 1000)
-        write_store(f"{folder}/s", io.BytesIO(text.getvalue()), block_bytes=block_bytes, n_features=9)
+        save_store(io.BytesIO(text.getvalue()), f"{folder}/s", block_bytes=block_bytes, n_features=9)
         store = open_store(f"{folder}/s")
     assert_holds(store, data)
     again = io.BytesIO()
-    dump_svmlight(store.X, store.y, again, qid=store.qid)
+    save_svmlight(store.X, store.y, again, qid=store.qid)
     assert again.getvalue() == text.getvalue()
 
 
@@ -88,9 +88,9 @@ def test_scattered_queries_are_regrouped_by_first_appearance(seed, kind, block_b
     with tempfile.TemporaryDirectory() as folder:
         if qid is not None and np.count_nonzero(qid[1:] != qid[:-1]) >= np.unique(qid).size:
             with pytest.raises(InvalidInputError, match=r"comes again .*regroup=True"):
-                write_store(f"{folder}/s", cut((X, y, qid), 5))
+                save_store(cut((X, y, qid), 5), f"{folder}/s")
             assert list(Path(folder).iterdir()) == []
-        write_store(f"{folder}/s", cut((X, y, qid), 5), regroup=True, block_bytes=block_bytes)
+        save_store(cut((X, y, qid), 5), f"{folder}/s", regroup=True, block_bytes=block_bytes)
         assert [entry.name for entry in Path(folder).iterdir()] == ["s"]
         store = open_store(f"{folder}/s")
     if qid is not None:
@@ -105,7 +105,7 @@ def test_a_store_may_have_any_name(name, tmp_path):
     X, y, qid = make()
     order = np.random.default_rng(0).permutation(y.size)
     for _ in range(2):  # the second time it replaces the first
-        write_store(tmp_path / name, [(X[order], y[order], qid[order])], regroup=True)
+        save_store([(X[order], y[order], qid[order])], tmp_path / name, regroup=True)
     assert open_store(tmp_path / name).header.queries == np.unique(qid).size
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -119,7 +119,7 @@ def test_blocks_are_bounded_whatever_the_lengths_of_rows(with_ids, tmp_path):
     X = sp.vstack([long_rows, short_rows], format="csr")
     qid = np.sort(rng.integers(400, size=X.shape[0])) if with_ids else None
     y = rng.normal(size=X.shape[0])
-    write_store(tmp_path / "s", [(X, y, qid)] if with_ids else [(X, y)])
+    save_store([(X, y, qid)] if with_ids else [(X, y)], tmp_path / "s")
     for limit in (1, 3000, 20_000, 10**9):
         blocks = list(open_store(tmp_path / "s").blocks(limit))
         assert sum(block[0].shape[0] for block in blocks) == X.shape[0]
@@ -132,7 +132,7 @@ def test_blocks_are_bounded_whatever_the_lengths_of_rows(with_ids, tmp_path):
 
 def test_a_query_that_goes_on_in_the_next_block_is_one_query(tmp_path):
     data = (sp.csr_matrix(np.eye(6)), np.arange(6.0), np.array([1, 1, 1, 1, 1, 2]))
-    write_store(tmp_path / "s", cut(data, 6))
+    save_store(cut(data, 6), tmp_path / "s")
     store = open_store(tmp_path / "s")
     assert store.query_start.tolist() == [0, 5, 6]
     assert store.query_ids.tolist() == [1, 2]
@@ -140,7 +140,7 @@ def test_a_query_that_goes_on_in_the_next_block_is_one_query(tmp_path):
 
 def test_a_mapped_matrix_is_a_sparse_matrix_and_pickles_as_its_path(tmp_path):
     X, y, qid = make()
-    write_store(tmp_path / "s", [(X, y, qid)])
+    save_store([(X, y, qid)], tmp_path / "s")
     mapped = open_store(tmp_path / "s").X
     assert sp.issparse(mapped)
     assert isinstance(mapped.data, np.memmap)
@@ -156,15 +156,15 @@ def test_a_mapped_matrix_is_a_sparse_matrix_and_pickles_as_its_path(tmp_path):
 
 
 def test_a_pickled_matrix_comes_back_only_from_the_same_rows(tmp_path, monkeypatch):
-    write_store(tmp_path / "s", [make()])
+    save_store([make()], tmp_path / "s")
     monkeypatch.chdir(tmp_path)
     mapped = open_store("s").X
     pickled = pickle.dumps(mapped)
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
-    write_store(tmp_path / "s", [make()])  # the same again
+    save_store([make()], tmp_path / "s")  # the same again
     np.testing.assert_array_equal(pickle.loads(pickled).toarray(), mapped.toarray())
-    write_store(tmp_path / "s", [make(seed=1)])
+    save_store([make(seed=1)], tmp_path / "s")
     with pytest.raises(InvalidInputError, match=r"written again after its matrix was pickled.*Hint: let"):
         pickle.loads(pickled)
     assert pickle.loads(pickle.dumps(open_store(tmp_path / "s").X)).shape == mapped.shape
@@ -175,7 +175,7 @@ def test_a_pickled_matrix_comes_back_only_from_the_same_rows(tmp_path, monkeypat
 
 @pytest.fixture
 def folder(tmp_path):
-    write_store(tmp_path / "s", [make()])
+    save_store([make()], tmp_path / "s")
     return tmp_path / "s"
 
 
@@ -330,7 +330,7 @@ def test_pointers_that_lead_astray_are_found_even_where_checksums_fit(folder, na
 )
 def test_bad_blocks_leave_nothing_behind(blocks, message, tmp_path):
     with pytest.raises(InvalidInputError, match=message) as caught:
-        write_store(tmp_path / "s", blocks)
+        save_store(blocks, tmp_path / "s")
     assert "Hint: " in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -343,10 +343,10 @@ def test_an_error_while_writing_leaves_the_old_store(folder):
         raise RuntimeError("the stream broke inside a query")
 
     with pytest.raises(RuntimeError, match="inside a query"):
-        write_store(folder, broken())
+        save_store(broken(), folder)
     cut_off = gzip.compress(TEXT * 200)[:-20]
     with pytest.raises(InvalidInputError, match="cannot be read to its end"):
-        write_store(folder, io.BytesIO(cut_off))
+        save_store(io.BytesIO(cut_off), folder)
     np.testing.assert_array_equal(open_store(folder).y, before)
     assert [entry.name for entry in folder.parent.iterdir()] == ["s"]
 
@@ -356,12 +356,12 @@ def test_a_full_disk_leaves_the_old_store(folder):
     code = f"""
 import resource, signal
 import numpy as np
-from rankwise.data import write_store
+from rankwise.data import save_store
 from rankwise.exceptions import InvalidInputError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    write_store({str(folder)!r}, ((np.ones((100, 9)), np.arange(100.0)) for _ in range(1000)), block_bytes=1000)
+    save_store(((np.ones((100, 9)), np.arange(100.0)) for _ in range(1000)), {str(folder)!r}, block_bytes=1000)
 except InvalidInputError as error:
     print(error)
 """
@@ -374,7 +374,7 @@ except InvalidInputError as error:
 def test_a_store_in_use_can_be_rewritten(folder):
     old = open_store(folder)
     other = make(seed=5, rows=80)
-    write_store(folder, [other])
+    save_store([other], folder)
     assert_holds(open_store(folder), other)
     assert_holds(old, make())  # its files are gone by name, not for who has them open
     old.verify()
@@ -386,20 +386,20 @@ def test_a_folder_that_is_not_a_store_is_left_alone(tmp_path):
     (tmp_path / "file").write_text("text")
     for name in ("photos", "file"):
         with pytest.raises(InvalidInputError, match="exists and is not a store"):
-            write_store(tmp_path / name, [make()])
+            save_store([make()], tmp_path / name)
     with pytest.raises(InvalidInputError, match="cannot be written: No such file"):
-        write_store(tmp_path / "none" / "s", [make()])
+        save_store([make()], tmp_path / "none" / "s")
     with pytest.raises(InvalidInputError, match="is not a store"):
         open_store(tmp_path / "photos")
 
 
 def test_missing_values_are_stored_where_told(tmp_path):
     X = np.array([[1.0, np.nan], [0.0, 2.0]])
-    write_store(tmp_path / "s", [(X, [1, 0])], missing="nan")
+    save_store([(X, [1, 0])], tmp_path / "s", missing="nan")
     store = open_store(tmp_path / "s")
     np.testing.assert_array_equal(store.X.toarray(), X)
     assert not store.X.is_finite
-    write_store(tmp_path / "s", [(X, [1, 0])], missing="zero")
+    save_store([(X, [1, 0])], tmp_path / "s", missing="zero")
     assert open_store(tmp_path / "s").X.nnz == 2
     assert open_store(tmp_path / "s").X.is_finite
 
@@ -407,7 +407,7 @@ def test_missing_values_are_stored_where_told(tmp_path):
 def test_many_small_blocks_share_checksums(tmp_path, monkeypatch):
     monkeypatch.setattr(store_files, "SEGMENT", 1000)
     data = make(rows=400)
-    write_store(tmp_path / "s", cut(data, 200))
+    save_store(cut(data, 200), tmp_path / "s")
     store = open_store(tmp_path / "s")
     assert_holds(store, data)
     assert 1 < len(store.header.files["values.bin"]) < 100
@@ -436,14 +436,14 @@ class TestRealData:
     def test_ohsumed_survives_the_disk(self, variant, tmp_path):
         paths = sorted(Path(ROOT, "OHSUMED", variant).glob("S*.gz"))
         missing = "nan" if variant == "Feature-null" else "error"
-        write_store(tmp_path / "s", paths, missing=missing, block_bytes=1 << 20)
+        save_store(paths, tmp_path / "s", missing=missing, block_bytes=1 << 20)
         store = open_store(tmp_path / "s")
         assert isinstance(store, Store)
         assert_holds(store, load_svmlight(paths, missing=missing))
         one, other = io.BytesIO(), io.BytesIO()
         X, y, qid = load_svmlight(paths, missing=missing)
-        dump_svmlight(X, y, one, qid=qid, missing="nan")
-        dump_svmlight(store.X, store.y, other, qid=store.qid, missing="nan")
+        save_svmlight(X, y, one, qid=qid, missing="nan")
+        save_svmlight(store.X, store.y, other, qid=store.qid, missing="nan")
         assert one.getvalue() == other.getvalue()
 
 
@@ -451,9 +451,9 @@ _TRUNCATED = """
 import os, sys
 import numpy as np
 from rankwise import RankRLS
-from rankwise.data import open_store, write_store
+from rankwise.data import open_store, save_store
 rows = np.random.default_rng(0).normal(size=(5000, 20))
-write_store(sys.argv[1], [(rows, np.arange(5000.0) % 5, np.arange(5000) // 20)])
+save_store([(rows, np.arange(5000.0) % 5, np.arange(5000) // 20)], sys.argv[1])
 store = open_store(sys.argv[1])
 os.truncate(os.path.join(sys.argv[1], sys.argv[2]), 4096)
 print("truncated", flush=True)
@@ -479,8 +479,8 @@ def test_a_file_that_becomes_shorter_ends_the_process_with_a_word(name, tmp_path
 def test_a_bus_error_of_somebody_else_stays_theirs(tmp_path):
     code = (
         "import mmap, os, sys\n"
-        "from rankwise.data import open_store, write_store\n"
-        "write_store(sys.argv[1] + '/store', [([[1.0]], [1])]); store = open_store(sys.argv[1] + '/store')\n"
+        "from rankwise.data import open_store, save_store\n"
+        "save_store([([[1.0]], [1])], sys.argv[1] + '/store'); store = open_store(sys.argv[1] + '/store')\n"
         "with open(sys.argv[1] + '/other', 'wb+') as file:\n"
         "    file.write(bytes(9000)); file.flush(); other = mmap.mmap(file.fileno(), 0); file.truncate(0)\n"
         "other[8000]\n"
@@ -491,7 +491,7 @@ def test_a_bus_error_of_somebody_else_stays_theirs(tmp_path):
 
 def test_mappings_are_forgotten_with_their_arrays(tmp_path):
     """Numbers of mappings come back into use: there are only so many of them."""
-    write_store(tmp_path / "store", [(np.eye(3), [1, 2, 3])])
+    save_store([(np.eye(3), [1, 2, 3])], tmp_path / "store")
     slots = set()
     for _ in range(20):
         store = open_store(tmp_path / "store")

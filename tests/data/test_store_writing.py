@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from making_stores import assert_holds, make
-from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data import open_store, save_store, save_svmlight
 from rankwise.data.store import files as store_files
 from rankwise.data.store.files import StoreFile, WritesBehind
 from rankwise.data.text import reader as text_reader
@@ -47,12 +47,12 @@ def small(monkeypatch):
 def text():
     out = io.BytesIO()
     rng = np.random.default_rng(0)
-    dump_svmlight(rng.random((3000, 9)), np.arange(3000.0), out, qid=np.arange(3000) // 10)
+    save_svmlight(rng.random((3000, 9)), np.arange(3000.0), out, qid=np.arange(3000) // 10)
     return out.getvalue()
 
 
 def test_a_write_that_fails_ends_it(text, tmp_path, monkeypatch):
-    write_store(tmp_path / "s", [make()])
+    save_store([make()], tmp_path / "s")
     really, calls = StoreFile._write, itertools.count()
 
     def fail(self, content):
@@ -62,7 +62,7 @@ def test_a_write_that_fails_ends_it(text, tmp_path, monkeypatch):
 
     monkeypatch.setattr(StoreFile, "_write", fail)
     with pytest.raises(InvalidInputError, match="No space left"):
-        write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000)
+        save_store(io.BytesIO(text), tmp_path / "s", block_bytes=4000)
     assert next(calls) < 70  # nothing went on for long
     assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
     assert_holds(open_store(tmp_path / "s"), make())
@@ -80,14 +80,14 @@ def test_the_last_write_counts_too(text, tmp_path, monkeypatch):
     monkeypatch.setattr(StoreFile, "_write", fail)
     monkeypatch.setattr(store_files, "MOST_BEHIND", 1 << 30)
     with pytest.raises(InvalidInputError, match="No space left"):
-        write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000)
+        save_store(io.BytesIO(text), tmp_path / "s", block_bytes=4000)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_source_that_fails_waits_for_them(text, tmp_path):
     before = threading.active_count()
     with pytest.raises(InvalidInputError, match="cannot be read to its end"):
-        write_store(tmp_path / "s", _Unhappy(text), block_bytes=4000)
+        save_store(_Unhappy(text), tmp_path / "s", block_bytes=4000)
     assert list(tmp_path.iterdir()) == []
     assert threading.active_count() == before
 
@@ -104,25 +104,25 @@ def test_no_more_than_a_little_is_under_way(text, tmp_path, monkeypatch):
     monkeypatch.setattr(WritesBehind, "wait", watch)
     slow = StoreFile._write
     monkeypatch.setattr(StoreFile, "_write", lambda self, content: (time.sleep(0.001), slow(self, content)))
-    write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000)
+    save_store(io.BytesIO(text), tmp_path / "s", block_bytes=4000)
     assert 0 < most <= 3000
     np.testing.assert_array_equal(open_store(tmp_path / "s").y, np.arange(3000.0))
 
 
 def test_a_full_disk_leaves_the_old_store(tmp_path):
     """The system refuses to let the process write files beyond a limit, as a full disk would."""
-    write_store(tmp_path / "s", [make()])
+    save_store([make()], tmp_path / "s")
     text = tmp_path / "text.txt"
     with text.open("wb") as file:
-        dump_svmlight(np.random.default_rng(0).random((100_000, 20)), np.arange(100_000.0), file)
+        save_svmlight(np.random.default_rng(0).random((100_000, 20)), np.arange(100_000.0), file)
     code = f"""
 import resource, signal
-from rankwise.data import write_store
+from rankwise.data import save_store
 from rankwise.exceptions import InvalidInputError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (6_000_000, 6_000_000))
 try:
-    write_store({str(tmp_path / "s")!r}, {str(text)!r})
+    save_store({str(text)!r}, {str(tmp_path / "s")!r})
 except InvalidInputError as error:
     print(error)
 """
@@ -145,7 +145,7 @@ def test_without_threads_rows_are_written_at_once(text, tmp_path, monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(threading.Thread, "start", start)
-            write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000, n_threads=1)
+            save_store(io.BytesIO(text), tmp_path / "s", block_bytes=4000, n_threads=1)
         np.testing.assert_array_equal(open_store(tmp_path / "s").y, np.arange(3000.0))
 
 
@@ -154,14 +154,14 @@ def test_advice_that_is_refused_costs_nothing(text, tmp_path, monkeypatch):
         raise OSError(errno.EINVAL, "Invalid argument")
 
     monkeypatch.setattr(os, "posix_fadvise", refuse, raising=False)
-    write_store(tmp_path / "s", io.BytesIO(text), block_bytes=4000)
+    save_store(io.BytesIO(text), tmp_path / "s", block_bytes=4000)
     np.testing.assert_array_equal(open_store(tmp_path / "s").y, np.arange(3000.0))
 
 
 def test_large_queries_are_written_before_the_next_is_parsed(tmp_path, monkeypatch):
     """A query makes a block of its own, however large: no two of them are held at once."""
     out = io.BytesIO()
-    dump_svmlight(np.random.default_rng(0).random((900, 9)), np.arange(900.0), out, qid=np.arange(900) // 300)
+    save_svmlight(np.random.default_rng(0).random((900, 9)), np.arange(900.0), out, qid=np.arange(900) // 300)
     writers = []
     really = StoreFile._write
 
@@ -170,7 +170,7 @@ def test_large_queries_are_written_before_the_next_is_parsed(tmp_path, monkeypat
         really(self, content)
 
     monkeypatch.setattr(StoreFile, "_write", watch)
-    write_store(tmp_path / "s", io.BytesIO(out.getvalue()), block_bytes=4000)
+    save_store(io.BytesIO(out.getvalue()), tmp_path / "s", block_bytes=4000)
     assert all(writers)
     np.testing.assert_array_equal(open_store(tmp_path / "s").y, np.arange(900.0))
 
@@ -178,5 +178,5 @@ def test_large_queries_are_written_before_the_next_is_parsed(tmp_path, monkeypat
 def test_the_whole_first_block_tells_from_what_columns_count(tmp_path):
     """Column 0 comes in the second half of it."""
     lines = [b"1 1:0.5\n"] * 500 + [b"1 0:0.5\n"] * 500
-    write_store(tmp_path / "s", io.BytesIO(b"".join(lines)), block_bytes=8000, n_threads=1)
+    save_store(io.BytesIO(b"".join(lines)), tmp_path / "s", block_bytes=8000, n_threads=1)
     assert open_store(tmp_path / "s").header.first_column == 0

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from fuzz_corpus import read_corpus
 from oracles import parse_svmlight
-from rankwise.data import dump_svmlight, iter_svmlight, load_svmlight, write_store
+from rankwise.data import iter_svmlight, load_svmlight, save_store, save_svmlight
 from rankwise.data.text import reader as text_reader
 from rankwise.data.text.sources import read_ahead, whole_lines
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
@@ -34,7 +34,7 @@ def load(text, **options):
 
 def dump(X, y, **options):
     stream = io.BytesIO()
-    dump_svmlight(X, y, stream, **options)
+    save_svmlight(X, y, stream, **options)
     return stream.getvalue()
 
 
@@ -281,7 +281,7 @@ def test_compressed_files_are_told_by_their_first_bytes(ending, tmp_path):
     path.write_bytes(COMPRESSORS[ending](TEXT))
     for n_threads in (1, 2):
         assert_same(load_svmlight(path, n_threads=n_threads), load(TEXT))
-    dump_svmlight(*load(TEXT)[:2], tmp_path / f"out{ending}", qid=load(TEXT)[2])
+    save_svmlight(*load(TEXT)[:2], tmp_path / f"out{ending}", qid=load(TEXT)[2])
     assert_same(load_svmlight(str(tmp_path / f"out{ending}")), load(TEXT))
 
 
@@ -320,7 +320,7 @@ def test_standard_input_and_output(monkeypatch, capsysbinary):
     monkeypatch.setattr(sys, "stdin", Stdin)
     X, y, qid = load_svmlight("-")
     assert_same((X, y, qid), load(TEXT))
-    dump_svmlight(X, y, "-", qid=qid)
+    save_svmlight(X, y, "-", qid=qid)
     assert_same(load(capsysbinary.readouterr().out), load(TEXT))
     with pytest.raises(InvalidInputError, match="once"):
         load_svmlight(["-", "-"])
@@ -332,7 +332,7 @@ def test_what_cannot_be_read_or_written_is_one_clear_error(tmp_path):
     with pytest.raises(InvalidInputError, match="mode 'rb'"):
         load_svmlight(io.StringIO("1 1:1"))
     with pytest.raises(InvalidInputError, match="cannot be written: No such file"):
-        dump_svmlight(np.ones((1, 1)), [1], tmp_path / "none" / "file")
+        save_svmlight(np.ones((1, 1)), [1], tmp_path / "none" / "file")
 
 
 def test_a_byte_order_mark_is_skipped():
@@ -453,9 +453,9 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
     path = tmp_path / "data.txt"
     path.write_bytes(b"old")
     with pytest.raises(InvalidInputError):
-        dump_svmlight(np.array([[1.0], [np.nan]]), [1, 0], path)
+        save_svmlight(np.array([[1.0], [np.nan]]), [1, 0], path)
     assert path.read_bytes() == b"old"
-    dump_svmlight(np.ones((1, 1)), [1], path)
+    save_svmlight(np.ones((1, 1)), [1], path)
     assert path.read_bytes() == b"1 1:1\n"
     assert [entry.name for entry in tmp_path.iterdir()] == ["data.txt"]
 
@@ -552,7 +552,7 @@ def test_a_compressed_line_without_an_end_is_noticed(pack, tmp_path):
         with pytest.raises(InvalidInputError, match=r"bomb has a line of more than"):
             read(tmp_path / "bomb", longest_line=1 << 20)
     with pytest.raises(InvalidInputError, match=r"bomb has a line of more than"):
-        write_store(tmp_path / "store", tmp_path / "bomb", longest_line=1 << 20)
+        save_store(tmp_path / "bomb", tmp_path / "store", longest_line=1 << 20)
     assert [path.name for path in tmp_path.iterdir()] == ["bomb"]
 
 

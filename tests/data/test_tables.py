@@ -22,7 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwise import RankRLS, _core
-from rankwise.data import TableWriter, iterate_table, load_table, save_table
+from rankwise.data import TableWriter, iter_table, load_table, save_table
 from rankwise.data.tables import plan as table_plan
 from rankwise.exceptions import InvalidInputError
 
@@ -154,7 +154,7 @@ def test_blocks_are_the_table(tmp_path):
     )
     path = tmp_path / "rows.parquet"
     frame.to_parquet(path, row_group_size=300)
-    blocks = list(iterate_table([path, path], block_rows=128))
+    blocks = list(iter_table([path, path], block_rows=128))
     assert max(block.X.shape[0] for block in blocks) <= 128
     whole = load_table([path, path])
     assert np.concatenate([block.X for block in blocks]).tobytes() == whole.X.tobytes()
@@ -163,7 +163,7 @@ def test_blocks_are_the_table(tmp_path):
     assert whole.qid.dtype == np.int64
     RankRLS().fit(whole.X, whole.y, qid=whole.qid)
     with pytest.raises(InvalidInputError, match="block_rows=0"):
-        iterate_table(path, block_rows=0)
+        iter_table(path, block_rows=0)
 
 
 def test_types_that_are_numbers_and_types_that_are_not():
@@ -284,7 +284,7 @@ def test_round_trips_are_exact(suffix, tmp_path_factory, data, names):
     y = np.array(data.draw(st.lists(finite, min_size=n, max_size=n)))
     qid = np.array(data.draw(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=n, max_size=n)))
     path = tmp_path_factory.mktemp("rows") / f"rows.{suffix}"
-    save_table(path, X, y, qid, feature_names=names)
+    save_table(X, y, path, qid=qid, feature_names=names)
     again = load_table(path)
     # In CSV a column of whole numbers is one of integers, which have no -0.0: adding 0 makes that 0.
     zero = 0.0 if suffix == "csv" else -0.0
@@ -308,12 +308,12 @@ def test_sparse_rows_stay_sparse(suffix, tmp_path):
     assert (again.X != X).nnz == 0
     assert again.X.shape == X.shape
     assert again.qid.tolist() == qid.tolist()
-    blocks = [block.X for block in iterate_table(path, block_rows=9)]
+    blocks = [block.X for block in iter_table(path, block_rows=9)]
     assert (sp.vstack(blocks) != X).nnz == 0
     with pytest.raises(InvalidInputError, match=r"X is sparse\. Hint: write Parquet"):
-        save_table(tmp_path / "rows.csv", X)
+        save_table(X, None, tmp_path / "rows.csv")
     assert not (tmp_path / "rows.csv").exists()
-    save_table(path, X[:, :2], y, qid, feature_names=["one", "two"])
+    save_table(X[:, :2], y, path, qid=qid, feature_names=["one", "two"])
     assert load_table(path).feature_names == ["one", "two"]
 
 
@@ -341,7 +341,7 @@ def test_lists_of_columns_and_values_are_sparse_rows_whoever_wrote_them(kind, tm
     assert whole.feature_names == [f"f{j}" for j in range(X.indices.max() + 1)]
     pq.write_table(table.slice(0, 11), tmp_path / "a.parquet", row_group_size=4)
     pq.write_table(table.slice(11), tmp_path / "b.parquet", row_group_size=4)
-    blocks = [block.X for block in iterate_table(tmp_path, qid=None, block_rows=5)]
+    blocks = [block.X for block in iter_table(tmp_path, qid=None, block_rows=5)]
     assert len(blocks) > 5
     assert (sp.vstack(blocks) != whole.X).nnz == 0
     assert load_table(table, qid=None, features=["clicks"]).feature_names == ["clicks"]
@@ -492,7 +492,7 @@ def test_lists_are_features_where_there_are_no_numbers():
 
 def test_damage_in_the_middle_is_told(tmp_path):
     path = tmp_path / "rows.parquet"
-    save_table(path, np.random.default_rng(0).normal(size=(5000, 3)), np.arange(5000.0))
+    save_table(np.random.default_rng(0).normal(size=(5000, 3)), np.arange(5000.0), path)
     whole = bytearray(path.read_bytes())
     whole[1000:60_000] = bytes(59_000)
     path.write_bytes(whole)
@@ -502,7 +502,7 @@ def test_damage_in_the_middle_is_told(tmp_path):
 
 def test_a_failed_write_leaves_nothing(tmp_path):
     path = tmp_path / "rows.parquet"
-    save_table(path, np.eye(2), [1, 2])
+    save_table(np.eye(2), [1, 2], path)
     before = path.read_bytes()
     for options, message in [
         ({"feature_names": ["a"]}, "1 feature names, but X has 2 columns"),
@@ -510,11 +510,11 @@ def test_a_failed_write_leaves_nothing(tmp_path):
         ({"feature_names": ["a", "a"]}, "same name"),
     ]:
         with pytest.raises(InvalidInputError, match=message):
-            save_table(path, np.eye(2), [1, 2], **options)
+            save_table(np.eye(2), [1, 2], path, **options)
     with pytest.raises(InvalidInputError, match="has 3 entries, but X has 2 rows"):
-        save_table(path, np.eye(2), [1, 2, 3])
+        save_table(np.eye(2), [1, 2, 3], path)
     with pytest.raises(InvalidInputError, match="does not say what kind"):
-        save_table(tmp_path / "rows.xyz", np.eye(2))
+        save_table(np.eye(2), None, tmp_path / "rows.xyz")
     with pytest.raises(InvalidInputError, match="with statement"):
         TableWriter(path).write(np.eye(2))
     with pytest.raises(InvalidInputError, match="Nothing was written"), TableWriter(path):

@@ -126,7 +126,7 @@ def test_listed_pairs(method, with_eval_set, storage):
     assert model.best_iteration_ == int(np.argmin(model.history_)) + 1
     assert model.n_pairs_ == 200
     if with_eval_set:
-        assert preference_error(X @ model.coef_, held) == pytest.approx(min(model.history_))
+        assert preference_error(held, X @ model.coef_) == pytest.approx(min(model.history_))
         objective = SquaredObjective(as_design(X), preference_graph(train[:, 0], train[:, 1], 200))
         told = iterates(model, objective)
         np.testing.assert_allclose(model.coef_, told[model.best_iteration_ - 1], rtol=1e-6, atol=1e-8)

@@ -144,7 +144,7 @@ def test_scores_and_differences_of_pairs():
     assert model.score_pairs(X, [[1, 0], [0, 3]], weight=[3, 1]) == 0.75
     step = model.coef_[0]
     close(model.predict_pairs([[3.0], [0.0]], [[1.0], [1.0]]), [2 * step, -step])
-    with pytest.raises(InvalidInputError, match="X_a has 1 rows and X_b has 2"):
+    with pytest.raises(InvalidInputError, match="There are 1 first rows and 2 second ones"):
         model.predict_pairs([[1.0]], [[1.0], [2.0]])
 
 

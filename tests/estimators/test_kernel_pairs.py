@@ -117,7 +117,7 @@ def test_an_evaluation_set_of_pairs(solver):
     assert model.cv_ == "an evaluation set of 50 pairs"
     for a, alpha in enumerate(ALPHAS):
         same = KernelRankRLS(gamma=0.3, alpha=alpha).fit_pairs(X, pairs, magnitude, weight)
-        expected = preference_error(same.predict(X_val), pairs_val)
+        expected = preference_error(pairs_val, same.predict(X_val))
         assert model.cv_errors_[a] == pytest.approx(expected, abs=1e-9)
 
 

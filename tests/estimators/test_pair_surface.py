@@ -47,7 +47,7 @@ class Drawn:
         chosen = np.flatnonzero(
             (self.weight > 0) & (self.magnitude > 0) & np.isin(range(len(self.pairs)), chosen)
         )
-        return preference_error(model.predict(self.X), self.pairs[chosen], self.weight[chosen])
+        return preference_error(self.pairs[chosen], model.predict(self.X), self.weight[chosen])
 
 
 def close(actual, expected, tolerance=1e-8):
@@ -73,10 +73,10 @@ def test_every_cell_is_the_error_of_the_model_it_stands_for(convert, scoring):
     for alpha, row in rows:
         for step in range(model.n_iter_):
             fitted = cg(alpha, step + 1, train.X, *train.lists)
-            error = preference_error(fitted.predict(judge.X), judge.pairs, judge.weight)
+            error = preference_error(judge.pairs, fitted.predict(judge.X), judge.weight)
             assert row[step] == pytest.approx(error if scoring == "pairwise_error" else 1 - error, abs=2e-3)
             coef = model.coef_path(alpha)[step]
-            error = preference_error(judge.X @ coef, judge.pairs, judge.weight)
+            error = preference_error(judge.pairs, judge.X @ coef, judge.weight)
             assert row[step] == pytest.approx(error if scoring == "pairwise_error" else 1 - error)
     best = min if scoring == "pairwise_error" else max
     assert model.best_score_ == best(model.surface_.ravel())

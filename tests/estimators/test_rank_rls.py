@@ -287,8 +287,8 @@ def test_weights_that_leave_nothing_to_order():
         ({"precondition": "ssor"}, "'jacobi'"),
         ({"cost": "relative"}, "Hint: set ties='exclude'"),
         ({"early_stopping": True, "solver": "direct"}, "iterates.*has none.*Hint: "),
-        ({"random_state": None}, "random_state=None is not a seed.*Hint: "),
         ({"random_state": -1}, "random_state=-1 is not a seed.*Hint: "),
+        ({"random_state": "0"}, "random_state=.0. is not a seed.*Hint: "),
     ],
 )
 def test_bad_parameters(parameters, message):

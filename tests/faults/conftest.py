@@ -16,7 +16,7 @@ import pytest
 from commands_server import CommandsServer
 from rankwise.cli import main
 from rankwise.cli.commands.demo import make_searches
-from rankwise.data import dump_svmlight, write_store
+from rankwise.data import save_store, save_svmlight
 
 SEED = int(os.environ.get("RANKWISE_FAULTS_SEED", "0"))
 TIMES = float(os.environ.get("RANKWISE_FAULTS", "1"))
@@ -76,9 +76,9 @@ def rows(tmp_path_factory):
     folder = tmp_path_factory.mktemp("rows")
     for seed, name in enumerate(("a", "b", "test")):
         X, y, qid = make_searches(60, seed)
-        dump_svmlight(X, y, folder / f"{name}.txt", qid=qid)
+        save_svmlight(X, y, folder / f"{name}.txt", qid=qid)
         if name != "test":
-            write_store(folder / f"{name}.store", [(X, y, qid)])
+            save_store([(X, y, qid)], folder / f"{name}.store")
             options = ["--method", "rls", "--scaling", "standard", "-o", str(folder / f"{name}.rw")]
             assert main(["fit", str(folder / f"{name}.txt"), *options]) == 0
     return folder

@@ -18,7 +18,7 @@ from sklearn.model_selection import GroupKFold, cross_val_score
 
 import rankwise
 from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM
-from rankwise.data import open_store, write_store
+from rankwise.data import open_store, save_store
 from strategies import make_problem
 
 # --- processes on one name ---
@@ -27,7 +27,7 @@ _WRITER = """
 import sys, time
 import numpy as np
 import rankwise
-from rankwise.data import write_store
+from rankwise.data import save_store
 target, kind, own, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3]), float(sys.argv[4])
 X = np.full((300, 40), own)
 model = rankwise.RankRLS().fit(np.arange(12.0).reshape(6, 2), np.arange(6.0))
@@ -35,7 +35,7 @@ model.coef_ = np.full(2, own)
 n, until = 0, time.monotonic() + seconds
 while time.monotonic() < until:
     if kind == "store":
-        write_store(target, [(X, np.full(300, own), np.arange(300) // 10)], durable=n % 10 == 0)
+        save_store([(X, np.full(300, own), np.arange(300) // 10)], target, durable=n % 10 == 0)
     else:
         model.save(target)
     n += 1
@@ -148,7 +148,7 @@ def _fit_in_worker(X, y, qid):
 
 def test_forked_workers_and_stores(campaign, tmp_path):
     problem = make_problem(2, rows=200, features=6, queries=10)
-    write_store(tmp_path / "store", [(problem.X, problem.y, problem.qid)], regroup=True)
+    save_store([(problem.X, problem.y, problem.qid)], tmp_path / "store", regroup=True)
     store = open_store(tmp_path / "store")
     expected = _fit_in_worker(store.X, store.y, store.qid)
     with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -164,7 +164,7 @@ def test_loky_workers_and_stores(shared_memory, campaign, tmp_path, monkeypatch)
     if not shared_memory:
         monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
     problem = make_problem(2, rows=400, features=6, queries=20)
-    write_store(tmp_path / "store", [(problem.X, problem.y, problem.qid)], regroup=True)
+    save_store([(problem.X, problem.y, problem.qid)], tmp_path / "store", regroup=True)
     store = open_store(tmp_path / "store")
     with joblib.parallel_backend("loky", n_jobs=2):
         for coef in joblib.Parallel()(
@@ -182,10 +182,10 @@ def test_loky_workers_and_stores(shared_memory, campaign, tmp_path, monkeypatch)
 def test_a_store_that_is_removed_or_replaced_stays_with_those_who_have_it(campaign, tmp_path):
     problem = make_problem(3, rows=200, features=6, queries=10)
     block = (problem.X, problem.y, problem.qid)
-    write_store(tmp_path / "store", [block], regroup=True)
+    save_store([block], tmp_path / "store", regroup=True)
     store = open_store(tmp_path / "store")
     expected = _fit_in_worker(store.X, store.y, store.qid)
-    write_store(tmp_path / "store", [(problem.X * 2, problem.y, problem.qid)], regroup=True)
+    save_store([(problem.X * 2, problem.y, problem.qid)], tmp_path / "store", regroup=True)
     np.testing.assert_array_equal(_fit_in_worker(store.X, store.y, store.qid), expected)
     campaign.count("replaced")
     for path in (tmp_path / "store").iterdir():

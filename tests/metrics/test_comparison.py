@@ -105,8 +105,8 @@ def problem(queries=40, size=8, seed=0):
 def test_an_interval_is_that_of_the_queries_that_count(metric):
     y, scores, _, qid = problem()
     y[qid == 3] = 0  # no pair, nothing relevant
-    result = per_query(metric, y, scores, qid)
-    found = bootstrap_interval(metric, y, scores, qid)
+    result = per_query(y, scores, qid, metric=metric)
+    found = bootstrap_interval(y, scores, qid, metric=metric)
     assert found == bootstrap_mean(result.values[result.counted])
     assert found.value == pytest.approx(result.mean())
     assert (found.n, found.unit) == (39, "queries")
@@ -116,7 +116,7 @@ def test_rows_are_drawn_where_there_is_one_ranking():
     rng = np.random.default_rng(0)
     y = rng.normal(size=60)
     scores = y + rng.normal(size=60)
-    found = bootstrap_interval("concordance", y, scores, n_resamples=500)
+    found = bootstrap_interval(y, scores, metric="concordance", n_resamples=500)
     assert found.unit == "rows"
     metric = get_metric("concordance")
     draws = np.random.default_rng(9).integers(0, 60, size=(500, 60))
@@ -125,29 +125,30 @@ def test_rows_are_drawn_where_there_is_one_ranking():
 
 
 def test_a_single_row_has_no_interval():
-    found = bootstrap_interval("ndcg", [1.0], [0.3])
+    found = bootstrap_interval([1.0], [0.3], metric="ndcg")
     assert found.value == 1.0
     assert np.isnan([found.low, found.high]).all()
 
 
 def test_comparing_counts_wins_in_the_sense_of_the_metric():
     y, good, poor, qid = problem()
-    gain = compare_rankings("concordance", y, good, poor, qid)
-    error = compare_rankings("pairwise_error", y, good, poor, qid)
+    gain = compare_rankings(y, good, poor, qid, metric="concordance")
+    error = compare_rankings(y, good, poor, qid, metric="pairwise_error")
     assert gain.difference.value > 0 > error.difference.value
     assert (gain.wins, gain.losses, gain.ties) == (error.wins, error.losses, error.ties)
     assert gain.wins + gain.losses + gain.ties == gain.difference.n == 40
     assert gain.p_value == pytest.approx(error.p_value)
     differences = (
-        per_query("concordance", y, good, qid).values - per_query("concordance", y, poor, qid).values
+        per_query(y, good, qid, metric="concordance").values
+        - per_query(y, poor, qid, metric="concordance").values
     )
     assert gain.p_value == paired_test(differences)
 
 
 def test_exchanging_the_two_rankings_changes_the_sign_alone():
     y, good, poor, qid = problem(queries=10)
-    there = compare_rankings("ndcg", y, good, poor, qid)
-    back = compare_rankings("ndcg", y, poor, good, qid)
+    there = compare_rankings(y, good, poor, qid, metric="ndcg")
+    back = compare_rankings(y, poor, good, qid, metric="ndcg")
     assert there.difference.value == -back.difference.value
     assert there.p_value == back.p_value
 
@@ -156,12 +157,12 @@ def test_one_ranking_is_compared_by_exchanging_ranks():
     rng = np.random.default_rng(0)
     y = rng.normal(size=80)
     good, poor = y + 0.3 * rng.normal(size=80), rng.normal(size=80)
-    assert compare_rankings("pairwise_error", y, good, poor).p_value < 0.01
+    assert compare_rankings(y, good, poor, metric="pairwise_error").p_value < 0.01
     # Any increasing transformation of the scores is the same ranking.
-    same = compare_rankings("pairwise_error", y, good, 1e3 * good + 7)
+    same = compare_rankings(y, good, 1e3 * good + 7, metric="pairwise_error")
     assert same.p_value == 1.0
     assert same.difference.value == 0.0
-    assert compare_rankings("pairwise_error", y, good, poor).difference.unit == "rows"
+    assert compare_rankings(y, good, poor, metric="pairwise_error").difference.unit == "rows"
 
 
 def test_holm_by_hand():
@@ -182,11 +183,11 @@ def test_weights_are_copies_of_rows(several):
     weight = rng.integers(0, 3, 60)
     qid = np.arange(60) // 10 if several else np.zeros(60, dtype=int)
     copies = np.repeat(np.arange(60), weight)
-    found = bootstrap_interval("pairwise_error", y, a, qid, sample_weight=weight, n_resamples=50)
-    written = bootstrap_interval("pairwise_error", y[copies], a[copies], qid[copies], n_resamples=50)
-    compared = compare_rankings("pairwise_error", y, a, b, qid, sample_weight=weight, n_resamples=50)
+    found = bootstrap_interval(y, a, qid, metric="pairwise_error", sample_weight=weight, n_resamples=50)
+    written = bootstrap_interval(y[copies], a[copies], qid[copies], metric="pairwise_error", n_resamples=50)
+    compared = compare_rankings(y, a, b, qid, metric="pairwise_error", sample_weight=weight, n_resamples=50)
     of_copies = compare_rankings(
-        "pairwise_error", y[copies], a[copies], b[copies], qid[copies], n_resamples=50
+        y[copies], a[copies], b[copies], qid[copies], metric="pairwise_error", n_resamples=50
     )
     assert found.value == pytest.approx(written.value, rel=1e-12)
     assert compared.difference.value == pytest.approx(of_copies.difference.value, rel=1e-9)
@@ -195,9 +196,9 @@ def test_weights_are_copies_of_rows(several):
         assert compared.p_value == of_copies.p_value
     # One weight for all is none.
     for options in ({}, {"sample_weight": np.full(60, 3.0)}):
-        plain = bootstrap_interval("concordance", y, a, qid, n_resamples=50, **options)
+        plain = bootstrap_interval(y, a, qid, metric="concordance", n_resamples=50, **options)
         assert (plain.value, plain.low, plain.high) == pytest.approx(
-            astuple(bootstrap_interval("concordance", y, a, qid, n_resamples=50))[:3], rel=1e-9
+            astuple(bootstrap_interval(y, a, qid, metric="concordance", n_resamples=50))[:3], rel=1e-9
         )
     with pytest.raises(InvalidInputError, match="does not take sample_weight"):
-        bootstrap_interval("map", y, a, qid, sample_weight=weight)
+        bootstrap_interval(y, a, qid, metric="map", sample_weight=weight)

@@ -51,5 +51,5 @@ def test_bad_input():
         auc_estimate([0, 1, 2], [1.0, 2.0, 3.0])
     with pytest.raises(NoPairsError, match="single level"):
         auc_estimate([1, 1], [1.0, 2.0])
-    with pytest.raises(InvalidInputError, match="confidence"):
+    with pytest.raises(InvalidInputError, match="level"):
         auc_estimate([0, 1], [1.0, 2.0]).interval(95)

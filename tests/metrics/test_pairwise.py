@@ -59,7 +59,7 @@ def test_weights_equal_duplication(data, draw):
 def test_tau_equals_scipy(data):
     y, scores, qid, _ = data
     assume(has_pairs(y, qid))
-    result = per_query("kendall_tau", y, scores, qid)
+    result = per_query(y, scores, qid, metric="kendall_tau")
     rows = oracles.rows_of_queries(qid)
     for key, value, counted in zip(result.ids.tolist(), result.values, result.counted, strict=True):
         own = rows[key]
@@ -117,13 +117,13 @@ def test_preferences_of_labels_equal_pooled_error(data, draw):
     pairs = [(i, j) for i in range(len(y)) for j in range(len(y)) if y[i] > y[j]]
     assume(pairs)
     ties = draw.draw(TIES)
-    assert preference_error(scores, pairs, ties=ties) == pytest.approx(
+    assert preference_error(pairs, scores, ties=ties) == pytest.approx(
         pairwise_error(y, scores, ties=ties), abs=1e-14
     )
 
 
 def test_preferences_take_weights():
-    assert preference_error([3, 2, 2], [(0, 1), (1, 0), (1, 2)], [1, 2, 1]) == pytest.approx(2.5 / 4)
+    assert preference_error([(0, 1), (1, 0), (1, 2)], [3, 2, 2], [1, 2, 1]) == pytest.approx(2.5 / 4)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ def test_preferences_take_weights():
 )
 def test_bad_preferences(pairs, message):
     with pytest.raises(InvalidInputError, match=rf"{message}.*Hint:"):
-        preference_error([1.0, 2.0, 3.0], pairs)
+        preference_error(pairs, [1.0, 2.0, 3.0])
 
 
 @pytest.mark.parametrize("ties", [0.3, "0.5", None])

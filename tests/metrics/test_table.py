@@ -81,7 +81,7 @@ def test_many_equals_one_at_a_time(metric, order):
 def test_per_query_means_equal_the_metric(metric):
     rng = np.random.default_rng(4)
     y, scores, qid = rng.integers(0, 3, 200), rng.normal(size=200), rng.integers(-20, 60, 200)
-    result = per_query(metric, y, scores, qid)
+    result = per_query(y, scores, qid, metric=metric)
     assert result.ids.tolist() == sorted(set(qid.tolist()))
     assert np.isnan(result.values).tolist() == (~result.counted).tolist()
     assert len(result) == len(set(qid.tolist()))

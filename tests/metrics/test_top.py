@@ -110,9 +110,9 @@ def test_letor_ndcg(convention):
     # "long" ranks 0, 2, 1: DCG 0, 3, 3 + 1/log2(3); best 3, 4, 4.
     # "short" ties, so file order: DCG 0, 1; best 1, 1.
     def value(k):
-        return per_query("ndcg", Y, S, QID, k=k, convention=convention).values.tolist()
+        return per_query(Y, S, QID, metric="ndcg", k=k, convention=convention).values.tolist()
 
-    ids = per_query("ndcg", Y, S, QID, convention=convention).ids.tolist()
+    ids = per_query(Y, S, QID, metric="ndcg", convention=convention).ids.tolist()
     assert ids == ["long", "none", "short"]
     assert value(1) == [0, 0, 0]
     assert value(2) == pytest.approx([3 / 4, 0, 1])
@@ -121,8 +121,12 @@ def test_letor_ndcg(convention):
 
 
 def test_letor_precision_of_short_lists():
-    assert per_query("precision@3", Y, S, QID, convention="letor3").values == pytest.approx([2 / 3, 0, 0])
-    assert per_query("precision@3", Y, S, QID, convention="letor4").values == pytest.approx([2 / 3, 0, 1 / 3])
+    assert per_query(Y, S, QID, metric="precision@3", convention="letor3").values == pytest.approx(
+        [2 / 3, 0, 0]
+    )
+    assert per_query(Y, S, QID, metric="precision@3", convention="letor4").values == pytest.approx(
+        [2 / 3, 0, 1 / 3]
+    )
 
 
 def test_letor_map_and_mean_ndcg():

@@ -105,7 +105,7 @@ def test_figures_are_those_of_the_metrics():
     model = RankRLS().fit(X, y, qid=qid)
     report = Report(model, X, y, qid, metrics=["map", "pairwise_error"])
     for figure in report.evidence.figures:
-        assert figure.model == bootstrap_interval(figure.name, y, model.predict(X), qid)
+        assert figure.model == bootstrap_interval(y, model.predict(X), qid, metric=figure.name)
     # The expectation over random orders, by drawing some.
     rng = np.random.default_rng(0)
     drawn = [get_metric("map")(y, rng.random(y.size), qid) for _ in range(300)]

@@ -12,6 +12,7 @@ from rankwise.metrics import Metric
 from rankwise.persistence.models import read_step, write_step
 from rankwise.persistence.parameters import unfit_parameter
 from rankwise.persistence.reader import Reader
+from rankwise.persistence.transformers import parameters_of
 from rankwise.persistence.values import wrong
 from rankwise.persistence.writer import Writer
 from rankwise.preprocessing import TableEncoder
@@ -45,7 +46,7 @@ _PARTS = ("parameters", "attributes", "leaderboard")
 
 def write_automatic(model: AutoRanker, writer: Writer) -> dict[str, Json]:
     """Return the JSON of everything but the chosen model, which is written as any other; rivals are not kept."""
-    parameters = {**model.get_params(deep=False), "rivals": (), "encoder": "auto"}
+    parameters = {**parameters_of(model), "rivals": (), "encoder": "auto"}
     attributes = {name: getattr(model, name) for name in _ATTRIBUTES if hasattr(model, name)}
     board = model.leaderboard_
     return {

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.base import clone
 
 from rankwise.automatic.problems import LabelledRows
+from rankwise.data.validation import read_seed
 from rankwise.design import as_design
 from rankwise.estimators.base import Ranker
 from rankwise.problems.folds import FoldAssigner
@@ -20,7 +21,7 @@ def nested_figure(estimator: Ranker, problem: LabelledRows) -> tuple[float, floa
     X, y = problem.columns.X, problem.y
     assigner = FoldAssigner(as_design(X, 1), y, problem.queries, problem.weight)
     n_outer = min(assigner.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
-    fold = assigner.folds(n_outer, estimator.random_state + 1)
+    fold = assigner.folds(n_outer, read_seed(estimator.random_state) + 1)
     inner = clone(estimator).set_params(nested=False, rivals=(), scoring=problem.metric)
     scores = np.zeros(y.size)
     ids = problem.qid

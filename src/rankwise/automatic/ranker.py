@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, RandomSource
 from rankwise.automatic.calibrated import CalibratedRanker
 from rankwise.automatic.candidates import FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
@@ -30,7 +30,7 @@ from rankwise.automatic.reading import (
 )
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
-from rankwise.data.validation import check_choice, check_count, check_number
+from rankwise.data.validation import check_choice, check_count, check_number, read_seed
 from rankwise.design import Design
 from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.refusals import refuse_unknown
@@ -96,7 +96,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
     basis : int, default=200
         Rows of the reduced set of kernels.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds folds, samples and reduced sets.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
@@ -178,7 +178,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         calibration: str = "sigmoid",
         encoder: TableEncoder | str | None = "auto",
         basis: int = 200,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())
@@ -204,7 +204,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         check_can_nest(self.nested, data, eval_set)
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
-        how = (metric, self.cv, self.random_state)
+        how = (metric, self.cv, read_seed(self.random_state))
         if isinstance(data, PairData):
             listed = listed_pairs(data, *how, groups, read_pairs(eval_set, self._encoded))
             chosen = self._choose(listed)
@@ -262,7 +262,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
             self.target,
             None if self.time_limit is None else float(self.time_limit),
             self.basis,
-            self.random_state,
+            read_seed(self.random_state),
             self.n_threads,
         )
         chosen = search.run()

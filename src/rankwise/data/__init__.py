@@ -2,15 +2,15 @@
 
 from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.preferences import stack_preferred
-from rankwise.data.runs import JudgedRuns, judge_runs, read_judgements, read_run, write_run
+from rankwise.data.runs import JudgedRuns, judge_runs, load_judgements, load_run, save_run
 from rankwise.data.store.reading import Store, open_store
-from rankwise.data.store.writer import write_store
+from rankwise.data.store.writer import save_store
 from rankwise.data.tables.preferences import PreferenceTable, load_preferences
-from rankwise.data.tables.reading import Table, iterate_table, load_table
+from rankwise.data.tables.reading import Table, iter_table, load_table
 from rankwise.data.tables.writer import TableWriter, save_table
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.svmlight import iter_svmlight, load_svmlight
-from rankwise.data.text.writer import dump_svmlight
+from rankwise.data.text.writer import save_svmlight
 
 __all__ = [
     "JudgedRuns",
@@ -18,20 +18,28 @@ __all__ = [
     "Store",
     "Table",
     "TableWriter",
-    "dump_svmlight",
     "item_ids",
     "iter_svmlight",
-    "iterate_table",
+    "iter_table",
     "judge_runs",
+    "load_judgements",
     "load_preferences",
+    "load_run",
     "load_svmlight",
     "load_table",
     "open_store",
     "pairs_from_clicks",
-    "read_judgements",
-    "read_run",
+    "save_run",
+    "save_store",
+    "save_svmlight",
     "save_table",
     "stack_preferred",
-    "write_run",
-    "write_store",
 ]
+
+
+def __getattr__(name: str) -> object:
+    from rankwise.data.former import FORMER  # noqa: PLC0415 - only who asks for an old name
+
+    if name not in FORMER:
+        raise AttributeError(f"module 'rankwise.data' has no attribute {name!r}")
+    return FORMER[name]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.arrays import Ints
+from rankwise.arrays import AnyArray, ArrayLike, Ints, MatrixLike
 from rankwise.data.preferences import stack_preferred
 from rankwise.exceptions import InvalidInputError
 
@@ -19,6 +19,7 @@ __all__ = [
     "duel_columns",
     "duel_sides",
     "read_duels",
+    "row_numbers",
     "same_rows",
     "stack_duels",
 ]
@@ -44,6 +45,22 @@ def are_rows(X: Any, other: Any) -> bool:
         return [str(name) for name in X.columns] == [str(name) for name in other.columns]
     shape = np.shape(other) if getattr(other, "shape", None) is None else other.shape
     return len(shape) == 2 and shape[1] != 2  # a list of pairs has two columns
+
+
+def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None:
+    """Return pairs of row numbers of X as an array; None where `pairs` are rows that X's are compared with."""
+    if sp.issparse(pairs) or (hasattr(X, "columns") and hasattr(pairs, "columns") and are_rows(X, pairs)):
+        return None
+    edges = np.asarray(pairs)
+    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+        return None
+    given = X if hasattr(X, "shape") else np.asarray(X)
+    if tuple(given.shape) == edges.shape and np.asarray(given).dtype.kind in "iu":
+        raise InvalidInputError(
+            "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",
+            "turn X into real numbers where pairs are row numbers, and both where they are rows.",
+        )
+    return edges
 
 
 def duel_sides(duels: Any) -> tuple[Any, Any]:

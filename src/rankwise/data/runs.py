@@ -14,11 +14,12 @@ from typing import BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.text.sources import list_sources, open_source
+from rankwise.data.text.writer import open_text
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["JudgedRuns", "judge_runs", "read_judgements", "read_run", "write_run"]
+__all__ = ["JudgedRuns", "judge_runs", "load_judgements", "load_run", "save_run"]
 
 Run = dict[str, dict[str, float]]
 
@@ -40,9 +41,9 @@ class JudgedRuns:
     Examples
     --------
     >>> import io
-    >>> from rankwise.data import judge_runs, read_judgements, read_run
-    >>> run = read_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
-    >>> judgements = read_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
+    >>> from rankwise.data import judge_runs, load_judgements, load_run
+    >>> run = load_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
+    >>> judgements = load_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
     >>> judged = judge_runs([run], judgements)
     >>> judged.scores.shape, judged.n_left_out
     ((1, 3), 0)
@@ -55,7 +56,7 @@ class JudgedRuns:
     n_left_out: int
 
 
-def read_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
+def load_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
     r"""Return the score of each item of each query.
 
     Parameters
@@ -66,8 +67,8 @@ def read_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
     Examples
     --------
     >>> import io
-    >>> from rankwise.data import read_run
-    >>> read_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
+    >>> from rankwise.data import load_run
+    >>> load_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
     {'q1': {'a': 0.9, 'b': 0.4}}
     """
     found: Run = {}
@@ -90,7 +91,7 @@ def read_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
     return found
 
 
-def read_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
+def load_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
     r"""Return the label of each judged item of each query; lines are ``qid 0 item label``.
 
     Parameters
@@ -106,8 +107,8 @@ def read_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
     Examples
     --------
     >>> import io
-    >>> from rankwise.data import read_judgements
-    >>> read_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
+    >>> from rankwise.data import load_judgements
+    >>> load_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
     {'q1': {'a': 2.0, 'c': 1.0}}
     """
     found: Run = {}
@@ -124,8 +125,8 @@ def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
 
     Parameters
     ----------
-    runs : sequence of runs, as `read_run` returns them
-    judgements : what `read_judgements` returns
+    runs : sequence of runs, as `load_run` returns them
+    judgements : what `load_judgements` returns
 
     Returns
     -------
@@ -134,9 +135,9 @@ def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
     Examples
     --------
     >>> import io
-    >>> from rankwise.data import judge_runs, read_judgements, read_run
-    >>> run = read_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
-    >>> judgements = read_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
+    >>> from rankwise.data import judge_runs, load_judgements, load_run
+    >>> run = load_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
+    >>> judgements = load_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
     >>> judged = judge_runs([run], judgements)
     >>> judged.items.tolist(), judged.labels.tolist()
     (['a', 'b', 'c'], [2.0, 0.0, 1.0])
@@ -165,37 +166,40 @@ def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
     )
 
 
-def write_run(
-    stream: BinaryIO,
+def save_run(
     qid: Sequence[object],
     items: Sequence[object],
     ranks: Sequence[int],
-    scores: Floats,
+    scores: ArrayLike,
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
     tag: str,
 ) -> None:
     r"""Write lines of TREC: ``qid Q0 item rank score tag``.
 
     Parameters
     ----------
-    stream : binary stream
     qid, items, ranks, scores : sequences, one entry per row
+    path : path or binary stream
+        A file is replaced only once everything is written; ``"-"`` is standard output.
     tag : str
         What the run is called.
 
     Examples
     --------
     >>> import io
-    >>> import numpy as np
-    >>> from rankwise.data import write_run
+    >>> from rankwise.data import save_run
     >>> stream = io.BytesIO()
-    >>> write_run(stream, ["q1", "q1"], ["a", "b"], [1, 2], np.array([0.9, 0.4]), "mine")
+    >>> save_run(["q1", "q1"], ["a", "b"], [1, 2], [0.9, 0.4], stream, tag="mine")
     >>> stream.getvalue()
     b'q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n'
     """
-    stream.writelines(
-        f"{_word(query)} Q0 {_word(item)} {rank} {score!r} {_word(tag)}\n".encode()
-        for query, item, rank, score in zip(qid, items, ranks, scores.tolist(), strict=True)
-    )
+    values = np.asarray(scores, dtype=np.float64).tolist()
+    with open_text(path) as stream:
+        stream.writelines(
+            f"{_word(query)} Q0 {_word(item)} {rank} {score!r} {_word(tag)}\n".encode()
+            for query, item, rank, score in zip(qid, items, ranks, values, strict=True)
+        )
 
 
 def _lines(path: object) -> Iterator[tuple[int, str, str]]:

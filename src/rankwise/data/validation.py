@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import AnyArray
+from rankwise.arrays import AnyArray, RandomSource
 from rankwise.data.containers import check_total, unmasked
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import InvalidInputError
@@ -30,10 +30,13 @@ __all__ = [
     "check_seed",
     "check_weights",
     "check_weights_of_queries",
+    "read_seed",
 ]
 
 # The pairs of a query without a row of this weight weigh so little together that one over it may overflow.
 _SMALLEST_WEIGHT = 1e-100
+
+_SEEDS = 2**31 - 1  # what scikit-learn's own estimators, to whom seeds are handed on, take
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -72,12 +75,25 @@ def check_flag(name: str, value: object) -> None:
 
 
 def check_seed(random_state: object) -> None:
-    """Raise unless `random_state` is an integer that seeds a generator."""
+    """Raise unless `random_state` is what `read_seed` takes."""
+    if isinstance(random_state, (np.random.RandomState, np.random.Generator)) or random_state is None:
+        return
     if not isinstance(random_state, Integral) or random_state < 0:
         raise InvalidInputError(
             f"random_state={random_state!r} is not a seed.",
-            "use an integer such as 0; the same data then give the same folds.",
+            "use an integer such as 0, with which the same data give the same result; "
+            "None, a RandomState and a Generator give another one in every call.",
         )
+
+
+def read_seed(random_state: RandomSource) -> int:
+    """Return the seed that is meant: an integer is one, generators draw it, and None asks the system for it."""
+    check_seed(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(_SEEDS))
+    if isinstance(random_state, np.random.Generator) or random_state is None:
+        return int(np.random.default_rng(random_state).integers(_SEEDS))
+    return int(random_state)
 
 
 def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.NDArray[np.float64]:

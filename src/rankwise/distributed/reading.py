@@ -121,7 +121,7 @@ def read(
     ----------
     source : path, list of paths, or Store
         Text in the format of svmlight or LETOR, plain (and cut into pieces) or compressed by gzip, bz2, xz or zstd;
-        tables of Parquet or Arrow; or a folder that `rankwise.data.write_store` wrote.
+        tables of Parquet or Arrow; or a folder that `rankwise.data.save_store` wrote.
     client : distributed.Client, optional
         By default the current one.
     label, qid, features

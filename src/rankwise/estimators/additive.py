@@ -9,7 +9,7 @@ from rankwise.additive.choosing import Knots, Search, Split, Wanted
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.checks import check_alpha
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
@@ -64,7 +64,7 @@ class AdditiveRanker(AdditiveModel):
     validation_fraction : float, default=0.2
         The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that it holds out if `fit`
         gets no `eval_set`.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds that choice.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
@@ -124,7 +124,7 @@ class AdditiveRanker(AdditiveModel):
         max_iter: int | None = None,
         scoring: str | Metric = "pairwise_error",
         validation_fraction: float = 0.2,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())

@@ -10,7 +10,7 @@ from rankwise.additive.alphas import DEFAULT_ALPHAS, Ladder
 from rankwise.additive.choosing import Search, Wanted
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
-from rankwise.arrays import AnyArray, ArrayLike, Floats
+from rankwise.arrays import AnyArray, ArrayLike, Floats, RandomSource
 from rankwise.data.validation import check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.exceptions import InvalidInputError
@@ -53,7 +53,7 @@ class AdditiveRankerCV(AdditiveModel):
         9, 17.
     loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
         As in `AdditiveRanker`.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds the folds.
 
     Attributes
@@ -119,7 +119,7 @@ class AdditiveRankerCV(AdditiveModel):
         categorical: Sequence[int | str] | None = None,
         tol: float = 1e-3,
         max_iter: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())

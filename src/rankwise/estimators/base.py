@@ -13,6 +13,7 @@ from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.containers import is_on_cluster
 from rankwise.data.matrices import check_labelled, check_labels, check_row_values, check_rows, check_weighted
 from rankwise.data.preferences import check_pairs
+from rankwise.data.validation import read_seed
 from rankwise.design import Design, as_design
 from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.fitted import FittedRanker
@@ -279,8 +280,8 @@ class Ranker(FittedRanker):
         if eval_set is not None:
             return self._eval_set(data, eval_set)
         if isinstance(data, PairData):
-            return held_out_pairs(data, self.validation_fraction, self.random_state)
-        return held_out_rows(data, self.validation_fraction, self.random_state)
+            return held_out_pairs(data, self.validation_fraction, read_seed(self.random_state))
+        return held_out_rows(data, self.validation_fraction, read_seed(self.random_state))
 
     def _held_out(
         self,
@@ -294,7 +295,7 @@ class Ranker(FittedRanker):
         """Return what a choice is made on: an eval set, or what `cv` says."""
         if eval_set is not None:
             return self._eval_set(data, eval_set)
-        sampling = Sampling(self.random_state, self.judge_rows)
+        sampling = Sampling(read_seed(self.random_state), self.judge_rows)
         if isinstance(data, TrainingData):
             return plan_rows(self.cv, data, self._metric, sampling, by)
         how = {"is_exact": by is not None, "whole_components": whole_components}

@@ -15,8 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.containers import is_on_cluster, unmasked
+from rankwise.data.duels import row_numbers
+from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_qid
+from rankwise.deprecation import former_names
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, preference_error
@@ -117,21 +120,22 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
         scores: Floats = self.predict(X)
         return scores
 
+    @former_names(file="path")
     def save(
-        self, file: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
+        self, path: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
     ) -> None:
         """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
 
         Parameters
         ----------
-        file : path or binary stream
+        path : path or binary stream
         notes : mapping, optional
             Anything JSON can say, kept in the header beside the model.
         """
         # Files know every estimator, so they stand in a room above; the facade leads to it.
         from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
 
-        save(self, file, notes=notes)
+        save(self, path, notes=notes)
 
     def score_pairs(self, X: MatrixLike, pairs: ArrayLike, weight: ArrayLike | None = None) -> float:
         """Return the share of the pairs that the scores order right; tied scores count one half.
@@ -152,29 +156,37 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
                 f"The model has {scores.shape[1]} outputs, and a pair is scored by one.",
                 "fit one model per output, or use preference_error on a column of predict(X).",
             )
-        return 1.0 - preference_error(scores, pairs, weight)
+        return 1.0 - preference_error(pairs, scores, weight)
 
-    def predict_pairs(self, X_a: MatrixLike, X_b: MatrixLike) -> Floats:
-        """Return how much each row of `X_a` is preferred to the same row of `X_b`.
+    @former_names(X_a="X", X_b="pairs")
+    def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:
+        """Return how much the first row of each pair is preferred to the second.
 
         Parameters
         ----------
-        X_a, X_b : array-like, sparse matrix or data frame of shape (pairs, features)
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2), or a matrix or data frame with the columns of X
+            Row numbers, as `fit_pairs` takes them; or the second rows themselves, where row k of X is compared with
+            row k of `pairs`.
 
         Returns
         -------
         ndarray of shape (pairs,)
-            The difference of the scores: positive where A is preferred, negative where B is. After a fit with
-            ``loss="logistic"`` the probability that A is preferred.
+            The difference of the scores: positive where the first is preferred, negative where the second is. After a
+            fit with ``loss="logistic"`` the probability that the first is preferred.
         """
-        scores_a, scores_b = self.predict(X_a), self.predict(X_b)
-        if scores_a.shape != scores_b.shape:
+        edges = row_numbers(X, pairs)
+        if edges is not None:
+            scores = self.predict(X)
+            checked = check_pairs(edges, scores.shape[0])
+            return np.asarray(scores[checked.winner] - scores[checked.loser])
+        first, second = self.predict(X), self.predict(pairs)
+        if first.shape != second.shape:
             raise InvalidInputError(
-                f"X_a has {scores_a.shape[0]} rows and X_b has {scores_b.shape[0]}.",
-                "row k of both is pair k; to compare one row with many, repeat it.",
+                f"There are {first.shape[0]} first rows and {second.shape[0]} second ones.",
+                "row k of both is pair k; or pass an integer array of shape (pairs, 2) of row numbers of X.",
             )
-        difference: Floats = scores_a - scores_b
-        return difference
+        return np.asarray(first - second)
 
     def _require_qid(self, qid: ArrayLike | None, problem: str, hint: str) -> None:
         check_is_fitted(self)

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats, Matrix, MatrixLike, Rows
+from rankwise.data.validation import read_seed
 from rankwise.design import Design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import require_finite
@@ -91,7 +92,7 @@ class KernelRanker(Ranker):
         if like is not None and not by_kernel:
             basis = like.basis
         else:
-            basis = choose_basis(self.basis, kernel, X, self.random_state, row_weight)
+            basis = choose_basis(self.basis, kernel, X, read_seed(self.random_state), row_weight)
         return KernelProblem(kernel, X, basis, MemoryBudget(self.memory_limit), design.n_threads)
 
     def _keep_kernel(self, problem: KernelProblem) -> None:

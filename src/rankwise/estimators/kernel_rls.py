@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rankwise.arrays import ArrayLike
-from rankwise.data.validation import check_choice
+from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.data.validation import check_choice, read_seed
 from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.problems.kernel import Basis
@@ -51,7 +51,7 @@ class KernelRankRLS(KernelRanker):
         Bytes that may be allocated; by default 80 % of what is available. Nothing larger is tried.
     tol, max_iter
         Of solver "cg", as in `RankRLS`.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds the choice of the reduced set.
     n_threads : int, default=None
         As in `RankRLS`.
@@ -97,7 +97,7 @@ class KernelRankRLS(KernelRanker):
         memory_limit: int | None = None,
         tol: float = 1e-5,
         max_iter: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())
@@ -107,7 +107,9 @@ class KernelRankRLS(KernelRanker):
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)
         solver = self.solver if problem.basis is not None else self._require_matrix(data.design, "direct")
-        fit = KernelLeastSquares(solver, float(self.alpha), self.tol, self.max_iter, self.random_state)
+        fit = KernelLeastSquares(
+            solver, float(self.alpha), self.tol, self.max_iter, read_seed(self.random_state)
+        )
         dual = fit.solve(data.design, problem, data.graphs())
         self.solver_, self.n_iter_ = fit.solver, fit.n_iter
         self._keep_models(outputs_of(dual), several=data.several_outputs)

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.validation import check_choice, check_count
+from rankwise.arrays import ArrayLike, Floats, RandomSource
+from rankwise.data.validation import check_choice, check_count, read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import KernelSpace
@@ -139,7 +139,7 @@ class KernelRankRLSCV(KernelRanker):
         tol: float = 1e-5,
         max_iter: int | None = None,
         memory_limit: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())
@@ -192,7 +192,7 @@ class KernelRankRLSCV(KernelRanker):
         if problem.basis is not None:
             assert isinstance(data, TrainingData)
             assert not isinstance(held_out, PairPlan)
-            running = {"tol": tol, "max_iter": self.max_iter, "seed": self.random_state}
+            running = {"tol": tol, "max_iter": self.max_iter, "seed": read_seed(self.random_state)}
             return ReducedPath(problem, data, held_out, self._metric, **running).choose(alphas)
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
         search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)

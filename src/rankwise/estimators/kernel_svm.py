@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
@@ -34,7 +34,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
         The penalty, positive; larger is simpler.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds the choice of the reduced set.
     n_threads : int, default=None
         As in `RankSVM`.
@@ -77,7 +77,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
         memory_limit: int | None = None,
         tol: float = 1e-3,
         max_iter: int | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())

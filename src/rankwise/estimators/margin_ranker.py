@@ -10,6 +10,7 @@ from scipy.special import expit
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.validation import check_choice
+from rankwise.deprecation import former_names
 from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.checks import check_share_of_gain
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
@@ -37,8 +38,9 @@ class MarginRanker(Ranker):
     ties: ClassVar[Ties] = "exclude"
     cost: ClassVar[Cost] = "magnitude"
 
-    def predict_pairs(self, X_a: MatrixLike, X_b: MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
-        difference = super().predict_pairs(X_a, X_b)
+    @former_names(X_a="X", X_b="pairs")
+    def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
+        difference = super().predict_pairs(X, pairs)
         return np.asarray(expit(difference)) if LOSSES[self.loss_].is_probability else difference
 
     predict_pairs.__doc__ = Ranker.predict_pairs.__doc__

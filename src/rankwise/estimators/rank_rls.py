@@ -7,7 +7,7 @@ from numbers import Real
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import check_choice, check_number
 from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.restricted import read_restriction, refuse_restriction
@@ -82,7 +82,7 @@ class RankRLS(StreamingRanker):
     column_penalty : array-like of shape (features,), default=None
         What `alpha` is multiplied by for each column. 0 leaves it free, which takes a product with X per such column
         and does not go with `positive`.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds that choice.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
@@ -151,7 +151,7 @@ class RankRLS(StreamingRanker):
         positive: bool | ArrayLike = False,
         prior: ArrayLike | None = None,
         column_penalty: ArrayLike | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats
+from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.validation import check_count, check_number
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.restricted import read_restriction
@@ -87,7 +87,7 @@ class RankRLSCV(LinearRanker):
     positive, prior, column_penalty : default=False, None, None
         As in `RankRLS`. With one of these three, every alpha is fitted by itself, on folds or on an eval set: there is
         no surface, and ``method`` is "tikhonov".
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds the folds and the choice of scoring rows.
     n_threads : int, default=None
         As in `RankRLS`.
@@ -176,7 +176,7 @@ class RankRLSCV(LinearRanker):
         positive: bool | ArrayLike = False,
         prior: ArrayLike | None = None,
         column_penalty: ArrayLike | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())

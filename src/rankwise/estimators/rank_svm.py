@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import ArrayLike, Floats
+from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
@@ -52,7 +52,7 @@ class RankSVM(MarginRanker, LinearRanker):
         As in `RankRLS`: stop when held-out rows are no longer ranked better, and keep the best iterate.
     positive, prior, column_penalty : default=False, None, None
         As in `RankRLS`: signs of coefficients, a model to stay near, and factors on `alpha`, which must be positive.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds what early stopping holds out.
     n_threads : int, default=None
         As in `RankRLS`.
@@ -108,7 +108,7 @@ class RankSVM(MarginRanker, LinearRanker):
         positive: bool | ArrayLike = False,
         prior: ArrayLike | None = None,
         column_penalty: ArrayLike | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankwise.arrays import ArrayLike, Floats
+from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.restricted import read_restriction
@@ -40,7 +40,7 @@ class RankSVMCV(MarginRanker, LinearRanker):
         As in `RankRLSCV`; by default all held-out rows or pairs score.
     loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty, n_threads
         As in `RankSVM`.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds the folds.
 
     Attributes
@@ -98,7 +98,7 @@ class RankSVMCV(MarginRanker, LinearRanker):
         positive: bool | ArrayLike = False,
         prior: ArrayLike | None = None,
         column_penalty: ArrayLike | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())

@@ -11,9 +11,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, shape_of
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource, shape_of
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_count, check_qid
+from rankwise.data.validation import check_count, check_qid, read_seed
+from rankwise.deprecation import former_names
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import ModelView
 from rankwise.metrics import Metric, get_metric
@@ -69,16 +70,17 @@ class FeatureImportance:
         return "\n".join(lines)
 
 
+@former_names(metric="scoring")
 def feature_importance(
     model: BaseEstimator,
     X: MatrixLike,
     y: Labels,
     qid: ArrayLike | None = None,
     *,
-    metric: str | Metric = "concordance",
+    scoring: str | Metric = "concordance",
     n_repeats: int = 5,
     level: float = 0.95,
-    random_state: int | None = 0,
+    random_state: RandomSource = 0,
     feature_names: Sequence[str] | None = None,
 ) -> FeatureImportance:
     """Shuffle each column inside queries and see how much worse the order becomes.
@@ -92,11 +94,11 @@ def feature_importance(
         Held-out rows: on training rows, what was learned by heart seems to matter.
     y : array-like of shape (rows,)
     qid : array-like of shape (rows,), optional
-    metric : str or Metric
+    scoring : str or Metric
     n_repeats : int
     level : float
         Confidence of the intervals.
-    random_state : int, optional
+    random_state : int, RandomState, Generator or None, default=0
     feature_names : sequence of str, optional
 
     Returns
@@ -118,11 +120,11 @@ def feature_importance(
     if not 0 < level < 1:
         raise InvalidInputError(f"level is {level}.", "use a share such as 0.95.")
     view = ModelView.of(model)
-    metric = get_metric(metric)
+    metric = get_metric(scoring)
     queries, labels = check_qid(qid, shape_of(X)[0]), np.asarray(y, dtype=np.float64)
     sign = 1.0 if metric.greater_is_better else -1.0
     names = view.names(shape_of(X)[1], feature_names)
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(read_seed(random_state))
 
     evaluator = metric.prepare(labels, queries)
 

@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.special
 
-from rankwise.arrays import ArrayLike
+from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_numbers, check_qid, check_weights
+from rankwise.data.validation import check_numbers, check_qid, check_weights, read_seed
+from rankwise.deprecation import former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Doubles, Grouping, Metric, order_free_sum
-from rankwise.metrics.table import get_metric
+from rankwise.metrics.table import get_metric, is_metric_first
 
 __all__ = [
     "Interval",
@@ -68,16 +69,19 @@ class Interval:
     unit: str
 
 
+@former_order(
+    ("metric", "y_true", "scores", "qid"), is_metric_first, "bootstrap_interval(y, scores, qid, metric=...)"
+)
 def bootstrap_interval(
-    metric: str | Metric,
     y_true: ArrayLike,
     scores: ArrayLike,
     qid: Grouping = None,
     *,
+    metric: str | Metric,
     sample_weight: ArrayLike | None = None,
     level: float = 0.95,
     n_resamples: int = 2000,
-    random_state: int = 0,
+    random_state: RandomSource = 0,
 ) -> Interval:
     """Return a metric with its bootstrap confidence interval.
 
@@ -86,13 +90,14 @@ def bootstrap_interval(
 
     Parameters
     ----------
-    metric : str or Metric
-        As for `get_metric`.
     y_true, scores, qid, sample_weight
         As for the metric's function; a row keeps its weight whenever it is drawn.
+    metric : str or Metric
+        As for `get_metric`.
     level : float, default=0.95
     n_resamples : int, default=2000
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
+        Seeds the drawings; None draws others in every call.
 
     Returns
     -------
@@ -104,7 +109,7 @@ def bootstrap_interval(
     >>> from rankwise.metrics import bootstrap_interval
     >>> rng = np.random.default_rng(0)
     >>> y, qid = rng.integers(0, 3, 500), np.arange(500) // 10
-    >>> found = bootstrap_interval("ndcg@10", y, y + rng.normal(size=500), qid)
+    >>> found = bootstrap_interval(y, y + rng.normal(size=500), qid, metric="ndcg@10")
     >>> found.low < found.value < found.high, found.n, found.unit
     (True, 50, 'queries')
     """
@@ -118,7 +123,7 @@ def bootstrap_interval(
         return bootstrap_mean(values, level=level, n_resamples=n_resamples, random_state=random_state)
     rows = np.flatnonzero(queries.codes == np.flatnonzero(result.counted)[0])
     check_draws(level, n_resamples)
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(read_seed(random_state))
     drawn = np.concatenate(
         [
             values_of_copies(chosen, labels, column, weights, rows[index])
@@ -136,7 +141,7 @@ def bootstrap_mean(
     *,
     level: float = 0.95,
     n_resamples: int = 2000,
-    random_state: int = 0,
+    random_state: RandomSource = 0,
     unit: str = "queries",
 ) -> Interval:
     """Return a (weighted) mean with its bootstrap confidence interval, bias-corrected and accelerated.
@@ -170,7 +175,7 @@ def bootstrap_mean(
     spread = float((influence**2).sum())
     if spread <= column.size * (np.finfo(float).eps * np.abs(column).max(initial=0.0)) ** 2:
         return Interval(estimate, estimate, estimate, level, int(column.size), unit)
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(read_seed(random_state))
     weighted = share * column
     drawn = np.concatenate(
         [

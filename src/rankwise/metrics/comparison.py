@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise.arrays import ArrayLike
-from rankwise.data.validation import check_numbers, check_weights
+from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.data.validation import check_numbers, check_weights, read_seed
+from rankwise.deprecation import former_order
 from rankwise.metrics.bootstrap import (
     Interval,
     block_sizes,
@@ -19,7 +20,7 @@ from rankwise.metrics.bootstrap import (
     values_of_copies,
 )
 from rankwise.metrics.metric import Doubles, Grouping, Metric
-from rankwise.metrics.table import get_metric
+from rankwise.metrics.table import get_metric, is_metric_first
 
 __all__ = ["Comparison", "compare_rankings", "holm", "p_text", "paired_test"]
 
@@ -45,7 +46,7 @@ class Comparison:
     >>> import numpy as np
     >>> from rankwise.metrics import compare_rankings
     >>> y, qid = np.tile([0, 1, 2], 20), np.repeat(np.arange(20), 3)
-    >>> found = compare_rankings("ndcg", y, y, -y, qid)
+    >>> found = compare_rankings(y, y, -y, qid, metric="ndcg")
     >>> found.wins, found.losses, bool(found.p_value < 0.001)
     (20, 0, True)
     """
@@ -58,16 +59,21 @@ class Comparison:
     metric: str
 
 
+@former_order(
+    ("metric", "y_true", "first", "second", "qid"),
+    is_metric_first,
+    "compare_rankings(y, first, second, qid, metric=...)",
+)
 def compare_rankings(
-    metric: str | Metric,
     y_true: ArrayLike,
     first: ArrayLike,
     second: ArrayLike,
     qid: Grouping = None,
     *,
+    metric: str | Metric,
     level: float = 0.95,
     n_resamples: int = 10_000,
-    random_state: int = 0,
+    random_state: RandomSource = 0,
     sample_weight: ArrayLike | None = None,
 ) -> Comparison:
     """Compare two rankings of the same rows, query by query.
@@ -78,12 +84,12 @@ def compare_rankings(
 
     Parameters
     ----------
-    metric : str or Metric
-        As for `get_metric`.
     y_true, qid
         As for the metric's function.
     first, second : (rows,) numbers
         The scores of the two rankings.
+    metric : str or Metric
+        As for `get_metric`.
     level, n_resamples, random_state
         As for `bootstrap_interval`; one ranking's rows are exchanged at most 1000 times.
     sample_weight : (rows,) numbers, optional
@@ -99,11 +105,11 @@ def compare_rankings(
     >>> from rankwise.metrics import compare_rankings
     >>> rng = np.random.default_rng(0)
     >>> y, qid = rng.integers(0, 3, 500), np.arange(500) // 10
-    >>> result = compare_rankings("ndcg@10", y, y + rng.normal(size=500), rng.normal(size=500), qid)
+    >>> result = compare_rankings(y, y + rng.normal(size=500), rng.normal(size=500), qid, metric="ndcg@10")
     >>> result.difference.low > 0, result.p_value < 0.001
     (True, True)
     """
-    chosen = get_metric(metric)
+    chosen, seed = get_metric(metric), read_seed(random_state)
     labels, queries = read_labels(y_true, qid)
     columns = [check_numbers("scores", scores, labels.size) for scores in (first, second)]
     weights = check_weights(sample_weight, labels.size)
@@ -113,9 +119,9 @@ def compare_rankings(
     sign = 1.0 if chosen.greater_is_better else -1.0
     if differences.size > 1:
         interval = bootstrap_mean(
-            differences, level=level, n_resamples=min(n_resamples, 2000), random_state=random_state
+            differences, level=level, n_resamples=min(n_resamples, 2000), random_state=seed
         )
-        p_value = paired_test(differences, n_resamples=n_resamples, random_state=random_state)
+        p_value = paired_test(differences, n_resamples=n_resamples, random_state=seed)
         wins, losses = int((sign * differences > 0).sum()), int((sign * differences < 0).sum())
         return Comparison(interval, p_value, wins, losses, differences.size - wins - losses, chosen.name)
     rows = np.flatnonzero(queries.codes == np.flatnonzero(a.counted)[0])
@@ -126,11 +132,13 @@ def compare_rankings(
         None if weights is None else weights[rows],
         level,
         min(n_resamples, 1000),
-        random_state,
+        seed,
     )
 
 
-def paired_test(differences: ArrayLike, *, n_resamples: int = 10_000, random_state: int = 0) -> float:
+def paired_test(
+    differences: ArrayLike, *, n_resamples: int = 10_000, random_state: RandomSource = 0
+) -> float:
     """Return the two-sided p-value of the paired randomisation test: the mean under random signs.
 
     Parameters
@@ -139,7 +147,7 @@ def paired_test(differences: ArrayLike, *, n_resamples: int = 10_000, random_sta
         Differences of two methods, unit by unit; zeros change nothing.
     n_resamples : int, default=10000
         Random assignments of signs; not used where all of them can be looked at.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
 
     Examples
     --------
@@ -158,7 +166,7 @@ def paired_test(differences: ArrayLike, *, n_resamples: int = 10_000, random_sta
         bits = np.arange(2**column.size)[:, None] >> np.arange(column.size)
         sums = (1.0 - 2.0 * (bits & 1)) @ column
         return float(np.mean(np.abs(sums) >= reached))
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(read_seed(random_state))
     count = 0
     for block in block_sizes(n_resamples, column.size):
         signs = 1.0 - 2.0 * rng.integers(0, 2, size=(block, column.size))

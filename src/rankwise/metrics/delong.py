@@ -11,6 +11,7 @@ import scipy.stats
 from rankwise.arrays import ArrayLike
 from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_numbers
+from rankwise.deprecation import former_names
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics.metric import Doubles
 
@@ -37,16 +38,15 @@ class AucEstimate:
     auc: Doubles
     covariance: Doubles
 
-    def interval(self, confidence: float = 0.95) -> Doubles:
+    @former_names(confidence="level")
+    def interval(self, level: float = 0.95) -> Doubles:
         """Return the normal confidence intervals, (columns, 2), cut to [0, 1].
 
         A column that ranks perfectly has no variance, and so an interval of one point.
         """
-        if not 0 < confidence < 1:
-            raise InvalidInputError(
-                f"confidence={confidence!r} is not between 0 and 1.", "use for example 0.95."
-            )
-        reach = scipy.stats.norm.ppf((1 + confidence) / 2) * np.sqrt(np.diagonal(self.covariance))
+        if not 0 < level < 1:
+            raise InvalidInputError(f"level={level!r} is not between 0 and 1.", "use for example 0.95.")
+        reach = scipy.stats.norm.ppf((1 + level) / 2) * np.sqrt(np.diagonal(self.covariance))
         return np.asarray(np.clip(np.column_stack([self.auc - reach, self.auc + reach]), 0.0, 1.0))
 
     def p_value(self, first: int = 0, second: int = 1) -> float:

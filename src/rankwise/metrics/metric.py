@@ -67,7 +67,7 @@ class PerQuery:
     Examples
     --------
     >>> from rankwise.metrics import per_query
-    >>> found = per_query("pairwise_error", [0, 1, 0, 1, 1], [1, 2, 2, 1, 0], ["a", "a", "b", "b", "c"])
+    >>> found = per_query([0, 1, 0, 1, 1], [1, 2, 2, 1, 0], ["a", "a", "b", "b", "c"], metric="pairwise_error")
     >>> found.ids.tolist(), found.values.tolist(), found.counted.tolist()
     (['a', 'b', 'c'], [0.0, 1.0, nan], [True, True, False])
     """

@@ -2,28 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import cast
+
 import numpy as np
 
 from rankwise.arrays import ArrayLike
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_numbers
+from rankwise.deprecation import former_order
 from rankwise.metrics.metric import Doubles, order_free_sum
 from rankwise.metrics.pairwise import check_tie_cost
 
 __all__ = ["contradicted", "preference_error"]
 
 
+def _are_scores_first(args: Sequence[object]) -> bool:
+    return (
+        len(args) > 1
+        and np.ndim(cast("ArrayLike", args[0])) == 1
+        and np.ndim(cast("ArrayLike", args[1])) == 2
+    )
+
+
+@former_order(("scores", "pairs", "weight"), _are_scores_first, "preference_error(pairs, scores, weight)")
 def preference_error(
-    scores: ArrayLike, pairs: ArrayLike, weight: ArrayLike | None = None, *, ties: float = 0.5
+    pairs: ArrayLike, scores: ArrayLike, weight: ArrayLike | None = None, *, ties: float = 0.5
 ) -> float:
     """Share of preferences that the scores contradict.
 
     Parameters
     ----------
-    scores : (rows,) numbers
-        The predictions; larger is better.
     pairs : (preferences, 2) integers
         Winner and loser of each preference, as row numbers.
+    scores : (rows,) numbers
+        The predictions; larger is better.
     weight : (preferences,) numbers, optional
         Weights of the preferences.
     ties : {0.5, 1, 0}
@@ -37,7 +50,7 @@ def preference_error(
     Examples
     --------
     >>> from rankwise.metrics import preference_error
-    >>> preference_error([0.3, 0.1, 0.2], [[0, 1], [1, 2], [0, 2], [2, 1]])
+    >>> preference_error([[0, 1], [1, 2], [0, 2], [2, 1]], [0.3, 0.1, 0.2])
     0.25
     """
     check_tie_cost(ties)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from rankwise.arrays import ArrayLike
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
+from rankwise.deprecation import former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.gain import Err, MeanNdcg, Ndcg
 from rankwise.metrics.metric import Grouping, Metric, PerQuery
@@ -90,12 +92,18 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
     return replace(metric, **options)
 
 
+def is_metric_first(args: Sequence[object]) -> bool:
+    """Tell whether a metric stands where labels do now."""
+    return bool(args) and isinstance(args[0], (str, Metric))
+
+
+@former_order(("metric", "y_true", "scores", "qid"), is_metric_first, "per_query(y, scores, qid, metric=...)")
 def per_query(
-    metric: str | Metric,
     y_true: ArrayLike,
     scores: ArrayLike,
     qid: Grouping = None,
     *,
+    metric: str | Metric,
     sample_weight: ArrayLike | None = None,
     **options: object,
 ) -> PerQuery:
@@ -103,10 +111,10 @@ def per_query(
 
     Parameters
     ----------
-    metric : str or Metric
-        As for `get_metric`.
     y_true, scores, qid, sample_weight
         As for the metric's function.
+    metric : str or Metric
+        As for `get_metric`.
     **options
         As for `get_metric`.
 
@@ -118,7 +126,7 @@ def per_query(
     Examples
     --------
     >>> from rankwise.metrics import per_query
-    >>> result = per_query("pairwise_error", [1, 0, 3, 2, 2], [0.2, 0.1, 0.5, 0.7, 0.1], list("xxyyz"))
+    >>> result = per_query([1, 0, 3, 2, 2], [0.2, 0.1, 0.5, 0.7, 0.1], list("xxyyz"), metric="pairwise_error")
     >>> result.ids.tolist(), result.values.tolist(), result.counted.tolist()
     (['x', 'y', 'z'], [0.0, 1.0, nan], [True, True, False])
     """

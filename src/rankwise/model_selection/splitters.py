@@ -16,10 +16,10 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
 
-from rankwise.arrays import AnyArray, ArrayLike, Bools, Labels, MatrixLike, Rows, shape_of
+from rankwise.arrays import AnyArray, ArrayLike, Bools, Labels, MatrixLike, RandomSource, Rows, shape_of
 from rankwise.data.containers import unmasked
 from rankwise.data.preferences import check_pairs
-from rankwise.data.validation import check_choice, check_qid
+from rankwise.data.validation import check_choice, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 
 __all__ = ["ROUTING_HINT", "PreferenceKFold", "QueryKFold"]
@@ -114,7 +114,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         - "components": connected components of the pairs. No pair is lost, but there must be enough components, as with
           answers that are compared only with other answers to the same prompt.
         - "groups": the groups given to `split`, such as prompts or annotators.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seed of the assignment.
 
     Examples
@@ -128,7 +128,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
     [0 1 2 3] [4]
     """
 
-    def __init__(self, n_splits: int = 5, *, by: str = "pairs", random_state: int | None = 0) -> None:
+    def __init__(self, n_splits: int = 5, *, by: str = "pairs", random_state: RandomSource = 0) -> None:
         self.n_splits = n_splits
         self.by = by
         self.random_state = random_state
@@ -195,7 +195,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
                 f"{sizes.size} {what} cannot make {self.n_splits} folds.",
                 f"use n_splits <= {sizes.size}." if sizes.size > 1 else "split by='items' or by='pairs'.",
             )
-        order = np.random.default_rng(self.random_state).permutation(sizes.size)
+        order = np.random.default_rng(read_seed(self.random_state)).permutation(sizes.size)
         order = order[np.argsort(-sizes[order], kind="stable")]
         fold = np.empty(sizes.size, dtype=np.int64)
         load = [(0.0, c) for c in range(self.n_splits)]  # a heap: the least loaded fold first

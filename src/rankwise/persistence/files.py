@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
+from rankwise.deprecation import former_names
 from rankwise.exceptions import ModelFileError
 from rankwise.json_values import Json
 from rankwise.persistence.container import FORMAT, Container, read_container, write_container
@@ -28,7 +29,8 @@ File = str | os.PathLike[str] | BinaryIO
 Step = tuple[str, BaseEstimator | str]  # of a pipeline
 
 
-def save(model: BaseEstimator, file: File, *, notes: Mapping[str, object] | None = None) -> None:
+@former_names(file="path")
+def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None = None) -> None:
     """Write a fitted ranker, or a pipeline of scalers that ends in one, to one file.
 
     The file holds arrays and a JSON header, and no code; `rankwise.load` gives back a model whose parameters, fitted
@@ -41,7 +43,7 @@ def save(model: BaseEstimator, file: File, *, notes: Mapping[str, object] | None
         An `AutoRanker`, or a ranker of rankwise, alone or after steps that prepare its columns: scikit-learn's scalers,
         imputers, encoders, splines, bins, quantiles and powers, `ColumnTransformer`, `FeatureUnion` and pipelines of
         these, and the transformers of `rankwise.preprocessing`.
-    file : path or binary stream
+    path : path or binary stream
     notes : mapping, optional
         Anything JSON can say, kept in the header beside the model, such as where the data came from.
 
@@ -89,19 +91,20 @@ def save(model: BaseEstimator, file: File, *, notes: Mapping[str, object] | None
     if chooser is not None:
         header["automatic"] = chooser.written(writer)
     container = Container(header, writer.arrays)
-    destination: Any = nullcontext(file) if hasattr(file, "write") else replacing(file)
+    destination: Any = nullcontext(path) if hasattr(path, "write") else replacing(path)
     with destination as stream:
         write_container(stream, container)
 
 
-def load(file: File) -> BaseEstimator:
+@former_names(file="path")
+def load(path: File) -> BaseEstimator:
     """Read a model that `model.save` or `rankwise.save` wrote.
 
     Loading executes no code from the file: only the classes of rankwise and the known scalers are ever made.
 
     Parameters
     ----------
-    file : path or binary stream
+    path : path or binary stream
         A stream is read from where it stands to its end.
 
     Returns
@@ -124,9 +127,9 @@ def load(file: File) -> BaseEstimator:
     [0.0, 1.0]
     """
     try:
-        return _load(file)
+        return _load(path)
     except ModelFileError as error:
-        raise _naming(file, error) from error
+        raise _naming(path, error) from error
 
 
 def _load(file: File) -> BaseEstimator:
@@ -149,12 +152,13 @@ def _load(file: File) -> BaseEstimator:
     return model if chooser is None else choosing_class().read(chooser, model, reader)
 
 
-def read_header(file: File) -> dict[str, Any]:
+@former_names(file="path")
+def read_header(path: File) -> dict[str, Any]:
     """Return what a model file says about itself, after comparing its checksum.
 
     Parameters
     ----------
-    file : path or binary stream
+    path : path or binary stream
 
     Returns
     -------
@@ -175,9 +179,9 @@ def read_header(file: File) -> dict[str, Any]:
     ('RankRLS', {'by': 'me'})
     """
     try:
-        return _read(file, only_header=True).header
+        return _read(path, only_header=True).header
     except ModelFileError as error:
-        raise _naming(file, error) from error
+        raise _naming(path, error) from error
 
 
 def _naming(file: File, error: ModelFileError) -> ModelFileError:

@@ -85,6 +85,10 @@ PRIVATE: Mapping[str, frozenset[str]] = {
 def parameters_of(step: BaseEstimator) -> dict[str, object]:
     """Return the parameters to keep: columns that a function chose are kept as what it chose."""
     parameters: dict[str, object] = step.get_params(deep=False)
+    if isinstance(parameters.get("random_state"), (np.random.RandomState, np.random.Generator)):
+        parameters["random_state"] = (
+            None  # as a generator that nobody seeded, which is what it would be elsewhere
+        )
     if type(step) is TRANSFORMERS["Pipeline"]:
         parameters.pop("memory")
     if type(step).__name__ == "ColumnTransformer" and hasattr(step, "_columns"):

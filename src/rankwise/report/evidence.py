@@ -122,10 +122,12 @@ def _figure(
         metric.name,
         metric.describe(),
         metric.greater_is_better,
-        bootstrap_interval(metric, y, scores, queries, random_state=seed),
-        None if column is None else bootstrap_interval(metric, y, column, queries, random_state=seed),
-        bootstrap_interval(metric, y, constant, queries, random_state=seed),
-        None if column is None else compare_rankings(metric, y, scores, column, queries, random_state=seed),
+        bootstrap_interval(y, scores, queries, metric=metric, random_state=seed),
+        None if column is None else bootstrap_interval(y, column, queries, metric=metric, random_state=seed),
+        bootstrap_interval(y, constant, queries, metric=metric, random_state=seed),
+        None
+        if column is None
+        else compare_rankings(y, scores, column, queries, metric=metric, random_state=seed),
     )
 
 

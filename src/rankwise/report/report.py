@@ -13,11 +13,11 @@ from importlib.resources import files
 import numpy as np
 
 import rankwise
-from rankwise.arrays import ArrayLike, MatrixLike, is_sparse, shape_of
+from rankwise.arrays import ArrayLike, MatrixLike, RandomSource, is_sparse, shape_of
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
-from rankwise.data.validation import check_numbers, check_qid
+from rankwise.data.validation import check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import Doubles, ModelView
 from rankwise.json_values import Json
@@ -78,7 +78,7 @@ class Report:
         What the model was chosen from: ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
         ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"`` and ``"chosen"``; ``"metric"`` and ``"judged_by"``.
         The notes of a model file that `rankwise fit` wrote have this shape.
-    random_state : int, default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds the bootstrap and the paired tests.
 
     Examples
@@ -111,7 +111,7 @@ class Report:
         settings: Mapping[str, object] | None = None,
         source: str | None = None,
         choice: Mapping[str, Json] | None = None,
-        random_state: int = 0,
+        random_state: RandomSource = 0,
     ) -> None:
         if (y is None) == (pairs is None):
             raise InvalidInputError("A report needs either labels or pairs.", "pass y, or pairs, not both.")
@@ -125,14 +125,15 @@ class Report:
         self._names = self._view.names(shape_of(X)[1], feature_names)
         self._parts = parts_of(self._view, self._names) or formula_parts(model, self._names, qid)
         self._row_names = _checked_row_names(row_names, self.scores.size)
+        seed = read_seed(random_state)
         labels = None if y is None else check_numbers("y", y, self.scores.size)
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
         if labels is None:
             assert pairs is not None
-            self.evidence = evaluate_pairs(X, pairs, weight, self.scores, random_state)
+            self.evidence = evaluate_pairs(X, pairs, weight, self.scores, seed)
         else:
             chosen = suitable_metrics(labels, len(queries)) if metrics is None else metrics
-            self.evidence = evaluate_labels(X, labels, queries, self.scores, chosen, random_state)
+            self.evidence = evaluate_labels(X, labels, queries, self.scores, chosen, seed)
         self.opened = open_queries(
             X,
             prepared,

@@ -7,9 +7,9 @@ from typing import Protocol
 import numpy as np
 from sklearn.base import clone
 
-from rankwise.arrays import Floats, Matrix
+from rankwise.arrays import Floats, Matrix, RandomSource
 from rankwise.data.queries import encode_queries
-from rankwise.data.validation import check_count
+from rankwise.data.validation import check_count, read_seed
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
@@ -51,7 +51,7 @@ class _Chooser(Protocol):
     """An estimator that chooses, with the parameters that nesting looks at."""
 
     nested: bool | int
-    random_state: int
+    random_state: RandomSource
 
 
 def nested_score(
@@ -67,7 +67,7 @@ def nested_score(
     """
     queries, unit = data.queries, data.assigner.unit
     n_outer = min(data.assigner.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
-    fold = data.assigner.folds(n_outer, estimator.random_state + 1)
+    fold = data.assigner.folds(n_outer, read_seed(estimator.random_state) + 1)
     inner = clone(estimator).set_params(nested=False)
     scores = np.empty(data.y.shape)
     per_row = None if data.importance is None else data.importance[queries.codes]

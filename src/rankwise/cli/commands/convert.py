@@ -26,7 +26,7 @@ from rankwise.cli.inputs import (
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, remark, size_of
-from rankwise.data import dump_svmlight, open_store, write_store
+from rankwise.data import open_store, save_store, save_svmlight
 from rankwise.data.store.format import Header
 from rankwise.data.tables.table_source import TABLE_ENDINGS
 from rankwise.data.tables.writer import is_flat, save_table
@@ -80,7 +80,7 @@ def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], 
     if target == "store" and sources == {"text"}:
         # Block by block: neither need fit in memory.
         reader = open_reader(options.data, options)
-        write_store(options.output, reader, regroup=options.regroup)
+        save_store(reader, options.output, regroup=options.regroup)
         return _counts(open_store(options.output, verify=False).header), reader.has_comments
     if target == "store" and sources == {"table"}:
         _tables_to_store(options)
@@ -99,9 +99,9 @@ def _tables_to_store(options: argparse.Namespace) -> None:
         source = ", ".join(options.data)
         roles = roles_of(opened[0].schema, source, options, needs_labels=True)._asdict()
         roles.pop("weight")
-        write_store(
-            options.output,
+        save_store(
             opened,
+            options.output,
             zero_based=text_base(options),
             regroup=options.regroup,
             missing=options.missing,
@@ -182,9 +182,9 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
     if target == "table":
         _write_table(rows, options)
     elif target == "store":
-        write_store(
-            options.output,
+        save_store(
             [(rows.X, rows.y, rows.qid, rows.item_ids)],
+            options.output,
             regroup=options.regroup,
             zero_based=rows.counts_from == 0,
             missing=options.missing,
@@ -192,7 +192,7 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
         )
     else:
         assert rows.y is not None
-        dump_svmlight(
+        save_svmlight(
             rows.X,
             rows.y,
             options.output,
@@ -216,11 +216,11 @@ def _write_table(rows: Rows, options: argparse.Namespace) -> None:
     }
     with scratch_folder() as folder:
         if plain == options.output:
-            save_table(plain, X, rows.y, rows.qid, **named)
+            save_table(X, rows.y, plain, qid=rows.qid, **named)
             return
         scratch = folder / Path(plain).name
         with noting_written():  # nobody is told of what goes again
-            save_table(scratch, X, rows.y, rows.qid, **named, durable=False)
+            save_table(X, rows.y, scratch, qid=rows.qid, **named, durable=False)
         with scratch.open("rb") as text, open_text(options.output) as stream:
             shutil.copyfileobj(text, stream)
 

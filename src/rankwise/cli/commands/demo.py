@@ -13,7 +13,7 @@ import numpy as np
 
 from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, write
-from rankwise.data import dump_svmlight
+from rankwise.data import save_svmlight
 from rankwise.exceptions import InvalidInputError
 from rankwise.hidden_folders import scratch_folder
 
@@ -94,4 +94,4 @@ def make_searches(queries: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.n
 def _write_parts(folder: Path) -> None:
     for seed, (name, queries) in enumerate(_PARTS.items()):
         X, y, qid = make_searches(queries, seed)
-        dump_svmlight(X, y, folder / name, qid=qid)
+        save_svmlight(X, y, folder / name, qid=qid)

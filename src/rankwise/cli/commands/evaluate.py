@@ -23,7 +23,7 @@ from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, remark, show_warnings, write
 from rankwise.cli.scoring import score
-from rankwise.data.runs import judge_runs, read_judgements, read_run
+from rankwise.data.runs import judge_runs, load_judgements, load_run
 from rankwise.data.summary import is_graded
 from rankwise.metrics import (
     Comparison,
@@ -66,7 +66,12 @@ def run(options: argparse.Namespace) -> int:
         figures = {
             metric.name: {
                 name: bootstrap_interval(
-                    metric, rows.labels, values, rows.queries, sample_weight=rows.weight, level=options.level
+                    rows.labels,
+                    values,
+                    rows.queries,
+                    metric=metric,
+                    sample_weight=rows.weight,
+                    level=options.level,
                 )
                 for name, values in scores.items()
             }
@@ -111,7 +116,7 @@ def _read_runs(options: argparse.Namespace) -> tuple[Rows, Scores]:
         raise UsageError("--run and --qrels go together.", "name a run and its judgements.")
     if options.model is not None or options.against:
         raise UsageError("A run is judged without a model.", "leave the model out, or --run.")
-    judged = judge_runs([read_run(path) for path in options.run], read_judgements(options.qrels))
+    judged = judge_runs([load_run(path) for path in options.run], load_judgements(options.qrels))
     if judged.n_left_out:
         remark(f"{judged.n_left_out:,} queries of {options.qrels} are not in every run, and do not count")
     empty = scipy.sparse.csr_matrix((judged.labels.size, 0))
@@ -175,11 +180,11 @@ def _compare(
     return {
         metric.name: {
             other: compare_rankings(
-                metric,
                 rows.labels,
                 scores[first],
                 scores[other],
                 rows.queries,
+                metric=metric,
                 level=level,
                 sample_weight=rows.weight,
             )

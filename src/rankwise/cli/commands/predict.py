@@ -21,7 +21,7 @@ from rankwise.cli.printing import print_facts, print_json, show_warnings
 from rankwise.cli.scoring import score
 from rankwise.cli.streaming import streamed_tables, streamed_text
 from rankwise.data.queries import ranks_inside
-from rankwise.data.runs import write_run
+from rankwise.data.runs import save_run
 from rankwise.data.tables.table_source import import_pyarrow
 from rankwise.memory import available_memory
 
@@ -142,9 +142,9 @@ class _Writer:
             order = np.lexsort((np.arange(scores.size), -scores, codes))
             place = np.arange(scores.size) - rows.queries.offsets[codes[order]] + 1
             chosen = order.tolist()
-            write_run(
-                stream, [qid[at] for at in chosen], [items[at] for at in chosen], place.tolist(), scores[order],
-                self._options.tag,
+            save_run(
+                [qid[at] for at in chosen], [items[at] for at in chosen], place.tolist(), scores[order], stream,
+                tag=self._options.tag,
             )  # fmt: skip
         elif self._target == "tsv":
             if self.n_rows == 0:

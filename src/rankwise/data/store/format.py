@@ -109,7 +109,7 @@ def read_header(text: bytes, path: str) -> Header:
         content = json.loads(text)
         if content["format"] != FORMAT:
             raise InvalidInputError(
-                f"{path} is not a store.", "pass the folder that write_store wrote.", Change("store")
+                f"{path} is not a store.", "pass the folder that save_store wrote.", Change("store")
             )
         version, checksum = int(content["version"]), content.pop("checksum")
         own_checksum = _own_checksum(content)

@@ -35,7 +35,7 @@ __all__ = ["Store", "open_store"]
 
 
 class Store:
-    """A data set on disk; made by `write_store`, opened by `open_store`.
+    """A data set on disk; made by `save_store`, opened by `open_store`.
 
     The arrays stay valid if the store is rewritten or removed while they are in use.
 
@@ -52,9 +52,9 @@ class Store:
     Examples
     --------
     >>> import os, tempfile
-    >>> from rankwise.data import open_store, write_store
+    >>> from rankwise.data import open_store, save_store
     >>> folder = os.path.join(tempfile.mkdtemp(), "rows.store")
-    >>> _ = write_store(folder, [([[1.0, 0.0], [0.0, 2.0]], [1, 0], [7, 7])])
+    >>> _ = save_store(folder, [([[1.0, 0.0], [0.0, 2.0]], [1, 0], [7, 7])])
     >>> store = open_store(folder)
     >>> store.X.shape, store.y.tolist(), store.query_start.tolist()
     ((2, 2), [1.0, 0.0], [0, 2])
@@ -197,7 +197,7 @@ class Store:
 
 
 def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: int | None = None) -> Store:
-    """Open a store that `write_store` wrote.
+    """Open a store that `save_store` wrote.
 
     Parameters
     ----------
@@ -217,9 +217,9 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from rankwise.data import open_store, write_store
+    >>> from rankwise.data import open_store, save_store
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_store(f"{folder}/small", [(np.eye(4), [2, 1, 0, 1], ["a", "a", "b", "b"])])
+    ...     save_store(f"{folder}/small", [(np.eye(4), [2, 1, 0, 1], ["a", "a", "b", "b"])])
     ...     store = open_store(f"{folder}/small")
     >>> store.X.shape, store.y.tolist(), store.qid.tolist()
     ((4, 4), [2.0, 1.0, 0.0, 1.0], ['a', 'a', 'b', 'b'])
@@ -229,7 +229,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     if not Path(folder, HEADER).is_file():
         raise InvalidInputError(
             f"{folder} is not a store: there is no {HEADER} in it.",
-            "pass a folder that write_store wrote.",
+            "pass a folder that save_store wrote.",
             Change("store"),
         )
     for _ in range(_ATTEMPTS):

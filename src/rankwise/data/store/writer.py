@@ -24,12 +24,12 @@ from rankwise.data.validation import check_count, check_flag
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.replacing import replacing_folder
 
-__all__ = ["write_store"]
+__all__ = ["save_store"]
 
 
-def write_store(
-    path: str | os.PathLike[str],
+def save_store(
     source: object,
+    path: str | os.PathLike[str],
     *,
     n_features: int | None = None,
     dtype: npt.DTypeLike = np.float64,
@@ -56,12 +56,12 @@ def write_store(
 
     Parameters
     ----------
-    path : str or path
-        The folder to make.
     source : paths, table, iterable of blocks, or Store
         svmlight or LETOR text as `load_svmlight` takes it; tables as `load_table` takes them (files are told by their
         endings: .parquet, .arrow, .feather, .csv and so on); or an iterable of blocks ``(X, y)``, ``(X, y, qid)`` or
         ``(X, y, qid, item_ids)`` of equal width. Ids of items are kept as text, for `Store.item_ids`.
+    path : str or path
+        The folder to make.
     n_features : int, optional
         The number of columns; by default as many as there are.
     dtype : {np.float64, np.float32}, default=np.float64
@@ -91,10 +91,10 @@ def write_store(
     --------
     >>> import tempfile
     >>> import numpy as np
-    >>> from rankwise.data import open_store, write_store
+    >>> from rankwise.data import open_store, save_store
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     blocks = ((np.full((2, 3), float(q + 1)), [1, 0], [q, q]) for q in range(1000))
-    ...     write_store(f"{folder}/made", blocks)
+    ...     save_store(blocks, f"{folder}/made")
     ...     open_store(f"{folder}/made").X.shape
     (2000, 3)
     """

@@ -13,7 +13,7 @@ from rankwise.data.tables.arrow_files import open_sources
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.validation import check_count
 
-__all__ = ["Table", "iterate_table", "load_table"]
+__all__ = ["Table", "iter_table", "load_table"]
 
 _BLOCK_ROWS = 1 << 14
 
@@ -106,7 +106,7 @@ def load_table(
     return Table(*plan.load(), plan.names)
 
 
-def iterate_table(
+def iter_table(
     source: object,
     *,
     label: str | None = "label",
@@ -136,9 +136,9 @@ def iterate_table(
     Examples
     --------
     >>> import pyarrow as pa
-    >>> from rankwise.data import iterate_table
+    >>> from rankwise.data import iter_table
     >>> rows = pa.table({"label": [1, 0, 2], "price": [2.0, 3.0, 1.0]})
-    >>> [block.X.shape for block in iterate_table(rows, qid=None, block_rows=2)]
+    >>> [block.X.shape for block in iter_table(rows, qid=None, block_rows=2)]
     [(2, 1), (1, 1)]
     """
     check_count("block_rows", block_rows, optional=False)

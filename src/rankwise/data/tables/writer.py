@@ -18,6 +18,7 @@ from rankwise.arrays import AnyArray, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.data.tables.table_source import import_pyarrow
+from rankwise.deprecation import former_names, former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing
 
@@ -42,12 +43,18 @@ def is_flat(file: str | os.PathLike[str]) -> bool:
     return _FORMATS.get(Path(file).suffix.lower()) == "csv"
 
 
+def _is_path_first(args: Sequence[object]) -> bool:
+    return bool(args) and isinstance(args[0], (str, os.PathLike))
+
+
+@former_order(("path", "X", "y", "qid"), _is_path_first, "save_table(X, y, path, qid=qid)")
+@former_names(file="path")
 def save_table(
-    file: str | os.PathLike[str],
     X: MatrixLike,
-    y: npt.ArrayLike | None = None,
-    qid: npt.ArrayLike | None = None,
+    y: npt.ArrayLike | None,
+    path: str | os.PathLike[str],
     *,
+    qid: npt.ArrayLike | None = None,
     feature_names: Sequence[str] | None = None,
     label: str = "label",
     qid_name: str = "qid",
@@ -62,10 +69,12 @@ def save_table(
 
     Parameters
     ----------
-    file : path
-        Ends in .parquet, .pq, .arrow, .ipc, .feather, .csv or .tsv. Written under a temporary name and renamed.
     X : array-like or sparse matrix of shape (rows, features)
-    y, qid : array-like of shape (rows,), optional
+    y : array-like of shape (rows,) or None
+        Labels, if there are any.
+    path : path
+        Ends in .parquet, .pq, .arrow, .ipc, .feather, .csv or .tsv. Written under a temporary name and renamed.
+    qid : array-like of shape (rows,), optional
     feature_names : list of str, optional
         By default ``f0``, ``f1``, ...
     label, qid_name : str
@@ -84,11 +93,11 @@ def save_table(
     >>> from rankwise.data import load_table, save_table
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "rows.parquet")
-    ...     save_table(file, [[0.5], [0.1]], [1, 0], ["a", "a"], feature_names=["bm25"])
+    ...     save_table([[0.5], [0.1]], [1, 0], file, qid=["a", "a"], feature_names=["bm25"])
     ...     load_table(file).feature_names
     ['bm25']
     """
-    with TableWriter(file, feature_names, label=label, qid_name=qid_name, durable=durable) as writer:
+    with TableWriter(path, feature_names, label=label, qid_name=qid_name, durable=durable) as writer:
         writer.write(X, y, qid, {} if item_ids is None else {item_name: np.asarray(item_ids)})
 
 
@@ -97,7 +106,7 @@ class TableWriter:
 
     Parameters
     ----------
-    file : path
+    path : path
     feature_names : list of str, optional
     label, qid_name : str
     durable : bool, default=True
@@ -116,9 +125,10 @@ class TableWriter:
     [[2.0], [3.0]]
     """
 
+    @former_names(file="path")
     def __init__(
         self,
-        file: str | os.PathLike[str],
+        path: str | os.PathLike[str],
         feature_names: Sequence[str] | None = None,
         *,
         label: str = "label",
@@ -126,13 +136,13 @@ class TableWriter:
         durable: bool = True,
     ) -> None:
         self._durable = durable
-        kind = _FORMATS.get(Path(file).suffix.lower())
+        kind = _FORMATS.get(Path(path).suffix.lower())
         if kind is None:
             raise InvalidInputError(
-                f"{os.fspath(file)!r} does not say what kind of table it is.",
+                f"{os.fspath(path)!r} does not say what kind of table it is.",
                 f"end its name in one of {', '.join(_FORMATS)}; .parquet is compressed as it is.",
             )
-        self._file, self._kind, self._label, self._qid_name = file, kind, label, qid_name
+        self._file, self._kind, self._label, self._qid_name = path, kind, label, qid_name
         self._names = None if feature_names is None else [str(name) for name in feature_names]
         self._stack = ExitStack()
         self._stream: BinaryIO | None = None

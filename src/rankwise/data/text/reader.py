@@ -168,7 +168,7 @@ class TextReader:
             raise MemoryLimitError(
                 f"{source.name} does not fit in memory: after {self.n_bytes / 1e6:,.0f} MB of it, "
                 f"{free / 1e6:,.0f} MB are free.",
-                "write it to a store with write_store, and train on that; or read it with iter_svmlight.",
+                "write it to a store with save_store, and train on that; or read it with iter_svmlight.",
                 Change("memory"),
             )
 

@@ -27,14 +27,14 @@ from rankwise.exceptions import Change, InvalidInputError
 from rankwise.replacing import replacing
 from rankwise.threads import default_threads
 
-__all__ = ["TextWriter", "dump_svmlight", "open_text"]
+__all__ = ["TextWriter", "open_text", "save_svmlight"]
 
 # Values that are turned into text at a time: little enough that its memory is used again for the next ones.
 WRITTEN_AT_ONCE = 1 << 17
 
 
 class TextWriter:
-    """A stream that rows are written to as text; see `dump_svmlight` for the parameters."""
+    """A stream that rows are written to as text; see `save_svmlight` for the parameters."""
 
     def __init__(self, stream: BinaryIO, *, zero_based: bool, missing: str, n_threads: int | None) -> None:
         self._stream = stream
@@ -100,7 +100,7 @@ class TextWriter:
         return rows
 
 
-def dump_svmlight(
+def save_svmlight(
     X: MatrixLike,
     y: npt.ArrayLike,
     path: str | os.PathLike[str] | BinaryIO,
@@ -144,9 +144,9 @@ def dump_svmlight(
     --------
     >>> import io
     >>> import numpy as np
-    >>> from rankwise.data import dump_svmlight
+    >>> from rankwise.data import save_svmlight
     >>> text = io.BytesIO()
-    >>> dump_svmlight(np.array([[0.5, 0.0], [0.0, 3.0]]), [2, 0], text, qid=["a", "a"])
+    >>> save_svmlight(np.array([[0.5, 0.0], [0.0, 3.0]]), [2, 0], text, qid=["a", "a"])
     >>> print(text.getvalue().decode(), end="")
     2 qid:a 1:0.5
     0 qid:a 2:3
