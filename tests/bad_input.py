@@ -4,9 +4,11 @@ Shared by the tests and by ``fuzz/mutations.py``, which makes millions.
 """
 
 import contextlib
+import gzip
 import io
 import random
 import warnings
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -78,39 +80,57 @@ def mutate(data, rng):
     return bytes(data)
 
 
-def _files(table):
-    for ending, write in (
-        (".parquet", pq.write_table),
-        (
-            ".feather",
-            lambda table, stream: pyarrow.feather.write_feather(table, stream, compression="uncompressed"),
-        ),
-        (".csv", lambda table, stream: stream.write(table.to_pandas().to_csv(index=False).encode())),
-    ):
-        stream = io.BytesIO()
-        write(table, stream)
-        yield ending, stream.getvalue()
+def _write_stream(table, stream):
+    with pa.ipc.new_stream(stream, table.schema) as writer:
+        writer.write_table(table)
 
 
-def _tables():
+def _csv_of(table):
+    return table.to_pandas().to_csv(index=False).encode()
+
+
+_WRITERS = {
+    ".parquet": pq.write_table,
+    ".feather": lambda table, stream: pyarrow.feather.write_feather(
+        table, stream, compression="uncompressed"
+    ),
+    ".arrows": _write_stream,
+    ".csv": lambda table, stream: stream.write(_csv_of(table)),
+    ".csv.gz": lambda table, stream: stream.write(gzip.compress(_csv_of(table), 1, mtime=0)),
+}
+
+
+def _columns(n):
+    """Yield tables of the kinds that are read, and the endings that can hold them."""
     rng = np.random.default_rng(0)
-    n = 12
     columns = {
         "label": rng.integers(0, 3, n),
         "qid": np.arange(n) // 4,
         "a": rng.normal(size=n),
         "b": rng.integers(0, 9, n),
     }
-    yield from _files(pa.table(columns))
-    yield from _files(
-        pa.table(
-            {
-                **columns,
-                "qid": pa.array([f"q{at // 4}" for at in range(n)]),
-                "a": pa.array([None, *[1.0] * (n - 1)]),
-            }
-        )
-    )
+    yield columns, tuple(_WRITERS)
+    texts = {"qid": [f"q{at // 4}" for at in range(n)], "a": pa.array([None, *[1.0] * (n - 1)])}
+    yield {**columns, **texts}, (".parquet", ".feather", ".csv")
+    kinds = {
+        "qid": pa.array(texts["qid"]).dictionary_encode(),
+        "a": pa.array(columns["b"] > 4),
+        "c": pa.array([Decimal(f"{at}.5") for at in range(n)]),
+        "d": pa.array(range(n), type=pa.timestamp("s")),
+    }
+    yield {**columns, **kinds}, (".parquet", ".feather")
+    lists = [rng.normal(size=2).tolist() for _ in range(n)]
+    yield {"label": columns["label"], "qid": columns["qid"], "e": lists}, (".parquet", ".feather")
+    places = [[at % 3, 3 + at % 2] for at in range(n)]
+    yield {"label": columns["label"], "indices": places, "values": lists}, (".parquet", ".feather", ".arrows")
+
+
+def _tables(n=8):
+    for columns, endings in _columns(n):
+        for ending in endings:
+            stream = io.BytesIO()
+            _WRITERS[ending](pa.table(columns), stream)
+            yield ending, stream.getvalue()
 
 
 TABLES = list(_tables())
@@ -132,11 +152,15 @@ def refused(kinds=RankwiseError):
 def check_table(rng, folder):
     """Damage a table and load it."""
     ending, data = rng.choice(TABLES)
+    if ending == ".csv.gz" and rng.random() < 0.8:  # else hardly anything comes through the decompressor
+        data = gzip.compress(mutate(gzip.decompress(data), rng), 1, mtime=0)
+    else:
+        data = mutate(data, rng)
     file = Path(folder, f"table{ending}")
-    file.write_bytes(mutate(data, rng))
+    file.write_bytes(data)
     missing = rng.choice(("error", "nan", "zero"))
     with refused():
-        table = load_table(file, missing=missing)
+        table = load_table(file, missing=missing, dtype=rng.choice((np.float32, np.float64)))
         n_rows = table.X.shape[0]
         assert n_rows
         assert table.X.shape[1] == len(table.feature_names)
@@ -162,6 +186,7 @@ _VALUES = (
     "rows.txt",
     "rows.csv",
     "items.csv",
+    "damaged.csv",
     "model.rw",
     "out.rw",
     "out.txt",
@@ -266,14 +291,21 @@ def check_arguments(rng, folder):
         argv += [rng.choice(_VALUES)]
     if "-" in argv:  # nobody writes to our standard input
         argv = [word for word in argv if word != "-"]
+    if "damaged.csv" in argv:
+        Path(folder, "damaged.csv").write_bytes(mutate(Path(folder, "rows.csv").read_bytes(), rng))
+    check_command(argv)
+    for made in Path(folder).glob("out*"):
+        made.unlink()
+
+
+def check_command(argv):
+    """Run a command; it does what it should, or says why not."""
     code, said = run_command(argv)
     assert code in {None, 0, 1, 2}, (argv, code, said)
     assert "Traceback" not in said, (argv, said)
     if code and argv:
         assert "error: " in said, (argv, said)
         assert code == 2 or "Hint: " in said, (argv, said)
-    for made in Path(folder).glob("out*"):
-        made.unlink()
 
 
 CHECKS = {"tables": check_table, "preferences": check_preferences, "arguments": check_arguments}

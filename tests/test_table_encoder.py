@@ -137,3 +137,11 @@ def test_the_automatic_choice_takes_tables_and_keeps_what_was_done():
     assert again.encoder_.describe() == model.encoder_.describe()
     plain = AutoRanker(methods=["rls"]).fit(pd.DataFrame({"a": rng.normal(size=200)}), y, qid=qid)
     assert plain.encoder_ is None
+
+
+def test_what_is_left_out_says_why_truly():
+    few = pd.DataFrame({"text": ["a", "b", "c", "d"] * 4, "price": range(16)})
+    (left_out, _) = TableEncoder(min_rows=5).fit(few).describe()
+    assert "none of its 4 texts comes in 5 rows" in left_out
+    (kept, _) = TableEncoder(min_rows=4).fit(few).describe()
+    assert "a category of 4 values" in kept

@@ -229,6 +229,40 @@ def test_a_column_that_is_not_there_is_answered_with_those_that_are(capsys, tmp_
     assert "did you mean 'qid'?" in err
 
 
+# Text, numbers, dates, yes and no; another name; a name that comes twice.
+_PARTS = {
+    name: "\n".join(
+        [head, *(f"{label},{at // 2},{entries[at % 2]}" for at, label in enumerate("102021012102")), ""]
+    )
+    for name, head, entries in (
+        ("text", "label,qid,c", ("x", "y")),
+        ("numbers", "label,qid,c", ("7", "8")),
+        ("dates", "label,qid,c", ("2020-01-01", "2020-01-02")),
+        ("truth", "label,qid,c", ("true", "false")),
+        ("renamed", "label,qid,d", ("x", "y")),
+        ("twice", "label,qid,c,c", ("x,z", "y,z")),
+    )
+}
+
+
+@pytest.mark.parametrize("first", _PARTS)
+@pytest.mark.parametrize("second", _PARTS)
+def test_tables_whose_columns_differ_are_refused_by_the_name_of_the_column(capsys, tmp_path, first, second):
+    for name, text in _PARTS.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    paths = [tmp_path / f"{name}.csv" for name in (first, second)]
+    code, out, err = call(capsys, "inspect", *paths)
+    if code:
+        assert "'c'" in err or "'d'" in err
+        assert "Hint: " in err
+    else:  # what one file holds, or numbers and what counts as such
+        assert first == second or {first, second} == {"numbers", "truth"}, out
+    kinds = {"text", "numbers", "dates", "truth"}
+    if {first, second} <= kinds:  # as the hint has it
+        code, _, err = call(capsys, "inspect", *paths, "--category", "c")
+        assert code == 0, err
+
+
 def test_columns_of_sparse_tables_are_used(capsys, searches, tmp_path):
     (tmp_path / "rows.txt").write_text("1 qid:1 1:1\n0 qid:1 900:2\n1 qid:2 2:1\n0 qid:2 3:3\n")
     assert call(capsys, "convert", tmp_path / "rows.txt", "-o", tmp_path / "rows.parquet")[0] == 0

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as hnp
 
 import bad_input
 from rankwise import KernelRankRLS, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise.cli.parser import COMMANDS
 from rankwise.metrics import METRICS
 from rankwise.preprocessing import QueryScaler
 
@@ -26,11 +27,18 @@ def test_damaged_files_and_command_lines(kind, n, campaign, tmp_path, monkeypatc
     os.chdir("/")
 
 
-def test_what_the_fuzzer_found(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "argv",
+    [
+        *([command, "--"] for command in COMMANDS),  # nothing behind it
+        ["inspect", ""],  # this folder: tables that have nothing to do with each other
+    ],
+    ids=" ".join,
+)
+def test_what_the_fuzzer_found(argv, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     bad_input.make_files(tmp_path)
-    bad_input.run("arguments", 6634, tmp_path)  # no data behind --
-    os.chdir("/")
+    bad_input.check_command(argv)
 
 
 NUMBERS = st.one_of(

@@ -11,7 +11,13 @@ import numpy as np
 
 from rankwise.cli.columns import Roles, listed, remarks, row_id
 from rankwise.cli.rows import Rows
-from rankwise.data.tables.arrow_columns import is_embedding, is_number, text_of_numbers, texts_of
+from rankwise.data.tables.arrow_columns import (
+    check_columns,
+    is_embedding,
+    is_number,
+    text_of_numbers,
+    texts_of,
+)
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.sparse_columns import SparseColumns
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
@@ -42,8 +48,9 @@ def is_to_be_encoded(sources: Sequence[TableSource], roles: Roles, options: argp
         return True
     if roles.features is None and SparseColumns.of(sources) is not None:
         return False
-    schema = sources[0].schema
-    kinds = [schema.field(name).type for name in names_to_encode(sources[0], roles, options)]
+    names = names_to_encode(sources[0], roles, options)
+    check_columns(sources[0], names, "a feature")
+    kinds = [sources[0].schema.field(name).type for name in names]
     return any(not is_number(kind) and not is_embedding(kind) for kind in kinds)
 
 
@@ -58,8 +65,9 @@ def read_to_encode(
     """Read labels, ids and weights as ever, and the other columns as they are."""
     names = names_to_encode(sources[0], roles, options)
     for one in sources:
+        check_columns(one, names, "a column of the first table")
         for name in names:
-            where = text_of_numbers(one, name) if name in one.schema.names else None
+            where = text_of_numbers(one, name)
             if where is not None and name not in (listed(getattr(options, "category", None)) or ()):
                 raise InvalidInputError(
                     f"{where} is text in a column that else holds numbers.",
@@ -76,11 +84,7 @@ def read_to_encode(
         weight=roles.weight,
     )
     X, y, qid = plan.load()
-    pa = import_pyarrow()
-    table = pa.concat_tables(
-        [pa.Table.from_batches(list(one.batches(names, _ROWS))) for one in sources if one.n_rows],
-        promote_options="permissive",
-    )
+    table = _one_below_the_other(sources, names)
     unused = (
         []
         if options.keeps_table
@@ -107,6 +111,22 @@ def read_to_encode(
         remarks=unused,
         table=table,
     )
+
+
+def _one_below_the_other(sources: Sequence[TableSource], names: Sequence[str]) -> Any:
+    """Make one Arrow table of some columns; what a column holds must be the same in all sources, but for its width."""
+    pa = import_pyarrow()
+    tables = [pa.Table.from_batches(list(one.batches(names, _ROWS))) for one in sources if one.n_rows]
+    try:
+        return pa.concat_tables(tables, promote_options="permissive")
+    except pa.ArrowException as error:
+        kinds = [(source, name, source.schema.field(name).type) for source in sources for name in names]
+        first = {name: (source, kind) for source, name, kind in reversed(kinds)}
+        source, name, kind = next(other for other in kinds if other[2] != first[other[1]][1])
+        raise InvalidInputError(
+            f"Column {name!r} holds {first[name][1]} in {first[name][0].name}, and {kind} in {source.name}.",
+            "write it alike in all files; --category takes columns of CSV files as text.",
+        ) from error
 
 
 def learned(rows: Rows, options: argparse.Namespace) -> Rows:

@@ -243,10 +243,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         counts = Counter(value for value in values if value is not None)
         n_known = sum(counts.values())
         frequent = [level for level, count in counts.most_common(self.max_levels) if count >= self.min_rows]
-        if len(counts) > max(2, 0.5 * n_known) or (not frequent and len(counts) > 2):
+        why = ""
+        if len(counts) > max(2, 0.5 * n_known):
             why = (
                 f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words to read"
             )
+        elif not frequent and len(counts) > 2:
+            why = f"none of its {len(counts):,} texts comes in {self.min_rows} rows"
+        if why:
             return {"name": name, "kind": "left out", "why": why}
         levels = sorted(frequent) or sorted(counts)
         step: ColumnStep = {
