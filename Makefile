@@ -73,24 +73,21 @@ test-long: docs
 test-faults: $(VENV)/.installed
 	$(BIN)/python -m pytest tests/faults
 
-# Lines and branches of src that the tests reach; commands that run in processes of their own are counted too.
+# Lines and branches of src that the tests reach; commands that run in processes of their own are counted too, but for those that are
+# killed.
 COVERAGE_ON ?=
 coverage: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet "coverage>=7.6"
+	$(BIN)/python -m pip install --quiet "coverage>=7.10"
 	mkdir -p build/coverage && rm -f build/coverage/.coverage*
-	$(BIN)/python -c "import site; print(site.getsitepackages()[0])" | xargs -I {} sh -c 'echo "import coverage; coverage.process_startup()" > {}/coverage-of-processes.pth'
-	COVERAGE_PROCESS_START=$(abspath pyproject.toml) $(BIN)/python -m pytest -q -m "not long" $(COVERAGE_ON)
-	rm -f $(VENV)/lib/python*/site-packages/coverage-of-processes.pth
+	COVERAGE_FILE=$(abspath build/coverage/.coverage) $(BIN)/python -m coverage run -m pytest -q -n 2 -m "not long" $(COVERAGE_ON)
 	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report --skip-covered --sort cover
 
-# Small changes of the code that the tests should notice. MUTATED says where; the tests of that part run for each.
+# Small changes of the code that the tests should notice: a sample of those that a room allows. No file is changed.
 MUTATED ?= losses
+MUTANTS ?= 60
 mutation: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet "cosmic-ray>=8.3"
-	mkdir -p build/mutation && rm -f build/mutation/$(MUTATED).sqlite
-	$(BIN)/cosmic-ray init tools/mutation/$(MUTATED).toml build/mutation/$(MUTATED).sqlite
-	$(BIN)/cosmic-ray exec tools/mutation/$(MUTATED).toml build/mutation/$(MUTATED).sqlite
-	$(BIN)/cr-report build/mutation/$(MUTATED).sqlite | tail -4
+	$(BIN)/python tools/mutation.py $(MUTATED) --sample $(MUTANTS)
 
 # What users install: the source package, the wheel made of it, and the tests against that in an environment without this tree.
 WHEEL_TESTS ?= tests/persistence tests/data tests/cli tests/test_replacing.py tests/estimators/test_rank_rls.py \

@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from rankwise import RankRLS, _core
 from rankwise.data import TableWriter, iter_table, load_table, save_table
 from rankwise.data.tables import plan as table_plan
+from rankwise.data.tables.table_source import TableSource
 from rankwise.exceptions import InvalidInputError
 
 ROWS = {
@@ -532,3 +533,25 @@ def test_without_pyarrow_the_remedy_is_named():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'rankwise[tables]'" in run.stdout
+
+
+@pytest.mark.parametrize("given", [0, 1, 3], ids="{} rows".format)
+@pytest.mark.parametrize("as_groups", [False, True], ids=["batches", "groups"])
+@pytest.mark.parametrize(
+    "features",
+    [{"a": [1.0, 2.0, 3.0]}, {"e": [[1.0]] * 3}, {"indices": [[0]] * 3, "values": [[1.0]] * 3}],
+    ids=["numbers", "lists", "sparse"],
+)
+def test_a_file_with_more_or_fewer_rows_than_it_says_is_refused(features, as_groups, given):
+    """As the fuzzer made them: the footer says two rows, and the columns have others."""
+    table = pa.table({"label": [0.0, 1.0, 2.0], **features}).slice(0, given)
+    source = TableSource(
+        "t.parquet",
+        table.schema,
+        2,
+        8,
+        lambda columns, n_rows: iter(table.select(list(columns)).to_batches(n_rows)),
+        groups=(lambda columns, _: iter([(0, table.select(list(columns)))])) if as_groups else None,
+    )
+    with pytest.raises(InvalidInputError, match=r"t\.parquet has more or fewer rows than it says\. Hint: "):
+        load_table(source, qid=None)

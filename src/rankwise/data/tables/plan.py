@@ -164,6 +164,8 @@ class TablePlan:
         """Return all rows of all tables."""
         if self.sparse is not None:
             blocks = list(self.blocks(self.rows_in(_LOADED_AT_ONCE)))
+            if sum(block.X.shape[0] for block in blocks) != self.n_rows:
+                raise self._miscounted()
             y = (
                 None
                 if self.label is None
@@ -178,6 +180,8 @@ class TablePlan:
         n_cells = 0
         for start, batch in read_ahead(self._groups()):  # one part is decoded while another is put in place
             rows = slice(start, start + batch.n_rows)
+            if rows.stop > self.n_rows:
+                raise self._miscounted()
             if y is not None and self.label in batch.columns:
                 y[rows] = self._labels(batch)
             if self.qid in batch.columns:
@@ -186,9 +190,12 @@ class TablePlan:
             n_cells += batch.n_rows * len(batch.columns)
             del batch
         if n_cells != self.n_rows * len(self.columns):
-            names = ", ".join(source.name for source in self.sources)
-            raise InvalidInputError(f"{names} has more or fewer rows than it says.", "write it again.")
+            raise self._miscounted()
         return TableBlock(X, y, joined(ids))
+
+    def _miscounted(self) -> InvalidInputError:
+        names = ", ".join(source.name for source in self.sources)
+        return InvalidInputError(f"{names} has more or fewer rows than it says.", "write it again.")
 
     def weights(self) -> Floats | None:
         """Return the weights of all rows of all tables, where a column of them was named."""
@@ -213,8 +220,10 @@ class TablePlan:
         for name in self.embeddings:
             for source in self.sources:
                 if name not in self.widths and source.n_rows:
-                    lists = next(source.batches([name], 1)).column(0)
-                    self.widths[name] = rows_of(source, name, lists, 0, width=None).shape[1]
+                    first = next(source.batches([name], 1), None)
+                    if first is None or not first.num_rows:
+                        raise self._miscounted()
+                    self.widths[name] = rows_of(source, name, first.column(0), 0, width=None).shape[1]
 
     def _batches(self, n_rows: int) -> Iterator[Batch]:
         self._check_sources()
