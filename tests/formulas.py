@@ -88,6 +88,12 @@ PLAIN = {
     "power": [PowerTransformer()],
     "quantiles": [QuantileTransformer(n_quantiles=10)],
     "normal quantiles": [QuantileTransformer(n_quantiles=10, output_distribution="normal")],
+    "some as they are": [
+        ColumnTransformer(
+            [("scale", StandardScaler(), [1]), ("keep", "passthrough", [3]), ("leave", "drop", [0])],
+            remainder="passthrough",
+        )
+    ],
     "side by side": [
         FeatureUnion(
             [("a", StandardScaler()), ("b", SplineTransformer(n_knots=3))], transformer_weights={"a": 2.0}

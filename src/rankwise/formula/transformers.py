@@ -12,6 +12,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
+    FunctionTransformer,
     KBinsDiscretizer,
     MaxAbsScaler,
     MinMaxScaler,
@@ -59,7 +60,7 @@ def columns_after(step: BaseEstimator | str | None, columns: Sequence[Column]) -
     if isinstance(step, str) and step == "drop":
         return []
     reader = _READERS.get(type(step))
-    if reader is None:
+    if reader is None or getattr(step, "func", None) is not None:
         raise InvalidInputError(
             f"{type(step).__name__} has no formula in single columns.",
             f"use one of {', '.join(kind.__name__ for kind in _READERS)}, or apply it where the columns are made.",
@@ -307,6 +308,9 @@ def _pipeline(step: Pipeline, columns: Columns) -> Columns:
 _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     ColumnTransformer: _column_transformer,
     FeatureUnion: _union,
+    FunctionTransformer: lambda _, columns: (
+        columns
+    ),  # without a function, as ColumnTransformer passes columns through
     KBinsDiscretizer: _bins,
     MaxAbsScaler: _each(_max_abs),
     MinMaxScaler: _each(_min_max),

@@ -103,6 +103,11 @@ def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
             "can be pickled, for readers who trust you.",
         )
     parameters = parameters_of(step)
+    if parameters.get("func") is not None:
+        raise ModelFileError(
+            f"{name} has a function, and a model file holds no code.",
+            "do what it does where the columns are made; or pickle the model, for readers who trust you.",
+        )
     writes = {key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()}
     if (unfit := unfit_parameter(parameters)) is not None:
         raise ModelFileError(

@@ -15,6 +15,7 @@ __all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "parameters_of"]
 _HOMES = {
     "ColumnTransformer": "sklearn.compose",
     "FeatureUnion": "sklearn.pipeline",
+    "FunctionTransformer": "sklearn.preprocessing",  # without a function: what a ColumnTransformer passes through
     "HatBasis": "rankwise.preprocessing",
     "KBinsDiscretizer": "sklearn.preprocessing",
     "MaxAbsScaler": "sklearn.preprocessing",
