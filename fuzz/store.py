@@ -46,8 +46,9 @@ ODD = [
     float("nan"), float("inf"), -0.0, "", "x", "float32", "float64", "i", "f", "U", "rankwise store", [], {}, [[]],
     [[8, ""]], [[4, ""], [4, ""]], [[8.0, ""]], [[-8, ""], [16, ""]], [[True, ""]], ["8a"], {"a": 1}, [8, ""],
 ]  # fmt: skip
-NAMES = [*store_format.Header.__dataclass_fields__, *store_format.FILES, "checksum", "version"]
-TYPES = dict(zip(store_format.FILES, ("f4", "i4", "i8", "f8", "i8", "S1", "i8"), strict=True))
+FILES = store_format.FILES + store_format.ITEM_FILES
+NAMES = [*store_format.Header.__dataclass_fields__, *FILES, "checksum", "version"]
+TYPES = dict(zip(FILES, ("f4", "i4", "i8", "f8", "i8", "S1", "i8", "S1", "i8"), strict=True))
 INTEGERS = [
     *range(-2, 6),
     *(sign * 2**power for power in (30, 31, 32, 62) for sign in (-1, 1)),
@@ -74,7 +75,7 @@ def mutate(data, max_size, seed):
         if kind < 0.2:
             alter(header, rng, ODD, NAMES)
         elif kind < 0.7:
-            name = rng.choice(store_format.FILES)
+            name = rng.choice(list(files))
             length = len(files[name])
             files[name] = change(files[name], name, header.get("value_type"), rng)
             if len(files[name]) != length and rng.random() < 0.8:
@@ -145,6 +146,9 @@ def grow(header, files, rng):
     else:
         files["row_start.bin"] += files["row_start.bin"][-8:]
         files["labels.bin"] += np.array(float(rng.randrange(3))).tobytes()
+        if "item_text_end.bin" in files:
+            files["item_text.bin"] += b"%d" % rng.randrange(10)
+            files["item_text_end.bin"] += raised(files["item_text_end.bin"])[-8:]
         if what < 0.7 and files["query_text_end.bin"]:
             files["query_start.bin"] = raised(files["query_start.bin"])
         elif files["query_text_end.bin"]:
@@ -163,7 +167,7 @@ def raised(numbers):
 def split(header, rng):
     """Give a part of a segment a checksum of its own."""
     listed = header.get("files")
-    segments = listed.get(rng.choice(store_format.FILES)) if isinstance(listed, dict) else None
+    segments = listed.get(rng.choice(FILES)) if isinstance(listed, dict) else None
     if not isinstance(segments, list) or not segments or not isinstance(segments[-1], list):
         return
     size = (*segments[-1], None)[0]
@@ -253,6 +257,8 @@ def make_whole():
             "no-entries": (np.zeros((3, 2)), y[:3], [1, 1, 2]),
             "nan": (np.array([[np.nan, 1.0], [0.0, 2.0]]), y[:2]),
             "one-row": (np.ones((1, 1)), y[:1], ["q"]),
+            "items": (np.eye(4), y[:4], [1, 1, 2, 2], ["a", "", "bé", "c d"]),
+            "items-none": (np.ones((2, 2)), y[:2], None, ["a", "b"]),
         }.items():
             save_store([block], Path(aside, name), missing="nan")
             yield name, store_checks.input_of(Path(aside, name))

@@ -1,7 +1,8 @@
 """What must hold for any files that are opened as a store: shared by the tests and the fuzzer.
 
-An input is a store in one piece: a byte of options, each file behind two bytes with its length, and the header. Its
-checksums are filled in before it is opened, unless the options say otherwise: else nothing would come past them.
+An input is a store in one piece: a byte of options, each file behind two bytes with its length, and the header; files
+with the ids of rows are there where the options say so. Its checksums are filled in before it is opened, unless the
+options say otherwise: else nothing would come past them.
 """
 
 import io
@@ -15,26 +16,27 @@ import numpy as np
 from rankwise import _core
 from rankwise.data import open_store, save_store, save_svmlight
 from rankwise.data.queries import encode_queries, one_query
-from rankwise.data.store.format import FILES, HEADER, _own_checksum
+from rankwise.data.store.format import FILES, HEADER, ITEM_FILES, _own_checksum
 from rankwise.data.store.regroup import Regrouping
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.labels import label_graph
 
-WRONG_HEADER, WRONG_FILES, ON_DISK = 1, 2, 4  # the options
+WRONG_HEADER, WRONG_FILES, ON_DISK, ITEMS = 1, 2, 4, 8  # the options
 MANY = 1 << 12  # columns; a store may have more, and vectors of them would only cost time
 
 
 def put_together(options, files, header):
     """Return the input for files and the text of a header."""
-    parts = (len(files[name]).to_bytes(2, "little") + files[name] for name in FILES)
+    parts = (len(content).to_bytes(2, "little") + content for content in files.values())
+    options = options & ~ITEMS | (ITEMS if ITEM_FILES[0] in files else 0)
     return bytes([options]) + b"".join(parts) + header
 
 
 def take_apart(data):
     """Return the options, the files and the text of the header; whatever the bytes are, they mean something."""
     files, at = {}, 1
-    for name in FILES:
+    for name in FILES + (ITEM_FILES if data[:1] and data[0] & ITEMS else ()):
         end = at + 2 + int.from_bytes(data[at : at + 2], "little")
         files[name] = data[at + 2 : end]
         at = end
@@ -49,8 +51,8 @@ def complete(options, files, text):
             return text
         listed = header.get("files")
         if not options & WRONG_FILES and isinstance(listed, dict):
-            for name in FILES:
-                _complete_segments(listed.get(name), files[name])
+            for name, content in files.items():
+                _complete_segments(listed.get(name), content)
         if not options & WRONG_HEADER:
             header.pop("checksum", None)
             header["checksum"] = _own_checksum(header)
@@ -73,8 +75,8 @@ def _complete_segments(segments, content):
 
 def input_of(folder):
     """Return the input for a store that is whole."""
-    files = {name: (folder / name).read_bytes() for name in FILES}
     header = json.loads((folder / HEADER).read_text())
+    files = {name: (folder / name).read_bytes() for name in header["files"]}
     header["files"] = {name: [[size, ""] for size, _ in parts] for name, parts in header["files"].items()}
     del header["checksum"]
     return put_together(0, files, json.dumps(header, separators=(",", ":")).encode())
@@ -108,6 +110,8 @@ def use(store, uses=slice(None)):
     qid = store.qid
     assert store.y.shape == (n_rows,)
     assert qid is None or qid.shape == (n_rows,)
+    items = store.item_ids
+    assert items is None or items.shape == (n_rows,)
     assert store.n_bytes >= 0
     assert repr(store)
     if n_rows and n_columns <= MANY:

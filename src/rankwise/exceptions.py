@@ -26,11 +26,14 @@ __all__ = [
 
 def visible(text: object) -> str:
     """Write control characters as escapes, so that what stands in a file cannot command a terminal."""
+    written = str(text)
+    if written.isprintable():  # nearly always
+        return written
     return "".join(
         character
         if character == "\n" or unicodedata.category(character)[0] != "C"
         else character.encode("unicode_escape").decode()
-        for character in str(text)
+        for character in written
     )
 
 

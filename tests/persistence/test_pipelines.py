@@ -14,6 +14,7 @@ from formulas import NAMES, case, fit, frame, predict, table_steps
 from rankwise import RankRLS
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import Container, read_container, write_container
+from rankwise.preprocessing import TableEncoder
 
 
 def saved(model):
@@ -91,6 +92,12 @@ HOSTILE = {
     "a category that is not there": lambda header, _: text_encoder(header)["attributes"].update(
         _drop_idx_after_grouping=[70]
     ),
+    "one category for all columns": lambda header, _: text_encoder(header)["attributes"].update(
+        _drop_idx_after_grouping=3
+    ),
+    "no number of columns": lambda header, _: text_encoder(header)["attributes"].update(
+        _n_features_outs=None
+    ),
     "rare categories far away": lambda header, _: text_encoder(header)["attributes"].update(
         _default_to_infrequent_mappings=[{"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}]
     ),
@@ -122,3 +129,12 @@ def test_pipelines_inside_pipelines():
     inner = Pipeline([("fill", SimpleImputer()), ("scale", StandardScaler())])
     model = fit([inner], RankRLS(), X[["price", "size"]], y, qid)
     assert (loaded(saved(model)).predict(X[["price", "size"]]) == model.predict(X[["price", "size"]])).all()
+
+
+@pytest.mark.parametrize("n_columns", ["number", None, -1, 1, {"$float": "nan"}], ids=str)
+def test_a_table_encoder_that_counts_wrong_is_refused(n_columns):
+    X, y, qid = frame()
+    data = saved(fit([TableEncoder()], RankRLS(), X, y, qid))
+    wrong = changed(data, lambda header, _: header["steps"][0]["attributes"].update(n_features_in_=n_columns))
+    with pytest.raises(ModelFileError, match="encoder of tables"):
+        loaded(wrong)

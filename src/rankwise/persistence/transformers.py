@@ -116,7 +116,7 @@ def check_transformer(step: BaseEstimator) -> None:
         raise wrong("an encoder has categories of other columns than it takes")
     mappings = getattr(step, "_default_to_infrequent_mappings", [None] * n_columns)
     dropped = getattr(step, "_drop_idx_after_grouping", None)
-    dropped = [None] * n_columns if dropped is None else list(dropped)
+    dropped = [None] * n_columns if dropped is None else _listed(dropped)
     if not isinstance(mappings, list) or len(mappings) != n_columns or len(dropped) != n_columns:
         raise wrong("an encoder has rare categories of other columns than it takes")
     sizes = [_n_levels(own.size, mapping) for own, mapping in zip(categories, mappings, strict=True)]
@@ -126,17 +126,24 @@ def check_transformer(step: BaseEstimator) -> None:
         if not isinstance(out, int | np.integer) or isinstance(out, bool) or not 0 <= out < size:
             raise wrong("an encoder drops a category that it does not have")
         sizes[place] -= 1
-    if list(getattr(step, "_n_features_outs", sizes)) != sizes:
+    if _listed(getattr(step, "_n_features_outs", sizes)) != sizes:
         raise wrong("an encoder makes other columns than its categories")
 
 
 def _check_table_encoder(step: BaseEstimator) -> None:
     try:
         names, lines = step.get_feature_names_out(), step.describe()
+        n_columns = int(step.n_features_in_)
     except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
         raise wrong(f"an encoder of tables is none ({error})") from error
-    if not len(names) or len(lines) < int(step.n_features_in_) or len(step.columns_) != step.n_features_in_:
+    if not len(names) or len(lines) < n_columns or len(step.columns_) != n_columns:
         raise wrong("an encoder of tables does not say what to do with every column")
+
+
+def _listed(value: object) -> list[object]:
+    if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return list(value)
+    raise wrong("an encoder has something else than one entry per column")
 
 
 def _n_levels(n_categories: int, mapping: object) -> int:
