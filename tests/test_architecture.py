@@ -175,3 +175,15 @@ def test_an_editor_knows_every_fitted_attribute(name):
         known |= {key for key, value in vars(base).items() if isinstance(value, property)}
     assert promised
     assert set(promised) <= known
+
+
+def test_nothing_below_the_estimators_warns():
+    """What a fit is to be warned of is data (`Notice`), and the estimator says it."""
+    above = ("estimators", "automatic", "displays", "report", "cli", "model_selection", "interrupts.py")
+    speaking = {
+        str(path.relative_to(SOURCE))
+        for path in SOURCE.rglob("*.py")
+        if path.relative_to(SOURCE).parts[0] not in above
+        and re.search(r"\bwarnings\.warn\b|\btell_interrupted\b", path.read_text(encoding="utf-8"))
+    }
+    assert not speaking

@@ -137,7 +137,7 @@ def split(cv, model, data, groups):
     if not isinstance(cv, (str, int)):
         return list(cv.split(data.pairs, None, groups))
     plan = plan_pairs(cv, model._pair_data(data.X, *data.lists), groups, Sampling(0, None))
-    out, words = plan.left_out, plan.description
+    out, words = plan, plan.description
     assert words == model.cv_ == f"{out.n_folds} folds of groups"
     tests = [out.pair[out.fold == c] for c in range(out.n_folds)]
     for test in tests:
@@ -150,7 +150,7 @@ def test_comparisons_of_the_same_rows_share_a_fold_whatever_the_order():
     data = Drawn(5, rows=12)
     model = RankRLSCV(GRID, cv=3).fit_pairs(data.X, *data.lists)
     plan = plan_pairs(3, model._pair_data(data.X, *data.lists), None, Sampling(0, None))
-    out, words = plan.left_out, plan.description
+    out, words = plan, plan.description
     assert words == model.cv_ == "3 folds of pairs"
     fold = np.empty(len(data.pairs), dtype=int)
     fold[out.pair] = out.fold
@@ -213,7 +213,7 @@ def test_early_stopping_holds_a_share_of_the_pairs_out():
     model = RankRLS(0.5, early_stopping=True, validation_fraction=0.25, scoring="concordance")
     model.fit_pairs(data.X, *data.lists)
     n_components, n_pairs = model.n_components_, model.n_pairs_
-    out = held_out_pairs(model._pair_data(data.X, *data.lists), 0.25, 0).left_out
+    out = held_out_pairs(model._pair_data(data.X, *data.lists), 0.25, 0)
     assert out.pair.size == pytest.approx(0.25 * len(data.pairs), rel=0.1)
     train = np.setdiff1d(np.arange(len(data.pairs)), out.pair)
     fitted = cg(0.5, model.best_iteration_, data.X, *data.some(train))

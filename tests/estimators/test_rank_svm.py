@@ -582,11 +582,11 @@ class TestChoosingAlpha:
         ],
     )
     def test_what_cannot_win(self, means, noise, growth, expected):
-        split = alpha_path.Split(None, None, None)
-        path = alpha_path.AlphaPath(None, None, [split] * 3, None)
+        split = alpha_path.PathSplit(None, None, None)
+        path = alpha_path.AlphaPath(None, None, [split] * 3)
         spread = noise * np.array([-1.0, 0.0, 1.0])
         for step, mean in enumerate(means):
-            path.errors[10.0**-step] = mean + spread * step
+            path.tried[10.0**-step] = mean + spread * step
             path.solutions[10.0**-step] = [Solution(np.zeros(1), Status.CONVERGED, gain=growth**step)] * 3
         assert path.is_hopeless == expected
         path.splits = [split]  # one evaluation set says nothing about its noise

@@ -17,18 +17,18 @@ from rankwise.data.validation import read_seed
 from rankwise.design import Design, as_design
 from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.fitted import FittedRanker
-from rankwise.estimators.refusals import refuse_unknown, warn_of_near_ties
+from rankwise.estimators.refusals import refuse_unknown, say, warn_of_near_ties
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import Decomposition, held_out_rows, plan_rows
 from rankwise.selection.cv_pairs import held_out_pairs, plan_pairs
-from rankwise.selection.grids import POWERS_OF_TWO, warn_of_edges
+from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
+from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 from rankwise.selection.splits import Sampling
-from rankwise.selection.systems import HeldOut
 from rankwise.threads import one_blas_thread
 
 __all__ = ["Importance", "Ranker"]
@@ -309,10 +309,11 @@ class Ranker(FittedRanker):
         self._forget(*WRITTEN)
         self._keep_models(written.models, several=data.several_outputs)
         self._set(written.attributes(self._metric, several=data.several_outputs))
+        say(best.notices)
         if self._chooses and any(
             choice.alpha > 0 for choice in best.chosen
         ):  # stopped early, there is no alpha
-            warn_of_edges(self.alphas, *best.table, self._grid)
+            say(notices_of_edges(self.alphas, *best.table, self._grid))
 
     def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
         """Keep the coefficients of every output."""

@@ -8,6 +8,7 @@ from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import check_choice, read_seed
 from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.kernel_ranker import KernelRanker
+from rankwise.estimators.refusals import say
 from rankwise.problems.kernel import Basis
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.kernel_fit import KernelLeastSquares
@@ -113,6 +114,7 @@ class KernelRankRLS(KernelRanker):
         dual = fit.solve(data.design, problem, data.graphs())
         self.solver_, self.n_iter_ = fit.solver, fit.n_iter
         self._keep_models(outputs_of(dual), several=data.several_outputs)
+        say(fit.notices)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -14,18 +14,19 @@ from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import KernelSpace
 from rankwise.metrics import Metric
-from rankwise.problems.kernel import Basis, KernelProblem, basis_size, warn_of_extremes
+from rankwise.problems.kernel import Basis, KernelProblem, basis_size
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.closed_form import choose_in_closed_form
 from rankwise.selection.cv import Decomposition
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas
+from rankwise.selection.held_out import HeldOut
+from rankwise.selection.kernel_fit import choose_on_reduced_set
 from rankwise.selection.nested import check_can_nest, nested_score
-from rankwise.selection.reduced_set import ReducedPath
 from rankwise.selection.result import Selection, on_one_grid
+from rankwise.selection.solving import notices_of_extremes
 from rankwise.selection.surface import EXACT, SurfaceSearch
-from rankwise.selection.systems import HeldOut
 
 __all__ = ["KernelRankRLSCV"]
 
@@ -193,13 +194,13 @@ class KernelRankRLSCV(KernelRanker):
             assert isinstance(data, TrainingData)
             assert not isinstance(held_out, PairPlan)
             running = {"tol": tol, "max_iter": self.max_iter, "seed": read_seed(self.random_state)}
-            return ReducedPath(problem, data, held_out, self._metric, **running).choose(alphas)
+            return choose_on_reduced_set(problem, data, held_out, self._metric, alphas, **running)
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
         search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
         dual = DualCoordinates(problem, problem.products(data.design))
         selection, best = search.choose(data, held_out, alphas, [dual])
-        warn_of_extremes(*best.extremes, "on the pairs")
-        return selection
+        indefinite = notices_of_extremes(problem.kernel, {"on the pairs": best.extremes})
+        return replace(selection, notices=[*selection.notices, *indefinite])
 
     def _joined(self, tried: Sequence[Selection], best: int) -> Selection:
         """Return the best selection beside the tables of all gammas."""

@@ -10,10 +10,12 @@ from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.estimators.refusals import say
 from rankwise.problems.kernel import Basis
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.margin_fit import curvature_of, margins_of
 from rankwise.selection.result import outputs_of
+from rankwise.selection.solving import notices_of_extremes
 
 __all__ = ["KernelRankSVM"]
 
@@ -84,21 +86,23 @@ class KernelRankSVM(MarginRanker, KernelRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Solve the problem of every output on the explicit features."""
-        pairs, graphs = margins_of(data, self.loss)
+        pairs = [margins_of(data, self.loss, output) for output in range(data.n_outputs)]
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)
         if problem.basis is None:
             problem = problem.with_all_rows()
         feature_map = problem.feature_map()
         features, fit = problem.features(feature_map), self._margin_fit(pairs[0])
+        curvatures = [curvature_of(features, data.graph_of(output)) for output in range(data.n_outputs)]
         solutions = [
-            fit.solve(features, own, float(self.alpha), curvature=curvature_of(features, graph))
-            for own, graph in zip(pairs, graphs, strict=True)
+            fit.solve(features, own, float(self.alpha), curvature=curvature)
+            for own, curvature in zip(pairs, curvatures, strict=True)
         ]
         self.n_reads_ = features.reads
         self._report_solutions(fit, solutions, several=data.several_outputs)
         dual = feature_map.dual_coefficients(np.column_stack([solution.coef for solution in solutions]))
         self._keep_models(outputs_of([dual]), several=data.several_outputs)
+        say(notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes}))
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

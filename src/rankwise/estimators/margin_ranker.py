@@ -13,6 +13,7 @@ from rankwise.data.validation import check_choice
 from rankwise.deprecation import former_names
 from rankwise.estimators.base import Importance, Ranker
 from rankwise.estimators.checks import check_share_of_gain
+from rankwise.estimators.refusals import say
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
@@ -80,4 +81,4 @@ class MarginRanker(Ranker):
         self.solver_, self.loss_ = fit.solver, fit.loss
         self.duality_gap_ = one_or_all([float(s.certificate) for s in solutions], several)
         self.n_iter_ = max(1, *(s.n_iter for s in solutions))
-        fit.warn_of(solutions, can_go_on="warm_start" in self.get_params())
+        say(fit.notices(solutions, can_go_on="warm_start" in self.get_params()))

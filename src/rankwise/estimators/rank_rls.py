@@ -10,6 +10,7 @@ import numpy.typing as npt
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import check_choice, check_number
 from rankwise.estimators.checks import check_alpha
+from rankwise.estimators.refusals import say
 from rankwise.estimators.restricted import read_restriction, refuse_restriction
 from rankwise.estimators.streaming import StreamingRanker
 from rankwise.exceptions import InvalidInputError
@@ -173,6 +174,7 @@ class RankRLS(StreamingRanker):
         self.solver_, self.n_iter_ = fit.solver, max(solution.n_iter for solution in solutions)
         self._forget("best_iteration_", "history_")
         self._keep_models(outputs_of([solution.coef for solution in solutions]), several=data.several_outputs)
+        say(fit.notices(solutions))
 
     def _least_squares(self) -> LeastSquares:
         options = SolverOptions(

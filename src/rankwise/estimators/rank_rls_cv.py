@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -21,7 +22,7 @@ from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
 from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.alpha_path import AlphaPath, choose_on_path
+from rankwise.selection.alpha_path import SquaredFit, choose_on_paths, paths_of, squares_of
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_positive, check_powers
@@ -30,7 +31,6 @@ from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.solving import LeastSquares
 from rankwise.selection.splits import is_exact_name
-from rankwise.selection.squared_path import SquaredFit, squared_splits
 from rankwise.selection.surface import SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import SolverOptions
 
@@ -237,18 +237,17 @@ class RankRLSCV(LinearRanker):
                 "use cv=5 or an eval_set, method='auto' and one value of scaling.",
             )
         held_out = self._held_out(data, eval_set, groups)
-        splits, whole = squared_splits(data, held_out, self._metric)
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
         fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
-        fit = fit.resolved(data.design, forms_matrix=whole[0].blocks is not None)
-        paths = [AlphaPath(SquaredFit(fit), data.design, own, None) for own in splits]
-        refitted = None if isinstance(held_out, EvalSet) else whole
-        selection, solutions, note = choose_on_path(
-            paths, check_alphas(self.alphas), refitted, tuple(POWERS_OF_TWO)
-        )
+        fit = fit.resolved(data.design, forms_matrix=isinstance(data, TrainingData))
+        prepare, outputs = partial(squares_of, data), range(data.n_outputs)
+        whole = [prepare(output) for output in outputs]
+        paths = paths_of(SquaredFit(fit), data, held_out, self._metric, prepare, whole, [None for _ in whole])
+        selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), POWERS_OF_TWO)
         self.cv_, self.method_, self._runs = held_out.description + note, "tikhonov", ()
         n_iter = max(one.n_iter for one in solutions)
-        selection = replace(selection, choices={"tikhonov": selection.chosen})
+        notices = fit.notices(solutions)
+        selection = replace(selection, choices={"tikhonov": selection.chosen}, notices=notices)
         self._keep(selection.with_facts(scaling_=powers[0], n_iter_=n_iter, n_products_=0), data)
 
     def coef_path(self, alpha: float, output: int = 0) -> Floats:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
@@ -13,7 +15,8 @@ from rankwise.estimators.restricted import read_restriction
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
-from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns, watched_margins
+from rankwise.selection.held_out import set_apart
+from rankwise.selection.margin_fit import curvature_of, margins_of
 from rankwise.selection.result import Selection
 from rankwise.solvers.solution import Solution, Status
 
@@ -115,20 +118,19 @@ class RankSVM(MarginRanker, LinearRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Solve the problem of every output."""
-        prepare_columns(data.design)
-        monitors: list[EvalSetMonitor] = []
+        data.design.expect_products()
+        trained, monitors = None, []
         if self.early_stopping:
-            watched = self._watched(data, eval_set)
-            pairs, graphs, monitors = watched_margins(data, watched, self._metric, self.loss, self.patience)
-        else:
-            pairs, graphs = margins_of(data, self.loss)
+            trained, seen = set_apart(data, self._watched(data, eval_set), self._metric)
+            monitors = [EvalSetMonitor(replace(seen, scorers=[own]), self.patience) for own in seen.scorers]
+        pairs = [margins_of(data, self.loss, output, trained) for output in range(data.n_outputs)]
         restriction = read_restriction(self, takes_unpenalised=False)
         reads, fit = data.design.reads, self._margin_fit(pairs[0], restriction)
         solutions: list[Solution] = []
         starts = self._starts(len(pairs), data.design.shape[1])
-        for output, (own, graph, start) in enumerate(zip(pairs, graphs, starts, strict=True)):
+        for output, (own, start) in enumerate(zip(pairs, starts, strict=True)):
             monitor = monitors[output] if monitors else None
-            curvature = curvature_of(data.design, graph)
+            curvature = curvature_of(data.design, data.graph_of(output, trained))
             solutions.append(
                 fit.solve(
                     data.design, own, float(self.alpha), start=start, curvature=curvature, watcher=monitor

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.restricted import read_restriction
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
-from rankwise.selection.alpha_path import AlphaPath, choose_on_path, splits_of
+from rankwise.selection.alpha_path import choose_on_paths, paths_of
 from rankwise.selection.grids import check_alphas, check_positive
-from rankwise.selection.margin_fit import curvature_of, margins_of, prepare_columns
-from rankwise.selection.scorers import EvalSet
+from rankwise.selection.margin_fit import curvature_of, margins_of
 
 __all__ = ["RankSVMCV"]
 
@@ -105,18 +106,15 @@ class RankSVMCV(MarginRanker, LinearRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
-        prepare_columns(data.design)
-        whole, graphs = margins_of(data, self.loss)
+        data.design.expect_products()
+        prepare, outputs = partial(margins_of, data, self.loss), range(data.n_outputs)
+        whole = [prepare(output) for output in outputs]
         held_out = self._held_out(data, eval_set, groups)
-        splits = splits_of(data, held_out, whole, self._metric, self.loss)
         restriction = read_restriction(self, takes_unpenalised=False)
         reads, fit = data.design.reads, self._margin_fit(whole[0], restriction)
-        paths = [
-            AlphaPath(fit, data.design, own, curvature_of(data.design, graph))
-            for own, graph in zip(splits, graphs, strict=True)
-        ]
-        refitted = None if isinstance(held_out, EvalSet) else whole
-        selection, solutions, note = choose_on_path(paths, check_alphas(self.alphas), refitted, _GRID)
+        curvatures = [curvature_of(data.design, data.graph_of(output)) for output in outputs]
+        paths = paths_of(fit, data, held_out, self._metric, prepare, whole, curvatures)
+        selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
         self.cv_ = held_out.description + note
         self._keep(selection, data)
         self.n_reads_ = data.design.reads - reads

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.interrupts import tell_interrupted
 from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.selection.result import Notice
 
-__all__ = ["refuse_unknown", "require_finite", "warn_of_near_ties"]
+__all__ = ["refuse_unknown", "require_finite", "say", "warn_of_near_ties"]
 
 # Differences below this share of the largest one dominate the relative cost.
 _NEAR_TIE = 1e-4
@@ -56,9 +58,17 @@ def warn_of_near_ties(data: TrainingProblem) -> None:
         what, by, which = "Labels that differ by", "difference", "labels"
     for differences in parts:
         if differences.size and differences.min() < _NEAR_TIE * differences.max():
-            warnings.warn(
-                f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit. "
-                f"Hint: round the {which}, or use cost='magnitude'.",
-                UserWarning,
-                stacklevel=caller_level(),
+            seen = (
+                f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit"
             )
+            say([Notice(seen, f"round the {which}, or use cost='magnitude'", UserWarning)])
+
+
+def say(notices: Sequence[Notice]) -> None:
+    """Warn of what a fit is to be warned of; Ctrl-C is told of when the estimator has its attributes."""
+    for what, remedy, category in notices:
+        if category is KeyboardInterrupt:
+            tell_interrupted(what, remedy)
+        else:
+            assert issubclass(category, Warning)
+            warnings.warn(f"{what}. Hint: {remedy}.", category, stacklevel=caller_level())

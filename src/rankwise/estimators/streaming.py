@@ -10,7 +10,7 @@ from rankwise.arrays import ArrayLike, Labels, MatrixLike
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import Design, shifted_design
 from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.refusals import refuse_unknown
+from rankwise.estimators.refusals import refuse_unknown, say
 from rankwise.estimators.restricted import refuse_restriction
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.solvers.choose import fits_direct
@@ -132,7 +132,7 @@ class StreamingRanker(LinearRanker):
         )
 
     def _describe_stream(self, stream: Stream) -> None:
-        coef, solver, n_iter = stream.model(self._least_squares())
+        coef, solver, n_iter, notices = stream.model(self._least_squares())
         attributes: dict[str, object] = {"coef_": coef, "solver_": solver, "n_iter_": n_iter}
         if stream.with_qid:
             several = bool(stream.label_shape)
@@ -143,3 +143,4 @@ class StreamingRanker(LinearRanker):
         self._set(attributes)
         self.fitted_with_qid_ = stream.with_qid
         self.n_queries_, self.n_samples_seen_ = stream.n_queries, stream.n_rows
+        say(notices)

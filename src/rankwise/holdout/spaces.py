@@ -9,7 +9,7 @@ component: a system of the size of the rows however many pairs there are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
@@ -25,7 +25,7 @@ from rankwise.pairs.factor import Factor, LabelFactor
 from rankwise.pairs.labels import LabelGraph
 from rankwise.pairs.preference_factor import ComponentFactor
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
+from rankwise.problems.kernel import KernelProblem
 from rankwise.solvers.choose import column_scale
 from rankwise.solvers.dual import DualSpectrum
 
@@ -201,15 +201,23 @@ def _of_columns(X: Matrix, scale: Floats | None, dual: Solve, target: Floats, al
 
 @dataclass(frozen=True)
 class KernelSpace:
-    """The space of a kernel: from the dual of all rows, or from the features of a reduced set."""
+    """The space of a kernel: from the dual of all rows, or from the features of a reduced set.
+
+    Attributes
+    ----------
+    extremes : dict of str to (float, float)
+        The smallest and the largest eigenvalue that a decomposition found, by where it looked.
+    """
 
     problem: KernelProblem
+    extremes: dict[str, tuple[float, float]] = field(default_factory=dict)
 
     @cached_property
     def _features(self) -> tuple[FeatureMap, Floats]:
         """The features of the reduced set, or of all rows as one."""
         problem = self.problem if self.problem.basis is not None else self.problem.with_all_rows()
         feature_map = problem.feature_map()
+        self.extremes["between basis rows"] = feature_map.extremes
         return feature_map, problem.kept_features(feature_map)
 
     def of_rows(self, graph: LabelGraph) -> RowDecomposition:
@@ -250,8 +258,7 @@ class KernelSpace:
 
     def _spectrum(self, factor: Factor, copies: int) -> DualSpectrum:
         spectrum = DualSpectrum.of_matrix(factor.sandwich(self.problem.matrix(copies=copies)))
-        if not self.problem.kernel.is_surely_positive:
-            warn_if_indefinite(spectrum)
+        self.extremes["on the pairs"] = spectrum.extremes
         return spectrum
 
 

@@ -20,7 +20,7 @@ from rankwise.persistence.reader import Reader
 from rankwise.persistence.values import wrong
 from rankwise.persistence.writer import Writer
 from rankwise.streaming.accumulators import ExactQueries, ExactRanking, PairOptions
-from rankwise.streaming.pending import Accumulators, SeenQueries
+from rankwise.streaming.pending import Remembered, SeenQueries
 from rankwise.streaming.state import Stream
 
 __all__ = ["read_stream", "write_stream"]
@@ -30,14 +30,14 @@ _PLAIN = ("with_qid", "n_rows", "n_pairs", "n_ignored")
 
 def write_stream(stream: Stream | None, prefix: str, writer: Writer) -> Json:
     """Return the JSON of a stream; None where there is none, or none that a file keeps."""
-    if stream is None or not isinstance(stream.memory, Accumulators):
+    if stream is None or not stream.exact:
         return None
     parts: dict[str, object] = {name: getattr(stream, name) for name in _PLAIN}
     parts["label_shape"] = list(stream.label_shape)
     parts["options"] = [stream.options.ties, stream.options.cost, stream.options.query_weight]
     parts["seen"] = list(stream.seen)
     parts["shift"] = None if stream.shift is None else [stream.shift.columns, stream.shift.values]
-    parts["memory"] = [_statistics(own) for own in stream.memory.current]
+    parts["memory"] = [_statistics(own) for own in stream.memory.exact]
     return writer.write(parts, f"{prefix}stream")
 
 
@@ -85,12 +85,11 @@ def read_stream(written: object, reader: Reader, n_features: int) -> Stream | No
         shift=_shift(parts["shift"], n_features),
     )
     memory, own_shape = parts["memory"], () if opened.splits else shape
-    assert isinstance(opened.memory, Accumulators)
     if not isinstance(memory, list) or len(memory) != len(opened.memory.current):
         raise wrong("partial_fit remembers another number of outputs")
     accumulators = tuple(
         _restored(empty, own, n_features, own_shape)
-        for empty, own in zip(opened.memory.current, memory, strict=True)
+        for empty, own in zip(opened.memory.exact, memory, strict=True)
     )
     try:
         seen = SeenQueries().plus(parts["seen"])
@@ -99,7 +98,7 @@ def read_stream(written: object, reader: Reader, n_features: int) -> Stream | No
     n_pairs, n_ignored = counts
     return replace(
         opened,
-        memory=Accumulators(accumulators),
+        memory=Remembered(accumulators, accumulators),
         n_rows=parts["n_rows"],
         n_pairs=n_pairs,
         n_ignored=n_ignored,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Real
 
@@ -16,11 +14,10 @@ from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_choice
 from rankwise.design import DenseDesign, Design
 from rankwise.design.offsets import spreads
-from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.exceptions import InvalidInputError
 from rankwise.kernel_design import KernelDesign
 from rankwise.kernels import FeatureMap, Kernel, Report, matrix_rows, no_report
 from rankwise.memory import MemoryBudget
-from rankwise.solvers.dual import DualSpectrum, indefiniteness, is_indefinite
 
 __all__ = [
     "Basis",
@@ -29,8 +26,6 @@ __all__ = [
     "check_precomputed",
     "choose_basis",
     "resolve_gamma",
-    "warn_if_indefinite",
-    "warn_of_extremes",
 ]
 
 
@@ -125,12 +120,8 @@ class KernelProblem:
         size = self.basis.size
         self.budget.demand(8 * 4 * size**2, self.n_rows, f"A reduced set of {size} rows")
         if self.kernel.is_precomputed:
-            found = FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
-        else:
-            found = FeatureMap.of_basis(self.kernel, self.X[self.basis])
-        if not self.kernel.is_surely_positive:
-            warn_of_extremes(*found.extremes, "between basis rows")
-        return found
+            return FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
+        return FeatureMap.of_basis(self.kernel, self.X[self.basis])
 
     def kept_features(self, feature_map: FeatureMap) -> Floats:
         """Return the features of all rows, if they fit."""
@@ -212,10 +203,9 @@ def choose_basis(
             "use a number, or row indices.",
         )
     rows = X if present.size == n_rows else X[present]
-    choose: Callable[..., Rows] = kmeans_rows
-    return present[
-        choose(rows, size, seed) if method == "kmeans" else leverage_rows(kernel, rows, size, seed)
-    ]
+    if method == "kmeans":
+        return present[kmeans_rows(rows, size, seed)]
+    return present[leverage_rows(kernel, rows, size, seed)]
 
 
 def basis_size(basis: Basis, n_rows: int) -> int | None:
@@ -267,22 +257,4 @@ def check_precomputed(K: Matrix) -> None:
         raise InvalidInputError(
             f"The precomputed kernel is not symmetric: K and its transpose differ by up to {largest:.3g}.",
             "pass (K + K.T) / 2 if that is what you mean.",
-        )
-
-
-def warn_if_indefinite(spectrum: DualSpectrum) -> None:
-    """Say how indefinite a kernel is on the pairs, and what was done about it."""
-    largest = float(spectrum.values[-1]) if spectrum.values.size else 0.0
-    warn_of_extremes(spectrum.smallest, largest, "on the pairs")
-
-
-def warn_of_extremes(smallest: float, largest: float, where: str) -> None:
-    """Say how indefinite a kernel with these extreme eigenvalues is, and that its positive part is used."""
-    if is_indefinite(smallest, largest):
-        warnings.warn(
-            f"The kernel is indefinite {where}: its eigenvalues go down to {smallest:.3g}, "
-            f"{100 * indefiniteness(smallest, largest):.2g} % of the largest in size ({largest:.3g}); the directions "
-            "without a positive eigenvalue were left out. Hint: use a positive semidefinite kernel.",
-            UserWarning,
-            stacklevel=caller_level(),
         )

@@ -53,6 +53,14 @@ class Restriction:
             return np.ones(n_features)
         return 1.0 / np.sqrt(np.where(self.penalty > 0, self.penalty, 1.0))
 
+    def to_coef(self, u: Floats) -> Floats:
+        """Return ``w``."""
+        return self.origin(u.size) + (u if self.penalty is None else u * self.scale(u.size))
+
+    def to_own(self, coef: Floats) -> Floats:
+        """Return ``u``."""
+        return (coef - self.origin(coef.size)) / (1.0 if self.penalty is None else self.scale(coef.size))
+
     def bounds(self, origin: Floats, scale: Floats) -> Bounds:
         """Return what the signs mean for u."""
         signs = np.zeros(origin.size) if self.signs is None else self.signs

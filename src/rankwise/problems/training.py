@@ -42,6 +42,7 @@ class PairData:
     graph: PreferenceGraph
 
     several_outputs = False
+    n_outputs = 1
 
     @classmethod
     def listed(cls, design: Design, listed: Preferences, ties: Ties, cost: Cost) -> PairData:
@@ -85,10 +86,18 @@ class PairData:
         weight = self.preferences.weight
         return np.where(self.graph.is_ordered, 1.0 if weight is None else weight, 0.0)
 
-    def graphs(self, trained: AnyArray | None = None) -> list[PreferenceGraph]:
-        """Return the graph, alone; or that of some of the pairs."""
+    def graph_of(self, output: int = 0, trained: AnyArray | None = None) -> PreferenceGraph:
+        """Return the graph, or that of some of the pairs."""
         graph = self.graph
-        return [graph if trained is None else replace(graph, pair_weight=graph.pair_weight * trained)]
+        return graph if trained is None else replace(graph, pair_weight=graph.pair_weight * trained)
+
+    def graphs(self, trained: AnyArray | None = None) -> list[PreferenceGraph]:
+        """Return the graph, alone."""
+        return [self.graph_of(0, trained)]
+
+    def has_pairs(self, output: int, trained: AnyArray) -> bool:
+        """Tell whether some of the pairs have a winner."""
+        return bool((self.graph.is_ordered & trained).any())
 
 
 @dataclass
@@ -164,13 +173,28 @@ class TrainingData:
             "n_ignored_queries_": n_ignored if several else int(n_ignored[0]),
         }
 
-    def graph(self, output: int, row_weight: Floats | None) -> LabelGraph:
-        """Build the graph of one output, under row weights that may differ from the data's own."""
+    @property
+    def n_outputs(self) -> int:
+        """How many columns of labels there are."""
+        return len(self.columns)
+
+    def levels_of(self, output: int, trained: Floats | None = None) -> Levels:
+        """Return the levels of an output, under row weights that may differ from the data's own."""
         levels = self.levels[output]
-        if row_weight is not self.row_weight:
-            levels = levels.reweighted(row_weight)
+        return levels if trained is None else levels.reweighted(trained)
+
+    def has_pairs(self, output: int, trained: Floats) -> bool:
+        """Tell whether such row weights leave a pair of an output."""
+        return bool(self.levels_of(output, trained).n_pairs > 0)
+
+    def graph_of(self, output: int, trained: Floats | None = None) -> LabelGraph:
+        """Build the graph of one output, under row weights that may differ from the data's own."""
         return label_graph(
-            self.columns[output], self.queries, levels=levels, row_weight=row_weight, **self._options()
+            self.columns[output],
+            self.queries,
+            levels=self.levels_of(output, trained),
+            row_weight=self.row_weight if trained is None else trained,
+            **self._options(),
         )
 
     def graphs(self, trained: AnyArray | None = None) -> list[LabelGraph]:
@@ -178,8 +202,7 @@ class TrainingData:
         may_share = trained is None and self.several_outputs
         if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
             return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
-        weight = self.row_weight if trained is None else trained
-        return [self.graph(output, weight) for output in range(len(self.columns))]
+        return [self.graph_of(output, trained) for output in range(self.n_outputs)]
 
     def graph_of_rows(self, output: int, rows: Rows) -> LabelGraph:
         """Build the graph of some rows alone, as if the others were not there."""

@@ -1,31 +1,33 @@
-"""Choosing alpha for a margin problem: all splits walk the grid together, from the largest alpha down, warm."""
+"""Choosing alpha one fit after the other: all splits walk the grid together, from the largest alpha down, warm.
+
+For margins, and for least squares whose coefficients are restricted: what no surface and no closed form can follow.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
-from rankwise.arrays import Floats, Rows
+from rankwise.arrays import AnyArray, Floats
+from rankwise.cached import cached_property
 from rankwise.design import Design
-from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
-from rankwise.pairs.graph import MarginPairs, PairGraph
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import RowPlan
-from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.grids import alphas_beyond, best_positions, is_default_grid, worth_keeping
-from rankwise.selection.margin_fit import label_margins, listed_margins
-from rankwise.selection.result import Choice, Selection, on_one_grid
-from rankwise.selection.scorers import EvalSet, MetricScorer, Scorer, row_scorer, scorer_of_pairs
-from rankwise.selection.systems import HeldOut
+from rankwise.objectives import SquaredObjective
+from rankwise.pairs.graph import MarginPairs
+from rankwise.problems.training import TrainingProblem
+from rankwise.selection.grids import choose_among
+from rankwise.selection.held_out import HeldOut, splits_of
+from rankwise.selection.result import Selection, on_one_grid
+from rankwise.selection.scorers import EvalSet, Scorer
+from rankwise.selection.solving import LeastSquares
 from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["AlphaPath", "Split", "choose_on_path", "scored_folds", "splits_of"]
+__all__ = ["AlphaPath", "PathSplit", "SquaredFit", "choose_on_paths", "paths_of", "squares_of"]
 
 # The walk ends where every alpha down to a hundredth of the best one was worse than it by more than a standard error of
 # the difference over the splits.
@@ -34,9 +36,11 @@ _HOPELESS_RANGE = 99.0
 # have grown by less than this share of what alpha fell by.
 _LINEAR = 0.1
 
+Pairs = MarginPairs | SquaredObjective  # as `MarginFit` takes them, or `SquaredFit`
+
 
 class PathFit(Protocol):
-    """What fits pairs at one alpha: `MarginFit`, or `SquaredFit` for graphs."""
+    """What fits prepared pairs at one alpha: `MarginFit`, or `SquaredFit`."""
 
     def solve(
         self,
@@ -51,12 +55,41 @@ class PathFit(Protocol):
         """Find the minimum."""
 
 
-@dataclass(frozen=True)
-class Split:
-    """What is trained on and what it is scored by, for one output; `share` is how much it says beside other splits."""
+class _Squares(SquaredObjective):
+    """An objective that forms its matrix once."""
 
-    pairs: MarginPairs | PairGraph
-    scoring: Design
+    @cached_property
+    def _matrix(self) -> Floats:
+        return super().matrix()
+
+    def matrix(self) -> Floats:
+        return self._matrix
+
+
+def squares_of(data: TrainingProblem, output: int, trained: AnyArray | None = None) -> SquaredObjective:
+    """Return the squared loss of an output, whose matrix serves all alphas; `trained` as in `Split`."""
+    return _Squares(data.design, data.graph_of(output, trained))
+
+
+@dataclass(frozen=True)
+class SquaredFit:
+    """Least squares along a path; there is nothing to start from."""
+
+    fit: LeastSquares
+
+    def solve(
+        self, design: Design, pairs: SquaredObjective, alpha: float, *, title: str = "", **unused: object
+    ) -> Solution:
+        """Find the minimum."""
+        return replace(self.fit, alpha=alpha).solve(pairs)
+
+
+@dataclass(frozen=True)
+class PathSplit:
+    """A `Split` with its pairs prepared for the solver, and the rows that are scored."""
+
+    pairs: Pairs
+    scored: Design
     scorer: Scorer
     share: float = 1.0
 
@@ -67,36 +100,63 @@ class AlphaPath:
 
     Attributes
     ----------
+    whole : Pairs or None
+        What the final model is fitted to; None to keep the first split's.
     curvature : Curvature or None
         Of all rows, for the final model. Every split follows its own: a few rows of the tail may matter that another
         split holds out.
-    errors : dict of alpha to (splits,) float64
-        Lower is better.
+    tried : dict of alpha to (splits,) float64
+        Their errors; lower is better.
     solutions : dict of alpha to list of Solution
         One per split.
+    solution : Solution or None
+        The final one.
     is_interrupted : bool
         Whether Ctrl-C came; what was not finished then is left out, unless nothing was.
     """
 
     fit: PathFit
     design: Design
-    splits: Sequence[Split]
-    curvature: Curvature | None
-    errors: dict[float, Floats] = field(default_factory=dict)
+    splits: Sequence[PathSplit]
+    whole: Pairs | None = None
+    curvature: Curvature | None = None
+    tried: dict[float, Floats] = field(default_factory=dict)
     solutions: dict[float, list[Solution]] = field(default_factory=dict)
+    solution: Solution | None = None
     is_interrupted: bool = False
 
     def __post_init__(self) -> None:
-        self._curvatures = [None if self.curvature is None else copy(self.curvature) for _ in self.splits]
+        self._curvatures = [copy(self.curvature) for _ in self.splits]
 
-    def walk(self, alphas: Sequence[float], *, to_the_end: bool = False) -> None:
-        """Try alphas one after the other, until Ctrl-C or, unless `to_the_end`, until smaller ones cannot win."""
-        for alpha in alphas:
-            self.score(alpha)
-            if self.is_interrupted or (self.is_hopeless and not to_the_end):
-                return
+    def errors(self, alphas: Floats) -> Floats:
+        """Try alphas, the first time from the largest on until smaller ones cannot win; NaN where none was tried."""
+        goes_on = bool(self.tried)
+        above = alphas[alphas > max(self.tried)] if goes_on else alphas[:0]
+        for alpha in [*above.tolist(), *np.setdiff1d(alphas, above)[::-1].tolist()]:
+            self._try(alpha)
+            if self.is_interrupted or (self.is_hopeless and not goes_on):
+                break
+        found = [self._mean(alpha) if alpha in self.tried else np.nan for alpha in alphas.tolist()]
+        return np.array(found)[:, None]
 
-    def score(self, alpha: float) -> None:
+    def model(self, output: int, alpha: float) -> Floats:
+        """Fit all pairs."""
+        solutions = self.solutions[alpha]
+        self.solution = solutions[0]
+        if not self.is_interrupted and self.whole is not None:
+            # The splits' models share most of their pairs with the final one: their mean is a good start.
+            start = np.mean([one.coef for one in solutions], axis=0)
+            try:
+                self.solution = self.fit.solve(
+                    self.design, self.whole, alpha, start=start, curvature=self.curvature
+                )
+            except KeyboardInterrupt:
+                self.is_interrupted = True
+        if self.is_interrupted:
+            self.solution = replace(self.solution, status=Status.INTERRUPTED)
+        return self.solution.coef
+
+    def _try(self, alpha: float) -> None:
         """Fit every split, starting from its model of the nearest alpha, and score it by the held-out rows."""
         errors: list[float] = []
         solutions: list[Solution] = []
@@ -116,19 +176,15 @@ class AlphaPath:
                 self.is_interrupted = True
                 break
             solutions.append(solution)
-            errors.append(float(split.scorer.errors(split.scoring.dot(solution.coef)[None, :])[0]))
+            errors.append(float(split.scorer.errors(split.scored.dot(solution.coef)[None, :])[0]))
             self.is_interrupted = solution.status is Status.INTERRUPTED
             if self.is_interrupted:
                 break
         if not self.is_interrupted or not self.solutions:
-            self.errors[alpha], self.solutions[alpha] = np.array(errors), solutions
-
-    def mean_errors(self, grid: Floats) -> Floats:
-        """Return the mean over the splits for each alpha; NaN for those that were not tried."""
-        return np.array([self._mean(alpha) if alpha in self.errors else np.nan for alpha in grid.tolist()])
+            self.tried[alpha], self.solutions[alpha] = np.array(errors), solutions
 
     def _mean(self, alpha: float) -> float:
-        own = self.errors[alpha]
+        own = self.tried[alpha]
         return float(np.average(own, weights=[split.share for split in self.splits[: own.size]]))
 
     @property
@@ -136,13 +192,13 @@ class AlphaPath:
         """Whether smaller alphas have been worse for so long that still smaller ones cannot win."""
         if len(self.splits) < 2:
             return False  # one evaluation set says nothing about its noise
-        tried = sorted(self.errors, reverse=True)
+        tried = sorted(self.tried, reverse=True)
         best = min(tried, key=self._mean)  # the largest of equals
         last = tried[-1]
         smaller = [alpha for alpha in tried if alpha < best]
         if len(smaller) < 2 or best < _HOPELESS_RANGE * last:
             return False
-        worse = np.array([self.errors[alpha] - self.errors[best] for alpha in smaller])
+        worse = np.array([self.tried[alpha] - self.tried[best] for alpha in smaller])
         noise = worse.std(axis=1, ddof=1) / np.sqrt(len(self.splits))
         growth = self._gain(last) / self._gain(best)
         return bool(np.all(worse.mean(axis=1) > noise) and growth < _LINEAR * best / last)
@@ -157,73 +213,40 @@ class AlphaPath:
         return self.solutions[nearest][number].coef
 
 
-def splits_of(
-    data: TrainingProblem, held_out: HeldOut, whole: Sequence[MarginPairs], metric: Metric, loss: str
-) -> list[list[Split]]:
-    """Return the splits of every output: one with an eval set, else one per fold."""
-    if isinstance(held_out, EvalSet):
-        outputs = zip(whole, held_out.scorers, strict=True)
-        return [[Split(pairs, held_out.rows, scorer)] for pairs, scorer in outputs]
-    if isinstance(held_out, PairPlan):
-        assert isinstance(data, PairData)
-        return _pair_splits(data, held_out, metric, loss)
-    assert isinstance(data, TrainingData)
-    return _row_splits(data, held_out, metric)
+def paths_of(
+    fit: PathFit,
+    data: TrainingProblem,
+    held_out: HeldOut,
+    metric: Metric,
+    prepare: Callable[[int, AnyArray | None], Pairs],
+    whole: Sequence[Pairs],
+    curvatures: Sequence[Curvature | None],
+) -> list[AlphaPath]:
+    """Return the path of every output.
 
-
-def scored_folds(
-    data: TrainingData, plan: RowPlan, metric: Metric, output: int
-) -> Iterator[tuple[Floats, Rows, MetricScorer]]:
-    """Yield the weights that a fold trains with, the rows that score it, and their scorer.
-
-    Folds that cannot be scored are not trained, where others can be.
+    Parameters
+    ----------
+    prepare : callable
+        Gets an output, and what is trained on as in `Split`; returns the pairs as the fit takes them.
+    whole, curvatures : sequence
+        All pairs so prepared, and what preconditions them, output by output.
     """
-    weight = np.ones(plan.fold.size) if data.row_weight is None else data.row_weight
-    problem: InvalidInputError | None = None
-    n_scored = 0
-    for fold in range(plan.n_folds):
-        rows = plan.scored[plan.fold[plan.scored] == fold]
-        try:
-            labels, queries = data.columns[output][rows], data.queries.subset(rows)
-            scorer = row_scorer(metric, labels, queries, data.design.n_threads, weight=weight[rows])
-        except (NoPairsError, UndefinedMetricError) as error:
-            problem = error
-            continue
-        n_scored += 1
-        yield weight * (plan.fold != fold), rows, scorer
-    if problem is not None and not n_scored:
-        raise problem
+    scored: dict[int, Design] = {}
+    paths = []
+    for output in range(data.n_outputs):
+        splits = []
+        for split in splits_of(data, held_out, metric, output):
+            if split.fold not in scored:
+                scored[split.fold] = split.scored(data.design)
+            pairs = whole[output] if split.trained is None else prepare(output, split.trained)
+            splits.append(PathSplit(pairs, scored[split.fold], split.scorer, split.share))
+        final = None if isinstance(held_out, EvalSet) else whole[output]
+        paths.append(AlphaPath(fit, data.design, splits, final, curvatures[output]))
+    return paths
 
 
-def _row_splits(data: TrainingData, plan: RowPlan, metric: Metric) -> list[list[Split]]:
-    """Return the splits of every output, which share the rows to score by."""
-    splits: list[list[Split]] = []
-    scoring: dict[int, Design] = {}
-    for output in range(len(data.columns)):
-        splits.append([])
-        for weight, rows, scorer in scored_folds(data, plan, metric, output):
-            fold = int(plan.fold[rows[0]])
-            scoring[fold] = scoring.get(fold) or data.design.rows(rows)
-            pairs = label_margins(data, output, weight)
-            splits[-1].append(Split(pairs, scoring[fold], scorer, scorer.n_counted))
-    return splits
-
-
-def _pair_splits(data: PairData, plan: PairPlan, metric: Metric, loss: str) -> list[list[Split]]:
-    """Return the splits of listed pairs."""
-    splits = []
-    for fold in plan.folds_that_score(data):
-        trained = plan.left_out.trained(fold, len(data.preferences))
-        scorer = scorer_of_pairs(data, plan.left_out.scoring(fold), metric)
-        splits.append(Split(listed_margins(data.graph, loss, trained), data.design, scorer))
-    return [splits]
-
-
-def choose_on_path(
-    paths: Sequence[AlphaPath],
-    grid: Floats,
-    whole: Sequence[MarginPairs | PairGraph] | None,
-    default: tuple[float, ...],
+def choose_on_paths(
+    paths: Sequence[AlphaPath], grid: Floats, default: tuple[float, ...]
 ) -> tuple[Selection, list[Solution], str]:
     """Choose alpha for every output by the mean error of its splits, and fit all pairs.
 
@@ -236,60 +259,21 @@ def choose_on_path(
         Output by output.
     grid : (alphas,) float64
         In increasing order.
-    whole : sequence of MarginPairs or PairGraph, or None
-        What the final models are fitted to; None to keep the first split's.
     default : tuple of float
         A grid that goes on where the best is at its end.
     """
-    default = default if is_default_grid(grid, default) else ()
     found: list[Selection] = []
     solutions: list[Solution] = []
     note = ""
-    for output, path in enumerate(paths):
-        one, solution = _choose(path, grid, None if whole is None else whole[output], default)
-        found.append(one)
-        solutions.append(solution)
-        if solution.status is Status.INTERRUPTED:
+    for path in paths:
+        found.append(choose_among(path, grid, default, small_is_cheap=False))
+        assert path.solution is not None
+        solutions.append(path.solution)
+        if path.solution.status is Status.INTERRUPTED:
             if len(found) < len(paths):
                 raise KeyboardInterrupt  # there is no model of the other outputs
-            n_scored = sum(own.size == len(path.splits) for own in path.errors.values())
+            n_scored = sum(own.size == len(path.splits) for own in path.tried.values())
             note = f", interrupted after {n_scored} of {grid.size} alphas"
     alphas, tables = on_one_grid(*zip(*(one.table for one in found), strict=True))
     models, chosen = [one.models[0] for one in found], [one.chosen[0] for one in found]
     return Selection(models, chosen, alphas, np.column_stack(tables)), solutions, note
-
-
-def _choose(
-    path: AlphaPath, grid: Floats, whole: MarginPairs | PairGraph | None, default: tuple[float, ...]
-) -> tuple[Selection, Solution]:
-    """Do so for one output."""
-    path.walk(grid[::-1].tolist())
-    errors = path.mean_errors(grid)
-    while (
-        default
-        and not path.is_interrupted
-        and (more := alphas_beyond(grid, errors[:, None], default, small_is_cheap=False)) is not None
-    ):
-        path.walk(more[more > grid[-1]].tolist(), to_the_end=True)
-        path.walk(more[more < grid[0]][::-1].tolist(), to_the_end=True)
-        if path.is_interrupted:
-            break  # the choice is made on the grid as it was
-        grid = np.union1d(grid, more)
-        errors = path.mean_errors(grid)
-    if default:
-        kept = worth_keeping(grid, errors[:, None], default)
-        grid, errors = grid[kept], errors[kept]
-    best = int(best_positions(errors[:, None])[0])
-    choice = Choice(float(grid[best]), 0, float(errors[best]))
-    solutions = path.solutions[choice.alpha]
-    solution = solutions[0]
-    if not path.is_interrupted and whole is not None:
-        # The splits' models share most of their pairs with the final one: their mean is a good start.
-        start = np.mean([one.coef for one in solutions], axis=0)
-        try:
-            solution = path.fit.solve(path.design, whole, choice.alpha, start=start, curvature=path.curvature)
-        except KeyboardInterrupt:
-            path.is_interrupted = True
-    if path.is_interrupted:
-        solution = replace(solution, status=Status.INTERRUPTED)
-    return Selection([solution.coef], [choice], grid, errors[:, None]), solution

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,52 +11,23 @@ from rankwise.arrays import Floats, Rows
 from rankwise.cached import cached_property
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
-from rankwise.holdout.spaces import (
-    KernelSpace,
-    PairDecomposition,
-    RowDecomposition,
-    Space,
-    exact_bytes,
-)
+from rankwise.holdout.spaces import KernelSpace, PairDecomposition, RowDecomposition, Space, exact_bytes
 from rankwise.memory import fits
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
 from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.grids import GrowingGrid, best_positions
-from rankwise.selection.result import Choice, Selection
-from rankwise.selection.scorers import EvalSet, MetricScorer, difference_scorer, oriented, row_scorer
+from rankwise.selection.grids import choose_among
+from rankwise.selection.held_out import held_out_scorer, training_weights
+from rankwise.selection.result import Selection
+from rankwise.selection.scorers import EvalSet, MetricScorer, difference_scorer, oriented
+from rankwise.selection.solving import notices_of_extremes
 from rankwise.selection.splits import is_exact_name
-from rankwise.selection.systems import require_training_pairs
 
-__all__ = ["Scored", "choose_among", "choose_in_closed_form", "exact_for_columns"]
+__all__ = ["choose_in_closed_form", "exact_for_columns"]
 
 _FEW_COLUMNS = 2000  # up to so many, diagonalising X'LX is instant beside reading X
 _SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are scored in portions
-
-
-class Scored(Protocol):
-    """Converged models of all alphas, and what they are worth on rows that they did not see."""
-
-    def errors(self, alphas: Floats) -> Floats:
-        """Return the held-out errors, (alphas, outputs)."""
-
-    def model(self, output: int, alpha: float) -> Floats:
-        """Return a model."""
-
-
-def choose_among(scored: Scored, alphas: Floats, *, small_is_cheap: bool = True) -> Selection:
-    """Choose the best alpha of each output, beyond the default grid where that is best at its end."""
-    table = GrowingGrid(alphas, small_is_cheap=small_is_cheap)
-    while (some := table.wanted) is not None:
-        table.add(some, scored.errors(some))
-    grid, errors = table.trimmed()
-    chosen = [
-        Choice(float(grid[position]), 0, float(errors[position, output]))
-        for output, position in enumerate(best_positions(errors))
-    ]
-    models = [scored.model(output, choice.alpha) for output, choice in enumerate(chosen)]
-    return Selection(models, chosen, grid, errors)
 
 
 def choose_in_closed_form(
@@ -69,13 +40,19 @@ def choose_in_closed_form(
     groups: PairPlan | None = None,
 ) -> Selection:
     """Choose alpha from one decomposition; listed pairs are decomposed by `groups` where an eval set scores."""
+    scored: _RowClosedForm | _PairClosedForm
     if isinstance(data, TrainingData):
         assert not isinstance(held_out, PairPlan)
-        return choose_among(_RowClosedForm(space, data, held_out, metric, averaging), alphas)
-    plan = held_out if isinstance(held_out, PairPlan) else groups
-    assert plan is not None
-    eval_set = held_out if isinstance(held_out, EvalSet) else None
-    return choose_among(_PairClosedForm(space, data, plan, metric, averaging, eval_set), alphas)
+        scored = _RowClosedForm(space, data, held_out, metric, averaging)
+    else:
+        plan = held_out if isinstance(held_out, PairPlan) else groups
+        assert plan is not None
+        eval_set = held_out if isinstance(held_out, EvalSet) else None
+        scored = _PairClosedForm(space, data, plan, metric, averaging, eval_set)
+    selection = choose_among(scored, alphas)
+    if isinstance(space, KernelSpace):
+        return replace(selection, notices=notices_of_extremes(space.problem.kernel, space.extremes))
+    return selection
 
 
 def exact_for_columns(
@@ -91,26 +68,37 @@ def exact_for_columns(
     return by if is_auto and is_cheap and design.has_rows else None
 
 
-class _RowClosedForm:
-    """Labelled rows: one decomposition for outputs that can share a graph, else one per output.
+class _ClosedForm:
+    """What rows and pairs have in common: a space, and an eval set that may score models instead of folds."""
 
-    Parameters
-    ----------
-    space : Space
-    data : TrainingData
-    held_out : RowPlan or EvalSet
-    metric : Metric
-    averaging : {"folds", "pooled"}
-    """
+    is_interrupted = False  # there is nothing to keep before the end
+
+    def __init__(self, space: Space, held_out: RowPlan | PairPlan | EvalSet) -> None:
+        self._space, self._held_out = space, held_out
+
+    def _on_eval_set(
+        self,
+        eval_set: EvalSet,
+        output: int,
+        one: RowDecomposition | PairDecomposition,
+        at: int,
+        alphas: Floats,
+    ) -> Floats:
+        assert isinstance(self._space, KernelSpace)
+        dual = np.column_stack([one.model(at, float(alpha)) for alpha in alphas])
+        return eval_set.scorers[output].errors(self._space.problem.scores(eval_set.rows, dual).T)
+
+
+class _RowClosedForm(_ClosedForm):
+    """Labelled rows: one decomposition for outputs that can share a graph, else one per output."""
 
     def __init__(
         self, space: Space, data: TrainingData, held_out: RowPlan | EvalSet, metric: Metric, averaging: str
     ) -> None:
-        self._space, self._data, self._held_out, self._metric = space, data, held_out, metric
-        graphs, n_outputs = data.graphs(), len(data.columns)
-        shared = len(graphs) == 1
-        self._served = [list(range(n_outputs))] if shared else [[output] for output in range(n_outputs)]
-        self._decomposed = [space.of_rows(graph) for graph in graphs]
+        super().__init__(space, held_out)
+        self._data, self._metric = data, metric
+        self._decomposed = [space.of_rows(graph) for graph in data.graphs()]
+        self._is_shared = len(self._decomposed) == 1
         if isinstance(held_out, RowPlan):
             is_whole = held_out.leaves_pairs or not held_out.splits_queries(data.queries)
             self._kind = "queries" if is_whole else "rows" if has_closed_form(data) else "refit"
@@ -118,40 +106,35 @@ class _RowClosedForm:
 
     def model(self, output: int, alpha: float) -> Floats:
         """Return the model of an output and an alpha."""
-        at = 0 if len(self._decomposed) == 1 else output
-        return self._decomposed[at].model(self._served[at].index(output), alpha)
+        if self._is_shared:
+            return self._decomposed[0].model(output, alpha)
+        return self._decomposed[output].model(0, alpha)
 
     def errors(self, alphas: Floats) -> Floats:
         """Return the held-out errors, (alphas, outputs)."""
-        parts = zip(self._decomposed, self._served, strict=True)
-        return np.column_stack([self._errors(one, outputs, alphas) for one, outputs in parts])
+        outputs = list(range(self._data.n_outputs))
+        if self._is_shared:
+            return self._errors(self._decomposed[0], outputs, alphas)
+        parts = zip(self._decomposed, outputs, strict=True)
+        return np.column_stack([self._errors(one, [output], alphas) for one, output in parts])
 
     def _errors(self, one: RowDecomposition, outputs: list[int], alphas: Floats) -> Floats:
-        if isinstance(self._held_out, EvalSet):
-            return self._on_eval_set(self._held_out, one, outputs, alphas)
+        held_out = self._held_out
+        if isinstance(held_out, EvalSet):
+            found = [
+                self._on_eval_set(held_out, output, one, at, alphas) for at, output in enumerate(outputs)
+            ]
+            return np.column_stack(found)
+        assert isinstance(held_out, RowPlan)
         greater_is_better = self._metric.greater_is_better
-        if self._held_out.leaves_pairs:
+        if held_out.leaves_pairs:
             lost = pair_out_errors(one.hold_out, one.reweighted, self._data, outputs, alphas)
             return oriented(1.0 - lost if greater_is_better else lost, greater_is_better=greater_is_better)
-        return self._on_folds(self._held_out, one, outputs, alphas)
-
-    def _on_eval_set(
-        self, held_out: EvalSet, one: RowDecomposition, outputs: Sequence[int], alphas: Floats
-    ) -> Floats:
-        assert isinstance(self._space, KernelSpace)
-        errors = np.empty((alphas.size, len(outputs)))
-        for at, output in enumerate(outputs):
-            dual = np.column_stack([one.model(at, float(alpha)) for alpha in alphas])
-            scores = self._space.problem.scores(held_out.rows, dual).T
-            errors[:, at] = held_out.scorers[output].errors(scores)
-        return errors
-
-    def _on_folds(self, plan: RowPlan, one: RowDecomposition, outputs: list[int], alphas: Floats) -> Floats:
-        portion = max(1, _SCORES // (alphas.size * plan.fold.size))
+        portion = max(1, _SCORES // (alphas.size * held_out.fold.size))
         errors = np.empty((alphas.size, len(outputs)))
         for first in range(0, len(outputs), portion):
             some = slice(first, first + portion)
-            scores = self._scores(plan, one, alphas, some, outputs[some])
+            scores = self._scores(held_out, one, alphas, some, outputs[some])
             for at, output in enumerate(outputs[some]):
                 errors[:, first + at] = self._scorers[output].errors(scores[:, self._read, at])
         return errors
@@ -161,15 +144,10 @@ class _RowClosedForm:
         """The metric on the held-out rows of each output."""
         data, plan = self._data, self._held_out
         assert isinstance(plan, RowPlan)
-        rows, queries = plan.scored, data.queries
-        if self._kind != "queries":
-            queries = plan.scoring_queries(queries, rows, pooled=self._is_pooled)
-        elif rows.size < queries.n_rows:
-            queries = queries.subset(rows)
-        own = None if data.row_weight is None else data.row_weight[rows]
-        threads = data.design.n_threads
+        pooled = self._is_pooled or self._kind == "queries"  # whose rows have one model
         return [
-            row_scorer(self._metric, column[rows], queries, threads, weight=own) for column in data.columns
+            held_out_scorer(data, plan, output, self._metric, plan.scored, pooled=pooled)
+            for output in range(data.n_outputs)
         ]
 
     @cached_property
@@ -221,7 +199,7 @@ class _RowClosedForm:
                 share = data.row_weight[train] / data.row_weight[train].sum()
             among = share @ space.scoring(train, train) if self._is_pooled else np.zeros(across.shape[1])
             for at, output in enumerate(outputs):
-                require_training_pairs(data, plan, output, fold)
+                training_weights(data, plan, output, fold)  # raises where nothing is left
                 model = space.refitted(train, data.graph_of_rows(output, train))
                 mean = share @ data.columns[output][train]
                 for a, alpha in enumerate(alphas):
@@ -230,19 +208,8 @@ class _RowClosedForm:
         return scores
 
 
-class _PairClosedForm:
-    """Listed pairs: groups of them are held out in turn, or rows of their own score.
-
-    Parameters
-    ----------
-    space : Space
-    data : PairData
-    plan : PairPlan
-    metric : Metric
-    averaging : {"folds", "pooled"}
-    eval_set : EvalSet, optional
-        What scores instead of the plan.
-    """
+class _PairClosedForm(_ClosedForm):
+    """Listed pairs: the groups of a plan are held out in turn, or an eval set scores."""
 
     def __init__(
         self,
@@ -253,12 +220,13 @@ class _PairClosedForm:
         averaging: str,
         eval_set: EvalSet | None = None,
     ) -> None:
-        self._space, self._data, self._eval_set = space, data, eval_set
-        self._group = plan.groups(len(data.preferences))
-        self._decomposed: PairDecomposition = space.of_pairs(data.graph, self._group)
-        self._weight = np.where(self._group >= 0, data.scoring_weight, 0.0)
+        super().__init__(space, plan)
+        self._data, self._eval_set = data, eval_set
+        group = plan.groups(len(data.preferences))
+        self._decomposed: PairDecomposition = space.of_pairs(data.graph, group)
+        self._weight = np.where(group >= 0, data.scoring_weight, 0.0)
         if eval_set is None:
-            fold = np.maximum(self._group, 0) if averaging == "folds" else None
+            fold = np.maximum(group, 0) if averaging == "folds" else None
             self._scorer = difference_scorer(metric, self._weight, fold=fold)
 
     def model(self, output: int, alpha: float) -> Floats:
@@ -269,10 +237,7 @@ class _PairClosedForm:
         """Return the held-out errors, (alphas, 1)."""
         one, data = self._decomposed, self._data
         if self._eval_set is not None:
-            assert isinstance(self._space, KernelSpace)
-            dual = np.column_stack([one.model(0, float(alpha)) for alpha in alphas])
-            scores = self._space.problem.scores(self._eval_set.rows, dual).T
-            return self._eval_set.scorers[0].errors(scores)[:, None]
+            return self._on_eval_set(self._eval_set, 0, one, 0, alphas)[:, None]
         groups, threads = groups_of(one.group), data.design.n_threads
         residual = held_out_residuals(one.hold_out, one.target, groups, alphas, n_threads=threads)
         predicted = np.nan_to_num((one.target - residual)[:, :, 0])  # NaN: what nothing holds out

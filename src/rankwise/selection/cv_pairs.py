@@ -15,22 +15,21 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.problems.folds import assign_pairs, share_as_folds
 from rankwise.problems.training import PairData
 from rankwise.selection.splits import (
+    EXACT_CV,
     Sampling,
     Splitter,
     as_splitter,
     count_folds,
-    is_exact_name,
     read_splits,
-    requests_groups,
     require_decomposition,
 )
 
-__all__ = ["LeftOutPairs", "PairPlan", "held_out_pairs", "plan_pairs"]
+__all__ = ["PairPlan", "held_out_pairs", "plan_pairs"]
 
 
 @dataclass(frozen=True)
-class LeftOutPairs:
-    """Which pairs each fold trains without, and by which of them it is scored.
+class PairPlan:
+    """Which listed pairs each fold trains without, and by which of them it is scored.
 
     Attributes
     ----------
@@ -38,21 +37,28 @@ class LeftOutPairs:
         Fold ``fold[k]`` lacks pair ``pair[k]``; sorted by fold. Several folds may lack the same pair.
     is_scored : (entries,) bool
         Whether that fold is scored by the pair. Where folds are made of items, none is by pairs between two folds.
-    n_folds : int
+    description : str
+        The same for a reader.
+    is_exact : bool
+        Whether one decomposition is to answer.
     """
 
     pair: Ints
     fold: Ints
     is_scored: Bools
     n_folds: int
+    description: str = ""
+    is_exact: bool = False
 
     @classmethod
-    def from_folds(cls, fold: npt.NDArray[np.integer]) -> LeftOutPairs:
+    def of_folds(
+        cls, fold: npt.NDArray[np.integer], description: str = "", *, is_exact: bool = False
+    ) -> PairPlan:
         """Let each pair be left out by one fold, which is scored by it; -1 for pairs that none leaves out."""
         order = np.argsort(fold, kind="stable")
         pair = order[np.searchsorted(fold[order], 0) :]
-        is_scored = np.ones(pair.size, dtype=np.bool_)
-        return cls(pair, fold[pair].astype(np.int64), is_scored, int(fold.max(initial=-1)) + 1)
+        own, n_folds = fold[pair].astype(np.int64), int(fold.max(initial=-1)) + 1
+        return cls(pair, own, np.ones(pair.size, dtype=np.bool_), n_folds, description, is_exact)
 
     def trained(self, fold: int, n_pairs: int) -> Bools:
         """Tell which pairs a fold trains on."""
@@ -64,32 +70,21 @@ class LeftOutPairs:
         """Return the pairs that a fold is scored by."""
         return np.asarray(self.pair[(self.fold == fold) & self.is_scored])
 
-
-@dataclass(frozen=True)
-class PairPlan:
-    """What is held out of listed pairs."""
-
-    left_out: LeftOutPairs
-    description: str
-    is_exact: bool = False
-
     def folds_that_score(self, data: PairData) -> list[int]:
         """Return the folds by whose pairs a model can be scored; all of them where there is none."""
-        out = self.left_out
-        weight = data.scoring_weight[out.pair] * out.is_scored
-        found = np.flatnonzero(np.bincount(out.fold, weight, out.n_folds) > 0)
-        return found.tolist() or list(range(out.n_folds))
+        weight = data.scoring_weight[self.pair] * self.is_scored
+        found = np.flatnonzero(np.bincount(self.fold, weight, self.n_folds) > 0)
+        return found.tolist() or list(range(self.n_folds))
 
     def groups(self, n_pairs: int) -> Ints:
         """Return the fold that lacks each pair, -1 for none: what a closed form takes."""
-        out = self.left_out
-        if np.unique(out.pair).size < out.pair.size or not out.is_scored.all():
+        if np.unique(self.pair).size < self.pair.size or not self.is_scored.all():
             raise InvalidInputError(
                 "cv leaves pairs out of several folds, or out of training without scoring by them.",
                 "use solver='cg', which takes any folds; or PreferenceKFold(by='pairs'), KFold or GroupKFold.",
             )
         group = np.full(n_pairs, -1, dtype=np.int64)
-        group[out.pair] = out.fold
+        group[self.pair] = self.fold
         return group
 
 
@@ -113,26 +108,25 @@ def plan_pairs(
     whole_components : bool
         Whether "auto" divides no connected component of the rows either, where there are several.
     """
-    is_auto = isinstance(cv, str) and cv == "auto"
-    components = is_auto and whole_components and groups is None and data.graph.n_components > 1
-    if is_auto and is_exact and (groups is not None or components):
-        cv = "leave-query-out"
-    if is_exact_name(cv):
-        require_decomposition(str(cv), has_one=is_exact)
-        return _exact_pairs(str(cv), data, groups)
+    name = cv if isinstance(cv, str) else None
+    if name in EXACT_CV:
+        require_decomposition(str(name), has_one=is_exact)
     splitter = as_splitter(cv)
     if splitter is not None:
-        out, description = _pairs_of_splitter(splitter, data, groups), f"the test sets of {splitter}"
+        plan = _of_splitter(splitter, data, groups, is_exact=is_exact)
+        return plan if is_exact else _sampled_pairs(plan, data, sampling)
+    several = name == "auto" and whole_components and data.graph.n_components > 1
+    if groups is not None and name != "leave-pair-out":
+        unit, what = _group_codes(data, groups), "groups"
+    elif groups is None and (several or name == "leave-query-out"):
+        unit, what = _components(data), "connected components"
     else:
         unit, what = _same_rows(data), "pairs"
-        if groups is not None:
-            unit, what = _group_codes(data, groups), "groups"
-        elif components:
-            unit, what = _components(data), "connected components"
-        n_folds = count_folds("auto" if is_auto else cv, _n_units(data, unit), what)
-        out = LeftOutPairs.from_folds(_assign(data, unit, n_folds, sampling.seed))
-        description = f"{n_folds} folds of {what}"
-    plan = PairPlan(out, description, is_exact)
+    if name in EXACT_CV or (name == "auto" and is_exact and what != "pairs"):
+        return _one_at_a_time(unit, what)
+    n_folds = count_folds(cv, _n_units(data, unit), what)
+    fold = _assign(data, unit, n_folds, sampling.seed)
+    plan = PairPlan.of_folds(fold, f"{n_folds} folds of {what}", is_exact=is_exact)
     return plan if is_exact else _sampled_pairs(plan, data, sampling)
 
 
@@ -146,38 +140,33 @@ def held_out_pairs(data: PairData, share: float, seed: int) -> PairPlan:
             "pass eval_set=(X_val, pairs_val), or set early_stopping=False.",
         )
     fold = _assign(data, unit, share_as_folds(share, n_units), seed)
-    return PairPlan(LeftOutPairs.from_folds(np.where(fold == 0, 0, -1)), "")
+    return PairPlan.of_folds(np.where(fold == 0, 0, -1))
 
 
-def _exact_pairs(cv: str, data: PairData, groups: ArrayLike | None) -> PairPlan:
-    """Hold out groups of pairs, one at a time."""
-    if cv == "leave-pair-out":
-        group, what = _same_rows(data), "leave-pair-out over {} couples of rows"
-    elif groups is not None:
-        group, what = _group_codes(data, groups), "leave-query-out over {} groups of pairs"
-    else:
-        group, what = _components(data), "leave-query-out over {} connected components"
-    n_groups = int(group.max()) + 1
-    if n_groups < 2:
+def _one_at_a_time(unit: Ints, what: str) -> PairPlan:
+    """Hold out each unit in turn, by one decomposition."""
+    n_units = int(unit.max()) + 1
+    cv = "leave-pair-out" if what == "pairs" else "leave-query-out"
+    if n_units < 2:
         raise InvalidInputError(
             f"cv={cv!r} needs pairs that fall into groups, and all of them are connected.",
             "pass groups, or use a number of folds.",
         )
-    return PairPlan(LeftOutPairs.from_folds(group), what.format(n_groups), is_exact=True)
+    named = {"pairs": "couples of rows", "groups": "groups of pairs"}.get(what, what)
+    return PairPlan.of_folds(unit, f"{cv} over {n_units} {named}", is_exact=True)
 
 
 def _sampled_pairs(plan: PairPlan, data: PairData, sampling: Sampling) -> PairPlan:
     """Score only by some of the pairs, assigned like a fold, where there are more."""
-    out = plan.left_out
-    n_scored = int(out.is_scored.sum())
+    n_scored = int(plan.is_scored.sum())
     if sampling.limit is None or n_scored <= sampling.limit:
         return plan
     unit = _same_rows(data)
     n_folds = share_as_folds(sampling.limit / n_scored, _n_units(data, unit))
     chosen = _assign(data, unit, n_folds, sampling.seed + 1) == 0
-    is_scored = out.is_scored & chosen[out.pair]
+    is_scored = plan.is_scored & chosen[plan.pair]
     description = f"{plan.description}, judged by {int(is_scored.sum())} of {n_scored} pairs"
-    return replace(plan, left_out=replace(out, is_scored=is_scored), description=description)
+    return replace(plan, is_scored=is_scored, description=description)
 
 
 def _group_codes(data: PairData, groups: ArrayLike) -> Ints:
@@ -209,16 +198,12 @@ def _assign(data: PairData, unit: Ints, n_folds: int, seed: int) -> npt.NDArray[
     return assign_pairs(data.design, graph.winner, graph.loser, unit, n_folds, seed, weight, graph.difference)
 
 
-def _pairs_of_splitter(splitter: Splitter, data: PairData, groups: ArrayLike | None) -> LeftOutPairs:
+def _of_splitter(splitter: Splitter, data: PairData, groups: ArrayLike | None, *, is_exact: bool) -> PairPlan:
     edges = np.column_stack([data.preferences.winner, data.preferences.loser])
-    given = groups if requests_groups(splitter, unknown=True) else None
-    pair, fold, is_scored = [], [], []
-    for number, (train, test) in enumerate(read_splits(splitter, edges, None, given, "pairs")):
-        absent = np.ones(len(edges), dtype=np.bool_)
-        absent[train] = False
-        tested = np.zeros(len(edges), dtype=np.bool_)
-        tested[test] = True
-        pair.append(np.flatnonzero(absent))
-        fold.append(np.full(pair[-1].size, number, dtype=np.int64))
-        is_scored.append(tested[absent])
-    return LeftOutPairs(np.concatenate(pair), np.concatenate(fold), np.concatenate(is_scored), len(pair))
+    absent, is_tested = [], []
+    for train, test in read_splits(splitter, edges, None, groups, "pairs"):
+        absent.append(np.setdiff1d(np.arange(len(edges)), train, assume_unique=True))
+        is_tested.append(np.isin(absent[-1], test))
+    fold = np.repeat(np.arange(len(absent)), [own.size for own in absent])
+    pair, is_scored = np.concatenate(absent), np.concatenate(is_tested)
+    return PairPlan(pair, fold, is_scored, len(absent), f"the test sets of {splitter}", is_exact)

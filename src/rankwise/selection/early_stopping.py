@@ -11,25 +11,23 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankwise.arrays import AnyArray, Floats
-from rankwise.exceptions import NoPairsError
+from rankwise.arrays import Floats
 from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective, SquaredObjective
 from rankwise.pairs.graph import PairGraph
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.problems.training import TrainingProblem
 from rankwise.progress import ProgressLine
-from rankwise.selection.cv import RowPlan
 from rankwise.selection.equations import LinearCoordinates
-from rankwise.selection.krylov_fit import warn_interrupted
-from rankwise.selection.result import Choice, Selection
-from rankwise.selection.scorers import EvalSet, PreferenceScorer, difference_scorer
+from rankwise.selection.held_out import HeldOut, set_apart
+from rankwise.selection.result import Choice, Notice, Selection, interrupted
+from rankwise.selection.scorers import EvalSet
 from rankwise.selection.solving import LeastSquares, require_range
 from rankwise.selection.surface import EXACT, SurfaceSearch
-from rankwise.selection.systems import HeldOut, held_out_scorer, n_outputs
+from rankwise.selection.systems import n_outputs
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.solution import Status
 
-__all__ = ["EvalSetMonitor", "set_apart", "stop_early"]
+__all__ = ["EvalSetMonitor", "stop_early"]
 
 
 class EvalSetMonitor:
@@ -86,44 +84,6 @@ class EvalSetMonitor:
         return all(len(errors) - step >= self._patience for errors, step in stale)
 
 
-def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple[AnyArray | None, EvalSet]:
-    """Return what is trained on, and the rest as an eval set.
-
-    Returns
-    -------
-    trained : (rows,) float64, or (pairs,) bool, or None
-        The weights of the rows; which pairs; None for everything.
-    eval_set : EvalSet
-    """
-    if isinstance(held_out, EvalSet):
-        return None, held_out
-    if isinstance(held_out, RowPlan):
-        assert isinstance(data, TrainingData)
-        weight = np.ones(data.queries.n_rows) if data.row_weight is None else data.row_weight
-        left, rows = weight * (held_out.fold < 0), held_out.scored
-        if any(levels.reweighted(left).n_pairs == 0 for levels in data.levels):
-            raise NoPairsError(
-                "Without the held-out rows there are no two rows of a query with different labels to train on.",
-                "use a smaller validation_fraction, or an eval_set.",
-            )
-        outputs = range(len(data.columns))
-        scorers = [held_out_scorer(data, held_out, output, metric, rows) for output in outputs]
-        return left, EvalSet(data.design.rows(rows), scorers)
-    assert isinstance(data, PairData)
-    trained = held_out.left_out.trained(0, len(data.preferences))
-    if not (data.graph.is_ordered & trained).any():
-        raise NoPairsError(
-            "Without the held-out pairs there are none to train on.",
-            "use a smaller validation_fraction, or an eval_set.",
-        )
-    pair = held_out.left_out.scoring(0)
-    scorer = difference_scorer(metric, data.scoring_weight[pair])
-    ends = np.concatenate([data.preferences.winner[pair], data.preferences.loser[pair]])
-    rows, place = np.unique(ends, return_inverse=True)
-    winner, loser = place.reshape(2, -1).astype(np.int64)
-    return trained, EvalSet(data.design.rows(rows), [PreferenceScorer(winner, loser, scorer)])
-
-
 def stop_early(
     fit: LeastSquares, data: TrainingProblem, held_out: HeldOut, metric: Metric, patience: int
 ) -> Selection:
@@ -148,7 +108,8 @@ def _read_surface(
                 objective = fit.scaled(SquaredObjective(data.design, graph))
                 require_range(SOLVERS["cg"](objective, fit.alpha, SolverOptions(max_iter=1)))
     histories = [surface.table[0].tolist() for surface in trial.surfaces]
-    return _selection("cg", coefs, trial.choices(trial.cells), histories)
+    chosen, facts = trial.choices(trial.cells), _facts("cg", histories)
+    return Selection(coefs, chosen, histories=histories, facts=facts, notices=trial.notices)
 
 
 def _watch(
@@ -160,6 +121,7 @@ def _watch(
     coefs: list[Floats] = []
     histories: list[list[float]] = []
     chosen: list[Choice] = []
+    notices: list[Notice] = []
     with ProgressLine("fitting") as line:
         for number, graph in enumerate(graphs, 1):
             first = len(coefs)
@@ -175,17 +137,15 @@ def _watch(
             if solution.status is Status.INTERRUPTED:
                 if number < len(graphs):
                     raise KeyboardInterrupt  # outputs are left of which there is no model at all
-                warn_interrupted(f"after {solution.n_iter} iterations; the best model so far is kept")
+                notices = [interrupted(f"after {solution.n_iter} iterations; the best model so far is kept")]
             if not monitor.history[0]:  # nothing pulls, so nothing was to be done
                 monitor(np.zeros_like(objective.rhs), 0.0, 0)
             coefs += monitor.coef
             histories += monitor.history
             chosen += monitor.choices(fit.alpha)
-    return _selection(fit.solver, coefs, chosen, histories)
+    facts = _facts(fit.solver, histories)
+    return Selection(coefs, chosen, histories=histories, facts=facts, notices=notices)
 
 
-def _selection(
-    solver: str, coefs: Sequence[Floats], chosen: Sequence[Choice], histories: Sequence[list[float]]
-) -> Selection:
-    n_iter = max(len(errors) for errors in histories)
-    return Selection(coefs, chosen, histories=histories, facts={"solver_": solver, "n_iter_": n_iter})
+def _facts(solver: str, histories: Sequence[list[float]]) -> dict[str, object]:
+    return {"solver_": solver, "n_iter_": max(len(errors) for errors in histories)}

@@ -7,9 +7,10 @@ brings what pulls at the rows back.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,7 +24,7 @@ from rankwise.pairs.labels import LabelGraph
 from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
-from rankwise.selection.cv_pairs import LeftOutPairs
+from rankwise.selection.cv_pairs import PairPlan
 from rankwise.solvers.choose import column_scale
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.surface import SurfaceRun
@@ -37,6 +38,7 @@ __all__ = [
     "LinearCoordinates",
     "PairFoldEquations",
     "Product",
+    "one_vector",
 ]
 
 
@@ -56,43 +58,6 @@ class Product(NamedTuple):
     scores: Floats | None
 
 
-class Equations(Protocol):
-    """Normal equations with one right-hand side per column."""
-
-    rhs: Floats
-
-    def multiply(self, vectors: Floats) -> Product:
-        """Multiply (unknowns, columns) vectors by the matrix, each column by its own."""
-
-    def model(self, column: int, solution: Floats) -> Floats:
-        """Return the coefficients, or dual coefficients, that a solution of a column stands for."""
-
-
-class Coordinates(Protocol):
-    """Where the unknowns live: makes equations."""
-
-    @property
-    def run(self) -> type[SurfaceRun | DualSurfaceRun]:
-        """The run that takes the equations."""
-
-    def of_graph(self, graph: PairGraph) -> Equations:
-        """Return the equations of a graph, one column per output."""
-
-    def of_folds(
-        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
-    ) -> Equations:
-        """Return the equations of folds of rows, one column per fold; only `scored` rows need held-out scores."""
-
-    def of_pairs(self, graph: PreferenceGraph, left_out: LeftOutPairs) -> Equations:
-        """Return the equations of folds of pairs, one column per fold."""
-
-    def means(self, share: Floats) -> Floats:
-        """Return what is multiplied with models, and added up, to give the mean scores of rows by these shares."""
-
-    def against(self, rows: Design) -> Design:
-        """Return what multiplies models to score other rows."""
-
-
 # --- coefficients of columns ---
 
 
@@ -104,65 +69,70 @@ class LinearCoordinates:
     power: float = 0.0
     run: ClassVar[type[SurfaceRun]] = SurfaceRun
 
-    def of_graph(self, graph: PairGraph) -> Equations:
-        """Return ``X'LX``."""
-        return GraphEquations(SquaredObjective(self.design, graph), self.scale(graph))
+    def of_graph(self, graph: PairGraph) -> LinearEquations:
+        """Return the equations of a graph, one column per output."""
+        return GraphEquations(SquaredObjective(self.design, graph), self._scale(graph))
 
     def of_folds(
         self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
-    ) -> Equations:
-        """Return ``X'LX`` of every fold: in lockstep, reading X once."""
-        return FoldEquations(self.design, whole, graphs, fold, scored, self.scale(whole))
+    ) -> LinearEquations:
+        """Return the equations of folds of rows, one column per fold; only `scored` rows need held-out scores."""
+        return FoldEquations(self.design, whole, graphs, fold, scored, self._scale(whole))
 
-    def of_pairs(self, graph: PreferenceGraph, left_out: LeftOutPairs) -> Equations:
-        """Return ``X'LX`` of every fold."""
-        return PairFoldEquations(self.design, graph, left_out, self.scale(graph))
+    def of_pairs(self, graph: PreferenceGraph, plan: PairPlan) -> LinearEquations:
+        """Return the equations of folds of pairs, one column per fold."""
+        return PairFoldEquations(self.design, graph, plan, self._scale(graph))
 
     def means(self, share: Floats) -> Floats:
-        """Return the mean rows."""
+        """Return what is multiplied with models, and added up, to give the mean scores of rows by these shares."""
         return self.design.tdot(share)
 
     def against(self, rows: Design) -> Design:
-        """Return the rows."""
+        """Return what multiplies models to score other rows."""
         return rows
 
-    def scale(self, graph: PairGraph) -> Floats | None:
-        """Return the units of the columns."""
+    def _scale(self, graph: PairGraph) -> Floats | None:
         return None if self.power == 0 else column_scale(self.design, graph, self.power)
 
 
-class _Scaled:
-    """Columns in units of their own."""
+class LinearEquations(ABC):
+    """``X'LX`` with columns in units of their own, and one right-hand side per column."""
 
-    def __init__(self, scale: Floats | None) -> None:
-        self._scale = scale
+    def __init__(self, rhs: Floats, scale: Floats | None) -> None:
+        self._units = scale
+        self.rhs = self._scaled(rhs)
+
+    def multiply(self, vectors: Floats) -> Product:
+        """Multiply (unknowns, columns) vectors by the matrix, each column by its own."""
+        models = self._scaled(vectors)
+        image, scores = self._product(models)
+        return Product(self._scaled(image), models, scores)
 
     def model(self, column: int, solution: Floats) -> Floats:
         """Return the coefficients of a solution, or of each row of a path of them."""
-        return solution if self._scale is None else solution * self._scale
+        return solution if self._units is None else solution * self._units
+
+    @abstractmethod
+    def _product(self, models: Floats) -> tuple[Floats, Floats | None]:
+        """Return ``X'LX`` times models, and what scores the training rows got on the way."""
 
     def _scaled(self, vectors: Floats) -> Floats:
-        return vectors if self._scale is None else vectors * self._scale[:, None]
+        return vectors if self._units is None else vectors * self._units[:, None]
 
 
-class GraphEquations(_Scaled):
-    """``X'LX`` of one graph; one column per output."""
+class GraphEquations(LinearEquations):
+    """Of one graph; one column per output."""
 
     def __init__(self, objective: QuadraticObjective, scale: Floats | None = None) -> None:
-        super().__init__(scale)
+        super().__init__(objective.rhs.reshape(objective.n_features, -1), scale)
         self._objective = objective
-        self.rhs = self._scaled(objective.rhs.reshape(objective.n_features, -1))
 
-    def multiply(self, vectors: Floats) -> Product:
-        """Multiply."""
-        models = self._scaled(vectors)
-        squeezed = models[:, 0] if models.shape[1] == 1 else models  # the kernels are faster on one vector
-        image = self._objective.product(squeezed).reshape(models.shape)
-        return Product(self._scaled(image), squeezed, None)
+    def _product(self, models: Floats) -> tuple[Floats, None]:
+        return self._objective.product(one_vector(models)).reshape(models.shape), None
 
 
-class FoldEquations(_Scaled):
-    """Every fold's equations at once.
+class FoldEquations(LinearEquations):
+    """Of every fold at once, in lockstep, reading X once.
 
     Graphs are read once, and kept only where the coupling needs them: eight graphs of a large data set would take as
     much memory as the data.
@@ -177,7 +147,6 @@ class FoldEquations(_Scaled):
         scored: Rows,
         scale: Floats | None,
     ) -> None:
-        super().__init__(scale)
         self._design, self._blocks = design, whole.blocks
         self._graphs: list[LabelGraph] = []
         pull, degree, weight = [], [], []
@@ -190,43 +159,41 @@ class FoldEquations(_Scaled):
         self._folds = Folds(fold.astype(np.int32), np.column_stack(degree), np.column_stack(weight), scored)
         self._held_out = np.zeros(design.shape[0])
         self._fused = None if self._graphs else design.gram_product(whole.blocks, self._folds)
-        self.rhs = self._scaled(design.tdot(np.column_stack(pull)))
+        super().__init__(design.tdot(np.column_stack(pull)), scale)
 
-    def multiply(self, vectors: Floats) -> Product:
-        """Multiply."""
-        models = self._scaled(vectors)
+    def _product(self, models: Floats) -> tuple[Floats, Floats]:
+        design, held_out = self._design, self._held_out
         if self._fused is not None:
-            return Product(self._scaled(self._fused(models, self._held_out)), models, self._held_out)
-        scores, design = self._design.dot(models), self._design
-        if not self._graphs:
-            held_out = self._held_out
-            pull = laplacian(
-                self._blocks, scores, n_threads=design.n_threads, folds=self._folds, held_out=held_out
-            )
-            return Product(self._scaled(design.tdot(pull)), models, held_out)
-        columns = [
-            graph.laplacian(np.ascontiguousarray(column))
-            for graph, column in zip(self._graphs, scores.T, strict=True)
-        ]
-        return Product(self._scaled(design.tdot(np.column_stack(columns))), models, scores)
+            return self._fused(models, held_out), held_out
+        scores = design.dot(models)
+        if self._graphs:
+            columns = [
+                graph.laplacian(np.ascontiguousarray(column))
+                for graph, column in zip(self._graphs, scores.T, strict=True)
+            ]
+            return design.tdot(np.column_stack(columns)), scores
+        pull = laplacian(
+            self._blocks, scores, n_threads=design.n_threads, folds=self._folds, held_out=held_out
+        )
+        return design.tdot(pull), held_out
 
 
-class PairFoldEquations(_Scaled):
-    """``X'LX`` of every fold of listed pairs at once."""
+class PairFoldEquations(LinearEquations):
+    """Of every fold of listed pairs at once."""
 
-    def __init__(
-        self, design: Design, graph: PreferenceGraph, left_out: LeftOutPairs, scale: Floats | None
-    ) -> None:
-        super().__init__(scale)
+    def __init__(self, design: Design, graph: PreferenceGraph, plan: PairPlan, scale: Floats | None) -> None:
         self._design = design
-        self._masked = graph.masked(left_out.fold, left_out.n_folds, left_out.pair)
-        self.rhs = self._scaled(design.tdot(self._masked.pull))
+        self._masked = graph.masked(plan.fold, plan.n_folds, plan.pair)
+        super().__init__(design.tdot(self._masked.pull), scale)
 
-    def multiply(self, vectors: Floats) -> Product:
-        """Multiply."""
-        models = self._scaled(vectors)
+    def _product(self, models: Floats) -> tuple[Floats, Floats]:
         scores = self._design.dot(models)
-        return Product(self._scaled(self._design.tdot(self._masked.laplacian(scores))), models, scores)
+        return self._design.tdot(self._masked.laplacian(scores)), scores
+
+
+def one_vector(models: Floats) -> Floats:
+    """Return a single column as a vector, on which the kernels are faster."""
+    return models[:, 0] if models.shape[1] == 1 else models
 
 
 # --- dual variables of a kernel ---
@@ -234,39 +201,35 @@ class PairFoldEquations(_Scaled):
 
 @dataclass(frozen=True)
 class DualCoordinates:
-    """Variables b of the dual, whose models are ``F'b``: only products with the kernel are taken.
+    """Variables b of the dual, whose models are ``F'b``: only products with the kernel of the rows are taken.
 
-    Attributes
-    ----------
-    problem : KernelProblem
-    kernel : Design
-        The square kernel of the training rows.
+    Its methods return ``FKF'`` of what those of `LinearCoordinates` return ``X'LX`` of.
     """
 
     problem: KernelProblem
     kernel: Design
     run: ClassVar[type[DualSurfaceRun]] = DualSurfaceRun
 
-    def of_graph(self, graph: PairGraph) -> Equations:
-        """Return ``FKF'``."""
+    def of_graph(self, graph: PairGraph) -> DualEquations:
+        """Return the equations of a graph."""
         factor = factor_of(graph, by_products=True)
         return DualEquations(self.kernel, [factor], factor.target(graph.pull))
 
     def of_folds(
         self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
-    ) -> Equations:
-        """Return ``FKF'`` of every fold, in which its own rows weigh nothing."""
+    ) -> DualEquations:
+        """Return the equations of every fold, in which its own rows weigh nothing."""
         factors, targets = [], []
         for graph in graphs:
             factors.append(factor_of(graph))
             targets.append(factors[-1].target(graph.pull))
         return DualEquations(self.kernel, factors, np.column_stack(targets))
 
-    def of_pairs(self, graph: PreferenceGraph, left_out: LeftOutPairs) -> Equations:
-        """Return ``FKF'`` of every fold, without the rows of F that are its pairs."""
+    def of_pairs(self, graph: PreferenceGraph, plan: PairPlan) -> DualEquations:
+        """Return the equations of every fold, without the rows of F that are its pairs."""
         factor = IncidenceFactor(graph)
-        keeps = np.ones((graph.winner.size, left_out.n_folds))
-        keeps[left_out.pair, left_out.fold] = 0.0
+        keeps = np.ones((graph.winner.size, plan.n_folds))
+        keeps[plan.pair, plan.fold] = 0.0
         return DualEquations(self.kernel, [factor], keeps * factor.target(graph.pull)[:, None], keeps)
 
     def means(self, share: Floats) -> Floats:
@@ -294,14 +257,11 @@ class DualEquations:
             models = factor.transposed(self._kept(vectors))
             scores = self._kernel.dot(models)
             return Product(self._kept(factor.apply(scores)), models, scores)
-        columns = [np.ascontiguousarray(column) for column in vectors.T]
-        dual = [factor.transposed(column) for factor, column in zip(self._factors, columns, strict=True)]
-        models = np.column_stack(dual)
+        models = np.column_stack([
+            factor.transposed(column) for factor, column in self._columns(vectors)
+        ])  # fmt: skip
         scores = self._kernel.dot(models)
-        image = [
-            factor.apply(np.ascontiguousarray(column))
-            for factor, column in zip(self._factors, scores.T, strict=True)
-        ]
+        image = [factor.apply(column) for factor, column in self._columns(scores)]
         return Product(np.column_stack(image), models, scores)
 
     def model(self, column: int, solution: Floats) -> Floats:
@@ -309,5 +269,12 @@ class DualEquations:
         factor = self._factors[min(column, len(self._factors) - 1)]
         return factor.transposed(solution if self._keeps is None else self._keeps[:, column] * solution)
 
+    def _columns(self, vectors: Floats) -> Iterable[tuple[Factor, Floats]]:
+        return zip(self._factors, np.ascontiguousarray(vectors.T), strict=True)
+
     def _kept(self, vectors: Floats) -> Floats:
         return vectors if self._keeps is None else self._keeps * vectors
+
+
+Coordinates = LinearCoordinates | DualCoordinates
+Equations = LinearEquations | DualEquations

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import warnings
-from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Bools, Floats, Ints
 from rankwise.data.containers import unmasked
-from rankwise.exceptions import Change, InvalidInputError, caller_level
+from rankwise.exceptions import Change, InvalidInputError
+from rankwise.selection.result import Choice, Notice, Selection
 from rankwise.solvers.surface import EQUAL
 
 __all__ = [
     "POWERS_OF_TWO",
     "WORTH",
-    "GrowingGrid",
+    "Scored",
     "alphas_beyond",
     "best_positions",
     "check_alphas",
     "check_positive",
     "check_powers",
+    "choose_among",
     "is_default_grid",
-    "warn_of_edges",
+    "notices_of_edges",
     "worth_keeping",
 ]
 
@@ -96,59 +97,54 @@ def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> B
     return np.asarray((places >= low) & (places <= high))
 
 
-@dataclass
-class GrowingGrid:
-    """A grid that is scored, and what lies beyond an end of it at which the best is, if it is the default one.
-
-        table = GrowingGrid(alphas)
-        while (some := table.wanted) is not None:
-            table.add(some, errors_of(some))
-
-    Attributes
-    ----------
-    alphas : (alphas,) float64
-        What was scored, in increasing order.
-    errors : (alphas, outputs) float64
-    """
-
-    start: Floats
-    default: tuple[float, ...] = POWERS_OF_TWO
-    small_is_cheap: bool = True
-    alphas: Floats = field(default_factory=lambda: np.empty(0))
-    errors: Floats = field(default_factory=lambda: np.empty((0, 0)))
-
-    @property
-    def wanted(self) -> Floats | None:
-        """The alphas to score next; None where it ends."""
-        if not self.alphas.size:
-            return self.start
-        if not is_default_grid(self.start, self.default):
-            return None
-        return alphas_beyond(self.alphas, self.errors, self.default, small_is_cheap=self.small_is_cheap)
-
-    def add(self, alphas: Floats, errors: Floats) -> None:
-        """Take in the errors of more alphas, (alphas, outputs)."""
-        order = np.argsort(np.concatenate([self.alphas, alphas]))
-        self.errors = np.concatenate([self.errors.reshape(self.alphas.size, errors.shape[1]), errors])[order]
-        self.alphas = np.concatenate([self.alphas, alphas])[order]
-
-    def trimmed(self) -> tuple[Floats, Floats]:
-        """Return the grid without what was tried beyond an end in vain, and its errors."""
-        if not is_default_grid(self.start, self.default):
-            return self.alphas, self.errors
-        kept = worth_keeping(self.alphas, self.errors, self.default)
-        return self.alphas[kept], self.errors[kept]
-
-
 def best_positions(errors: Floats) -> Ints:
     """Return the position of each column's least error; of equally good ones the last, the simplest model."""
     is_best = errors <= np.nanmin(errors, axis=0) + EQUAL
     return np.asarray(errors.shape[0] - 1 - np.argmax(is_best[::-1], axis=0), dtype=np.int64)
 
 
-def warn_of_edges(
+class Scored(Protocol):
+    """Converged models of all alphas, and what they are worth on rows that they did not see."""
+
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether no further alphas are to be scored."""
+
+    def errors(self, alphas: Floats) -> Floats:
+        """Return the held-out errors, (alphas, outputs); NaN where an alpha was not tried."""
+
+    def model(self, output: int, alpha: float) -> Floats:
+        """Return a model."""
+
+
+def choose_among(
+    scored: Scored, alphas: Floats, default: tuple[float, ...] = POWERS_OF_TWO, *, small_is_cheap: bool = True
+) -> Selection:
+    """Choose the best alpha of each output, beyond the default grid where that is best at its end."""
+    grid, errors = alphas, scored.errors(alphas)
+    if is_default_grid(alphas, default):
+        while not scored.is_interrupted:
+            more = alphas_beyond(grid, errors, default, small_is_cheap=small_is_cheap)
+            if more is None:
+                break
+            found = scored.errors(more)
+            if not scored.is_interrupted:  # else the choice is made on the grid as it was
+                wider = np.concatenate([grid, more])
+                order = np.argsort(wider)
+                grid, errors = wider[order], np.concatenate([errors, found])[order]
+        kept = worth_keeping(grid, errors, default)
+        grid, errors = grid[kept], errors[kept]
+    chosen = [
+        Choice(float(grid[position]), 0, float(errors[position, output]))
+        for output, position in enumerate(best_positions(errors))
+    ]
+    models = [scored.model(output, choice.alpha) for output, choice in enumerate(chosen)]
+    return Selection(models, chosen, grid, errors)
+
+
+def notices_of_edges(
     asked: ArrayLike, grid: Floats, errors: Floats, default: tuple[float, ...] = POWERS_OF_TWO
-) -> None:
+) -> list[Notice]:
     """Say it where the best alpha of the only output is at an end of the grid, and the step to it gained noticeably.
 
     Parameters
@@ -160,18 +156,16 @@ def warn_of_edges(
     instead = "scale the columns" if may_grow else "leave alphas out: the default grid goes on by itself"
     errors = errors.ravel()
     if errors.size > grid.size or grid.size <= _FEW:
-        return
+        return []
+    notices = []
     for end, last, before in (("smallest", 0, 1), ("largest", -1, -2)):
         if may_grow and grid[last] == np.sort(default)[last]:
             continue
         gained = errors[before] - errors[last]
         if errors[last] == np.nanmin(errors) and gained > _NOTICEABLE * abs(errors[last]):
-            warnings.warn(
-                f"The best alpha is the {end} of the grid, {grid[last]:g}, and one beyond may be better. "
-                f"Hint: extend alphas there, or {instead}.",
-                UserWarning,
-                stacklevel=caller_level(),
-            )
+            what = f"The best alpha is the {end} of the grid, {grid[last]:g}, and one beyond may be better"
+            notices.append(Notice(what, f"extend alphas there, or {instead}", UserWarning))
+    return notices
 
 
 def check_alphas(alphas: ArrayLike) -> Floats:

@@ -1,29 +1,60 @@
-"""Kernel least squares at one alpha: the dual of all rows, or the linear problem of a reduced set."""
+"""Kernel least squares: the dual of all rows, or the linear problem of a reduced set; at one alpha, or a path of them.
+
+On a reduced set all alphas go in lockstep, by preconditioned conjugate gradients, for basis and rows so many that
+features are made again whenever they are needed: one read of the kernel per iteration serves every alpha. The sample
+that preconditions the whole problem preconditions its folds as well.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import DenseDesign, Design
 from rankwise.kernels import Kernel
+from rankwise.metrics import Metric
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import PairGraph
-from rankwise.problems.kernel import KernelProblem, warn_if_indefinite
-from rankwise.selection.reduced_set import KernelProgress
-from rankwise.selection.solving import warn_unsolved
+from rankwise.pairs.labels import LabelGraph
+from rankwise.problems.kernel import KernelProblem
+from rankwise.problems.training import TrainingData
+from rankwise.progress import ProgressLine
+from rankwise.selection.cv import RowPlan
+from rankwise.selection.grids import choose_among
+from rankwise.selection.held_out import held_out_scorer, training_weights
+from rankwise.selection.result import Notice, Selection
+from rankwise.selection.scorers import EvalSet
+from rankwise.selection.solving import notices_of_extremes, notices_of_residual
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
-from rankwise.solvers.solution import Status
+from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["KernelLeastSquares"]
+__all__ = ["KernelLeastSquares", "choose_on_reduced_set"]
 
 _DIRECT_COLUMNS = 5000  # up to so many features of a reduced set their Gram matrix is formed
+
+
+class _Progress(ProgressLine):
+    """Says how many kernel rows have been made, and where an iteration stands."""
+
+    def __init__(self, title: str, n_rows: int) -> None:
+        super().__init__(title)
+        self._n_rows, self._state = n_rows, ""
+
+    def rows(self, made: int) -> None:
+        """Take note of rows made in the current read."""
+        self.update(f"{self._state}kernel rows {made} of {self._n_rows}")
+
+    def iterations(self, number: int, residual: float) -> None:
+        """Take note of an iteration and its largest relative residual."""
+        self._state = f"iteration {number}, relative residual {residual:.1e}; "
+        self.update(self._state.rstrip("; "))
 
 
 @dataclass
@@ -34,11 +65,11 @@ class KernelLeastSquares:
     ----------
     solver : {"auto", "direct", "eigen", "cg"}
         "auto" becomes what was used.
-    alpha, tol, max_iter
     seed : int
         Of the sample that preconditions.
     n_iter : int
         The most iterations so far.
+    notices : list of Notice
     """
 
     solver: str
@@ -47,6 +78,7 @@ class KernelLeastSquares:
     max_iter: int | None
     seed: int
     n_iter: int = 0
+    notices: list[Notice] = field(default_factory=list)
 
     def solve(self, design: Design, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
         """Return the dual coefficients of each graph."""
@@ -59,59 +91,153 @@ class KernelLeastSquares:
         if self.solver == "cg":
             factor = factor_of(graph, by_products=True)
             objective = DualObjective(problem.products(design), factor, graph.pull)
-            return objective.dual_coefficients(self._iterate(objective))
+            return objective.dual_coefficients(self._iterated(objective))
         copies = (2 if self.solver == "direct" else 4) + (2 if graph.blocks is None else 0)
         objective = DualObjective(DenseDesign(problem.matrix(copies)), factor_of(graph), graph.pull)
         return objective.dual_coefficients(self._solve_matrix(objective, problem.kernel))
 
     def _solve_matrix(self, objective: DualObjective, kernel: Kernel) -> Floats:
-        matrix = objective.matrix()
-        is_sure = kernel.is_surely_positive
+        matrix, is_sure = objective.matrix(), kernel.is_surely_positive
         if self.solver == "direct" and self.alpha > 0 and (is_sure or is_positive(matrix)):
             return SOLVERS["direct"](objective, self.alpha, SolverOptions()).coef
         spectrum = DualSpectrum.of_matrix(matrix)
-        if not is_sure:
-            warn_if_indefinite(spectrum)
+        self.notices += notices_of_extremes(kernel, {"on the pairs": spectrum.extremes})
         return spectrum.solve(objective.rhs, self.alpha)
 
     def _solve_reduced(self, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
         """Solve the linear problems on the explicit features."""
         feature_map = problem.feature_map()
+        self.notices += notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes})
         if self.solver == "auto":
             self.solver = "direct" if feature_map.n_features <= _DIRECT_COLUMNS else "cg"
-        progress = KernelProgress("fitting", problem.n_rows)
-        with progress:
-            features = problem.features(feature_map, progress.rows)
         dual = []
-        for graph in graphs:
-            with progress:
+        with _Progress("fitting", problem.n_rows) as progress:
+            features = problem.features(feature_map, progress.rows)
+            for graph in graphs:
                 objective = SquaredObjective(features, graph)
                 if self.solver != "cg":
                     coef = SOLVERS[self.solver](objective, self.alpha, SolverOptions()).coef
                 elif graph.blocks is None:
-                    coef = self._iterate(objective)
+                    coef = self._iterated(objective)
                 else:
                     sample = SampledSpectrum.of_rows(features, graph.blocks, self.seed)
-                    coef = self._iterate(objective, sample, progress)
-            dual.append(feature_map.dual_coefficients(coef))
+                    coef = self._iterated(objective, sample, progress)
+                dual.append(feature_map.dual_coefficients(coef))
         return dual
 
-    def _iterate(
+    def _iterated(
         self,
         objective: QuadraticObjective,
         sample: SampledSpectrum | None = None,
-        progress: KernelProgress | None = None,
+        progress: _Progress | None = None,
     ) -> Floats:
+        solution: Solution
         if sample is None or progress is None:
             options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
             solution = SOLVERS["cg"](objective, self.alpha, options)
         else:
-            alphas, report = np.array([self.alpha]), progress.iterations
-            solution = preconditioned_gradients(
-                objective, alphas, sample, tol=self.tol, max_iter=self.max_iter, report=report
-            )
+            running = partial(preconditioned_gradients, tol=self.tol, max_iter=self.max_iter)
+            solution = running(objective, np.array([self.alpha]), sample, report=progress.iterations)
             solution = replace(solution, coef=solution.coef.reshape(objective.rhs.shape))
         self.n_iter = max(self.n_iter, solution.n_iter)
-        if not solution.status.is_good and solution.status is not Status.SINGULAR:
-            warn_unsolved("cg", solution, self.tol, "or use a larger alpha")
+        if solution.status is not Status.SINGULAR:
+            self.notices += notices_of_residual("cg", solution, self.tol, "or use a larger alpha")
+        return solution.coef
+
+
+def choose_on_reduced_set(
+    problem: KernelProblem,
+    data: TrainingData,
+    held_out: RowPlan | EvalSet,
+    metric: Metric,
+    alphas: Floats,
+    *,
+    tol: float,
+    max_iter: int | None,
+    seed: int,
+) -> Selection:
+    """Choose the best alpha of each output by folds or rows of their own, and make its model."""
+    with _Progress("selecting", problem.n_rows) as progress:
+        path = _ReducedPath(problem, data, held_out, metric, progress, tol, max_iter, seed)
+        selection = choose_among(path, alphas, small_is_cheap=False).with_facts(n_iter_=path.n_iter)
+    notices = notices_of_extremes(problem.kernel, {"between basis rows": path.feature_map.extremes})
+    if path.worst > tol:
+        what = (
+            f"solver='cg' stopped after {path.n_iter} iterations at a relative residual of {path.worst:.1e} "
+            f"(tol={tol})"
+        )
+        notices.append(Notice(what, "raise max_iter or tol, or leave the smallest alphas out"))
+    return replace(selection, notices=notices)
+
+
+class _ReducedPath:
+    """The path over alphas; `worst` is the largest relative residual that was left."""
+
+    is_interrupted = False  # Ctrl-C ends it without a model
+
+    def __init__(
+        self,
+        problem: KernelProblem,
+        data: TrainingData,
+        held_out: RowPlan | EvalSet,
+        metric: Metric,
+        progress: _Progress,
+        tol: float,
+        max_iter: int | None,
+        seed: int,
+    ) -> None:
+        self._problem, self._data, self._held_out, self._metric = problem, data, held_out, metric
+        self._solved = partial(
+            preconditioned_gradients, tol=tol, max_iter=max_iter, report=progress.iterations
+        )
+        self._seed = seed
+        self.feature_map = problem.feature_map()
+        self._features = problem.features(self.feature_map, progress.rows)
+        self.n_iter, self.worst = 0, 0.0
+        self._samples: dict[int, SampledSpectrum] = {}
+        self._found: dict[tuple[int, float], Floats] = {}
+
+    def errors(self, alphas: Floats) -> Floats:
+        """Return the held-out errors, (alphas, outputs)."""
+        return np.column_stack([self._errors(output, alphas) for output in range(self._data.n_outputs)])
+
+    def model(self, output: int, alpha: float) -> Floats:
+        """Return the model of all rows."""
+        if (output, alpha) not in self._found:
+            self._fit_whole(output, np.array([alpha]))
+        return np.ascontiguousarray(self._found[output, alpha])
+
+    def _errors(self, output: int, alphas: Floats) -> Floats:
+        data, held_out = self._data, self._held_out
+        if isinstance(held_out, EvalSet):
+            dual = self._fit_whole(output, alphas)
+            return held_out.scorers[output].errors(self._problem.scores(held_out.rows, dual).T)
+        scored = held_out.scored
+        scores = np.empty((alphas.size, scored.size))
+        for fold in range(held_out.n_folds):
+            graph = data.graph_of(output, training_weights(data, held_out, output, fold))
+            own = held_out.fold[scored] == fold
+            scores[:, own] = self._features.rows(scored[own]).dot(self._solve(graph, output, alphas)).T
+        return held_out_scorer(data, held_out, output, self._metric, scored).errors(scores)
+
+    def _fit_whole(self, output: int, alphas: Floats) -> Floats:
+        """Fit all rows; return and keep the dual coefficients, (basis, alphas)."""
+        coef = self._solve(self._data.graph_of(output), output, alphas)
+        dual = self.feature_map.dual_coefficients(coef)
+        self._found.update(
+            {(output, float(alpha)): column for alpha, column in zip(alphas, dual.T, strict=True)}
+        )
+        return dual
+
+    def _solve(self, graph: LabelGraph, output: int, alphas: Floats) -> Floats:
+        """Return the coefficients of the features, (features, alphas)."""
+        if output not in self._samples:
+            whole = self._data.graph_of(output).blocks
+            sample = SampledSpectrum.of_rows(self._features, whole, self._seed)
+            assert sample is not None
+            self._samples[output] = sample
+        objective = SquaredObjective(self._features, graph)
+        solution = self._solved(objective, alphas, self._samples[output])
+        self.n_iter = max(self.n_iter, solution.n_iter)
+        self.worst = max(self.worst, solution.certificate)
         return solution.coef

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.interrupts import tell_interrupted
 from rankwise.memory import check_columns_fit, fits
 from rankwise.metrics import Metric
 from rankwise.progress import ProgressLine
@@ -19,7 +17,7 @@ from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.lanczos import STORED_TOGETHER, basis_bytes
 from rankwise.solvers.surface import Surface, SurfaceRun
 
-__all__ = ["AfterSteps", "AllConverged", "KrylovFit", "Stale", "warn_interrupted"]
+__all__ = ["KrylovFit", "are_stale", "have_converged", "have_steps"]
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
 _SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scored by
@@ -27,47 +25,25 @@ _SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scor
 _VECTORS = 5
 
 
-# --- when a run has done enough ---
-
 Rule = Callable[[Sequence[Surface]], bool]
 
 
-@dataclass(frozen=True)
-class AllConverged:
-    """Stop when all of some alphas have converged."""
-
-    candidates: Sequence[int]
-
-    def __call__(self, surfaces: Sequence[Surface]) -> bool:
-        """Tell whether they have."""
-        return all(bool((surface.converged_at[list(self.candidates)] > 0).all()) for surface in surfaces)
+def have_converged(candidates: Sequence[int], surfaces: Sequence[Surface]) -> bool:
+    """Tell whether all of some alphas have converged."""
+    return all(bool((surface.converged_at[list(candidates)] > 0).all()) for surface in surfaces)
 
 
-@dataclass(frozen=True)
-class Stale:
-    """Stop when no cell of some alphas has beaten the best one for so many iterations."""
-
-    candidates: Sequence[int]
-    patience: int
-
-    def __call__(self, surfaces: Sequence[Surface]) -> bool:
-        """Tell whether none has."""
-        return all(
-            bool(surface.errors)
-            and len(surface.errors) - surface.best_cell(self.candidates).step >= self.patience
-            for surface in surfaces
-        )
+def are_stale(candidates: Sequence[int], patience: int, surfaces: Sequence[Surface]) -> bool:
+    """Tell whether no cell of some alphas has beaten the best one for so many iterations."""
+    return all(
+        bool(surface.errors) and len(surface.errors) - surface.best_cell(candidates).step >= patience
+        for surface in surfaces
+    )
 
 
-@dataclass(frozen=True)
-class AfterSteps:
-    """Stop after a fixed number of iterations; without one, when all alphas of the run have converged."""
-
-    steps: int | None = None
-
-    def __call__(self, surfaces: Sequence[Surface]) -> bool:
-        """Tell whether they are done."""
-        return self.steps is not None and len(surfaces[0].errors) >= self.steps
+def have_steps(steps: int, surfaces: Sequence[Surface]) -> bool:
+    """Tell whether so many iterations were made."""
+    return len(surfaces[0].errors) >= steps
 
 
 class KrylovFit:
@@ -75,13 +51,10 @@ class KrylovFit:
 
     Parameters
     ----------
-    system : HeldOutSystem
     alphas : (alphas,) float64
         In increasing order.
     run : type
         That takes the system's unknowns.
-    tol : float
-    max_iter : int
     widens : bool
         Whether alphas may be added later, if the scores of the rows to score by fit in memory.
     """
@@ -145,24 +118,29 @@ class KrylovFit:
         bool
             Whether it ended before `max_iter`.
         """
+        fills_memory = False
+
+        def is_over(surfaces: Sequence[Surface]) -> bool:
+            nonlocal fills_memory
+            fills_memory = self._is_full()
+            return fills_memory or is_done(surfaces)
+
         with ProgressLine(title) as progress:
-            watched = _Watched(self, is_done, progress, metric)
+            show = partial(_show, progress, metric)
             try:
-                ended = self._run.advance(watched.is_over, self._max_iter, watched.show)
-                if watched.is_full:
+                ended = self._run.advance(is_over, self._max_iter, show)
+                if fills_memory:
                     # Vectors of a basis that was kept orthogonal cannot be made again one by one, so it starts anew.
                     self.keeps_basis = False
                     self._run = self._start(self.surfaces[0].alphas, keep_basis=False)
-                    ended = self._run.advance(watched.is_over, self._max_iter, watched.show)
+                    ended = self._run.advance(is_over, self._max_iter, show)
             except KeyboardInterrupt:
                 if self.n_steps == 0:
                     raise
                 self.was_interrupted = ended = True
-        if self.was_interrupted:
-            warn_interrupted(f"after {self.n_steps} iterations; the best model so far is kept")
         return ended
 
-    def is_full(self) -> bool:
+    def _is_full(self) -> bool:
         """Tell whether the next basis vectors would not fit; they are stored several at a time."""
         if not self.keeps_basis or self.n_steps % STORED_TOGETHER:
             return False
@@ -184,29 +162,10 @@ class KrylovFit:
         return np.array([self.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
 
 
-@dataclass
-class _Watched:
-    """A run while it goes on: shown on a terminal, and ended when a rule says so or its basis fills the memory."""
-
-    fit: KrylovFit
-    rule: Rule
-    progress: ProgressLine
-    metric: Metric | None
-    is_full: bool = False
-
-    def show(self, surfaces: Sequence[Surface]) -> None:
-        best = ""
-        if self.metric is not None:
-            error = float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))
-            value = oriented(error, greater_is_better=self.metric.greater_is_better)
-            best = f", {self.metric.name} {value:.4f}"
-        self.progress.update(f"iteration {len(surfaces[0].errors)}{best}")
-
-    def is_over(self, surfaces: Sequence[Surface]) -> bool:
-        self.is_full = self.fit.is_full()
-        return self.is_full or self.rule(surfaces)
-
-
-def warn_interrupted(what: str) -> None:
-    """Say that Ctrl-C ended a search, and what is left of it."""
-    tell_interrupted(f"Interrupted {what}", "call fit again without interrupting it for the final one")
+def _show(progress: ProgressLine, metric: Metric | None, surfaces: Sequence[Surface]) -> None:
+    """Show how far a run has come."""
+    best = ""
+    if metric is not None:
+        error = float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))
+        best = f", {metric.name} {oriented(error, greater_is_better=metric.greater_is_better):.4f}"
+    progress.update(f"iteration {len(surfaces[0].errors)}{best}")

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import AnyArray, Bools, Floats
 from rankwise.design import Design
-from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
-from rankwise.interrupts import tell_interrupted
+from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.losses import LOSSES, SmoothLoss
-from rankwise.metrics import Metric
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import pair_scale
@@ -23,42 +18,38 @@ from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.problems.restriction import Restriction
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.progress import ProgressLine
-from rankwise.selection.early_stopping import EvalSetMonitor, set_apart
-from rankwise.selection.systems import HeldOut
-from rankwise.solvers.bounded import Bounds, minimise_bounded, minimise_bounded_hinge
+from rankwise.selection.early_stopping import EvalSetMonitor
+from rankwise.selection.result import Notice
+from rankwise.solvers.bounded import minimise_bounded, minimise_bounded_hinge
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads
 from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = [
-    "MarginFit",
-    "curvature_of",
-    "label_margins",
-    "listed_margins",
-    "margins_of",
-    "prepare_columns",
-    "watched_margins",
-]
+__all__ = ["MarginFit", "curvature_of", "margins_of"]
 
 _MATRIX_READS = 20  # at most, where the whole matrix of the curvature is to pay
 _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes it 10 to 50
 
 
-def label_margins(data: TrainingData, output: int, row_weight: Floats | None) -> ViolationSweep:
-    """Return the pairs that the labels of one output induce, under row weights that may differ from the data's own."""
-    levels = data.levels[output]
-    if row_weight is not data.row_weight:
-        levels = levels.reweighted(row_weight)
-    scale = pair_scale(levels, data.query_weight, data.importance)
+def margins_of(
+    data: TrainingProblem, loss: str, output: int = 0, trained: AnyArray | None = None
+) -> MarginPairs:
+    """Return the pairs of an output with their margins; `trained` as in `rankwise.selection.held_out.Split`."""
+    if isinstance(data, PairData):
+        return _listed_margins(data.graph, loss, trained)
+    levels = data.levels_of(output, trained)
     return ViolationSweep.from_levels(
-        levels, data.queries, row_weight=row_weight, scale=scale, n_threads=data.design.n_threads
+        levels,
+        data.queries,
+        row_weight=data.row_weight if trained is None else trained,
+        scale=pair_scale(levels, data.query_weight, data.importance),
+        n_threads=data.design.n_threads,
     )
 
 
-def listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = None) -> PreferenceMargins:
-    """Return the margins of listed pairs, or of some of them."""
+def _listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = None) -> PreferenceMargins:
     if LOSSES[loss].is_probability and np.any(graph.difference != 1):
         raise InvalidInputError(
             "loss='logistic' has no margins, so magnitudes would be ignored.",
@@ -71,26 +62,6 @@ def listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = Non
             "use more folds, or hold less out.",
         )
     return margins
-
-
-def margins_of(
-    data: TrainingProblem, loss: str, trained: AnyArray | None = None
-) -> tuple[Sequence[MarginPairs], Sequence[PairGraph]]:
-    """Return the pairs of every output, with margins and as graphs; `trained` as in `set_apart`."""
-    if isinstance(data, PairData):
-        return [listed_margins(data.graph, loss, trained)], [data.graph]
-    weight, outputs = data.row_weight if trained is None else trained, range(len(data.columns))
-    margins = [label_margins(data, output, weight) for output in outputs]
-    return margins, [data.graph(output, weight) for output in outputs]
-
-
-def watched_margins(
-    data: TrainingProblem, held_out: HeldOut, metric: Metric, loss: str, patience: int
-) -> tuple[Sequence[MarginPairs], Sequence[PairGraph], list[EvalSetMonitor]]:
-    """Return what is trained on, and for each output what watches."""
-    trained, eval_set = set_apart(data, held_out, metric)
-    watching = (replace(eval_set, scorers=[scorer]) for scorer in eval_set.scorers)
-    return *margins_of(data, loss, trained), [EvalSetMonitor(own, patience) for own in watching]
 
 
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:
@@ -174,16 +145,16 @@ class MarginFit:
         reads = design.reads
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, overflows:
-            moved = _Moved.of(self.restriction, design)
-            monitor = _Shown(progress, watcher, moved)
-            start = start if start is None or moved is None else moved.to_own(start)
-            if moved is not None and moved.scale is not None:
-                curvature = None  # it is one of the columns as they are
+            known = self.restriction
+            monitor = _Shown(progress, watcher, known)
+            if known is not None:
+                start = None if start is None else known.to_own(start)
+                # The curvature is that of the columns as they are.
+                curvature = curvature if known.penalty is None else None
             try:
-                objective = self._objective(design, pairs, moved)
-                solution = self._solve(objective, alpha, start, curvature, monitor)
-                if moved is not None:
-                    solution = replace(solution, coef=moved.to_coef(solution.coef))
+                solution = self._solve(self._objective(design, pairs), alpha, start, curvature, monitor)
+                if known is not None:
+                    solution = replace(solution, coef=known.to_coef(solution.coef))
             except KeyboardInterrupt:
                 if monitor.last is None:
                     raise
@@ -211,13 +182,15 @@ class MarginFit:
     ) -> Solution:
         """Solve; where "auto" chose and its first choice comes no further, the second goes on from there."""
         if self.solver == "bounded":
-            assert monitor.moved is not None
-            bounded: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "start": start}
+            assert self.restriction is not None
+            n_features = objective.n_features
+            origin, scale = self.restriction.origin(n_features), self.restriction.scale(n_features)
+            bounds = self.restriction.bounds(origin, scale)
+            minimise: Callable[..., Solution] = minimise_bounded
             if isinstance(objective, HingeObjective):
-                return minimise_bounded_hinge(
-                    objective, alpha, monitor.moved.bounds, **bounded, monitor=monitor
-                )
-            return minimise_bounded(objective, alpha, monitor.moved.bounds, **bounded, monitor=monitor)
+                minimise = minimise_bounded_hinge
+            running = {"tol": self.tol, "max_iter": self.max_iter, "start": start, "monitor": monitor}
+            return minimise(objective, alpha, bounds, **running)
         options = {"tol": self.tol, "max_iter": self.max_iter, "curvature": curvature, "monitor": monitor}
         solve = MARGIN_SOLVERS[self.solver]
         if self.second is None:
@@ -237,74 +210,34 @@ class MarginFit:
         n_reads = first.n_reads + second.n_reads
         return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
 
-    def warn_of(self, solutions: Sequence[Solution], *, can_go_on: bool) -> None:
-        """Say it where a solution does not meet the tolerance."""
-        for solution in solutions:
-            if solution.status.is_good:
-                continue
-            remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
-            if self.solver == "smoothing" and solution.status is Status.STAGNATED:
-                remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
-            gain = solution.gain
-            share = f", {solution.certificate / gain:.1e} of what can be gained" if gain > 0 else ""
-            what = (
-                f"solver={self.solver!r} stopped after {solution.n_iter} iterations at a duality gap of "
-                f"{solution.certificate:.1e}{share} (tol={self.tol}): {solution.status.value}"
-            )
-            if solution.status is Status.INTERRUPTED:
-                tell_interrupted(
-                    what, "fit again" + (", with warm_start=True to go on from here" if can_go_on else "")
-                )
-            else:
-                warnings.warn(f"{what}. Hint: {remedy}.", ConvergenceWarning, stacklevel=caller_level())
+    def notices(self, solutions: Sequence[Solution], *, can_go_on: bool) -> list[Notice]:
+        """Return what is to be said of solutions that do not meet the tolerance."""
+        return [self._notice(one, can_go_on) for one in solutions if not one.status.is_good]
 
-    def _objective(
-        self, design: Design, pairs: MarginPairs, moved: _Moved | None
-    ) -> HingeObjective | MeanLoss:
-        base, scale = (None, None) if moved is None else (moved.base, moved.scale)
+    def _notice(self, solution: Solution, can_go_on: bool) -> Notice:
+        gain = solution.gain
+        share = f", {solution.certificate / gain:.1e} of what can be gained" if gain > 0 else ""
+        what = (
+            f"solver={self.solver!r} stopped after {solution.n_iter} iterations at a duality gap of "
+            f"{solution.certificate:.1e}{share} (tol={self.tol}): {solution.status.value}"
+        )
+        if solution.status is Status.INTERRUPTED:
+            goes_on = ", with warm_start=True to go on from here" if can_go_on else ""
+            return Notice(what, f"fit again{goes_on}", KeyboardInterrupt)
+        remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
+        if self.solver == "smoothing" and solution.status is Status.STAGNATED:
+            remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
+        return Notice(what, remedy)
+
+    def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
+        known, base, scale = self.restriction, None, None
+        if known is not None:
+            base = None if known.prior is None or not known.prior.any() else design.dot(known.prior)
+            scale = None if known.penalty is None else known.scale(design.shape[1])
         if not LOSSES[self.loss].is_smooth:
             return HingeObjective(design, pairs, base, scale)
         loss: SmoothLoss = LOSSES[self.loss]()  # type: ignore[assignment]  # it is smooth
         return MeanLoss(design, pairs, loss, base, scale)
-
-
-@dataclass(frozen=True)
-class _Moved:
-    """Coordinates of a restricted problem over the rows of a design: ``w = origin + scale u``.
-
-    Attributes
-    ----------
-    base : (rows,) float64 or None
-        The scores of the origin.
-    scale : (features,) float64 or None
-    bounds : Bounds
-        Of u.
-    """
-
-    origin: Floats
-    base: Floats | None
-    scale: Floats | None
-    bounds: Bounds
-
-    @classmethod
-    def of(cls, restriction: Restriction | None, design: Design) -> _Moved | None:
-        if restriction is None:
-            return None
-        n_features = design.shape[1]
-        origin, scale = restriction.origin(n_features), restriction.scale(n_features)
-        base = design.dot(origin) if origin.any() else None
-        return cls(
-            origin,
-            base,
-            None if restriction.penalty is None else scale,
-            restriction.bounds(origin, scale),
-        )
-
-    def to_coef(self, u: Floats) -> Floats:
-        return self.origin + (u if self.scale is None else u * self.scale)
-
-    def to_own(self, coef: Floats) -> Floats:
-        return (coef - self.origin) / (1.0 if self.scale is None else self.scale)
 
 
 @dataclass
@@ -313,16 +246,11 @@ class _Shown:
 
     progress: ProgressLine
     watcher: EvalSetMonitor | None
-    moved: _Moved | None = None
+    restriction: Restriction | None = None
     last: tuple[Floats, float, int] | None = None
 
     def __call__(self, coef: Floats, gap: float, n_iter: int) -> bool:
-        coef = coef if self.moved is None else self.moved.to_coef(coef)
+        coef = coef if self.restriction is None else self.restriction.to_coef(coef)
         self.last = coef, gap, n_iter
         self.progress.update(f"iteration {n_iter}, gap {gap:.2g}")
         return n_iter > 0 and self.watcher is not None and self.watcher(coef, gap, n_iter)
-
-
-def prepare_columns(design: Design) -> None:
-    """Rename columns by frequency where many products follow: the solvers only ever use ``Xv`` and ``X'u``."""
-    design.expect_products()

@@ -1,4 +1,4 @@
-"""What was tried, what was chosen, and how both become the fitted attributes of an estimator and are read back."""
+"""What was tried, what was chosen, what is to be said about it, and how the fitted attributes of it are read back."""
 
 from __future__ import annotations
 
@@ -8,12 +8,22 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
 from rankwise.metrics import Metric, get_metric
 from rankwise.selection.scorers import oriented
 
-__all__ = ["WRITTEN", "Choice", "Selection", "on_one_grid", "one_or_all", "outputs_of"]
+__all__ = [
+    "WRITTEN",
+    "Choice",
+    "Notice",
+    "Selection",
+    "interrupted",
+    "on_one_grid",
+    "one_or_all",
+    "outputs_of",
+]
 
 # Whatever a selection may have written; what another one does not write is forgotten.
 WRITTEN = (
@@ -42,6 +52,23 @@ class Choice(NamedTuple):
     error: float
 
 
+class Notice(NamedTuple):
+    """What the estimator is to say about a fit: what happened (a sentence without its end), and what helps.
+
+    The category is that of a warning, or KeyboardInterrupt where Ctrl-C ended the fit and the best so far is kept.
+    """
+
+    what: str
+    remedy: str
+    category: type[BaseException] = ConvergenceWarning
+
+
+def interrupted(what: str) -> Notice:
+    """Say that Ctrl-C ended a search, and what is left of it."""
+    remedy = "call fit again without interrupting it for the final one"
+    return Notice(f"Interrupted {what}", remedy, KeyboardInterrupt)
+
+
 @dataclass(frozen=True)
 class Selection:
     """A choice for every output. Everything in it is an error, of which lower is better.
@@ -66,6 +93,7 @@ class Selection:
         After every iteration of early stopping, output by output.
     facts : dict
         Further attributes of the estimator, such as ``n_iter_``.
+    notices : sequence of Notice
     """
 
     models: Sequence[Floats]
@@ -77,6 +105,7 @@ class Selection:
     choices: Mapping[str, Sequence[Choice]] | None = None
     histories: Sequence[list[float]] | None = None
     facts: Mapping[str, object] = field(default_factory=dict)
+    notices: Sequence[Notice] = ()
 
     @property
     def error(self) -> float:

@@ -135,6 +135,13 @@ class PreferenceScorer:
         scored = [self.by_difference.errors((row[self.winner] - row[self.loser])[None])[0] for row in scores]
         return np.array(scored)
 
+    def compared(self) -> tuple[Rows, PreferenceScorer]:
+        """Return the rows that are in pairs, and the scorer of those alone."""
+        ends = np.concatenate([self.winner, self.loser])
+        rows, place = np.unique(ends, return_inverse=True)
+        winner, loser = place.reshape(2, -1).astype(np.int64)
+        return rows, PreferenceScorer(winner, loser, self.by_difference)
+
 
 def row_scorer(
     metric: Metric,

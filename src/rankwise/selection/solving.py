@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import scipy.linalg
-from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.exceptions import InvalidInputError, UnsuitableSolverError, caller_level
-from rankwise.interrupts import tell_interrupted
+from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.kernels import Kernel
 from rankwise.objectives import (
     MatrixQuadratic,
     MovedQuadratic,
@@ -22,6 +20,7 @@ from rankwise.objectives import (
     prior_scale,
 )
 from rankwise.problems.restriction import Restriction
+from rankwise.selection.result import Notice
 from rankwise.solvers.bounded import Bounds, minimise_bounded, polished
 from rankwise.solvers.choose import (
     SOLVERS,
@@ -32,9 +31,10 @@ from rankwise.solvers.choose import (
     require_diagonal,
     widest_matrix,
 )
+from rankwise.solvers.dual import indefiniteness, is_indefinite
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["LeastSquares", "out_of_range", "require_range", "warn_unsolved"]
+__all__ = ["LeastSquares", "notices_of_extremes", "notices_of_residual", "out_of_range", "require_range"]
 
 
 # Names of the solver of signed coefficients, which nobody chooses: with the matrix ``X'LX``, and without.
@@ -94,16 +94,14 @@ class LeastSquares:
         return ScaledObjective(objective, prior_scale(objective, self.scaling))
 
     def solve(self, objective: QuadraticObjective) -> Solution:
-        """Find the minimum of an objective plus the penalty; warn where it is not what was asked for."""
+        """Find the minimum of an objective plus the penalty; `notices` tells where it is not what was asked for."""
         if self.restriction is not None:
             return self._solve_restricted(objective, self.restriction)
         scaled = self.scaled(objective)
-        with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
-            solution = SOLVERS[self.solver](scaled, self.alpha, self.options)
-        require_range(solution)
+        solution = self._solved(scaled)
         if isinstance(scaled, ScaledObjective):
             solution = replace(solution, coef=scaled.to_coef(solution.coef))
-        return self._told(solution, objective)
+        return solution
 
     def _solve_restricted(self, objective: QuadraticObjective, restriction: Restriction) -> Solution:
         """Solve in coordinates in which the penalty is ``α‖u‖²``; see `Restriction`."""
@@ -114,14 +112,19 @@ class LeastSquares:
         moved = MovedQuadratic(objective, origin, scale)
         if self.solver in {BOUNDED, BOUNDED_MATRIX}:
             solution = self._solve_bounded(moved, restriction.bounds(origin, scale))
-            return self._told(replace(solution, coef=moved.to_coef(solution.coef)), objective)
+            return replace(solution, coef=moved.to_coef(solution.coef))
         is_out = restriction.unpenalised
         inner = moved if is_out is None else WithoutColumns(moved, is_out)
-        with np.errstate(over="ignore", invalid="ignore"):
-            solution = SOLVERS[self.solver](inner, self.alpha, self.options)
-        require_range(solution)
+        solution = self._solved(inner)
         u = inner.to_whole(solution.coef) if isinstance(inner, WithoutColumns) else solution.coef
-        return self._told(replace(solution, coef=moved.to_coef(u), gain=_gain(moved, u)), objective)
+        # What a minimum gained over u = 0 is b'u.
+        return replace(solution, coef=moved.to_coef(u), gain=float(np.abs((moved.rhs * u).sum())))
+
+    def _solved(self, objective: QuadraticObjective) -> Solution:
+        with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
+            solution = SOLVERS[self.solver](objective, self.alpha, self.options)
+        require_range(solution)
+        return solution
 
     def _solve_bounded(self, moved: MovedQuadratic, bounds: Bounds) -> Solution:
         """Solve output by output; a gap falls with the square of the residual that `tol` is said of."""
@@ -148,38 +151,49 @@ class LeastSquares:
         coef = found[0].coef if moved.rhs.ndim == 1 else np.column_stack([one.coef for one in found])
         return replace(worst, coef=coef, n_iter=max(one.n_iter for one in found))
 
-    def _told(self, solution: Solution, objective: QuadraticObjective) -> Solution:
-        """Warn where a solution is not what was asked for."""
-        if solution.status is Status.SINGULAR:
-            remedy = "alpha > 0" if self.alpha == 0 else "a larger alpha, or bring the columns to like scales"
-            warnings.warn(
-                f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
-                f"{objective.n_features} columns, and alpha={self.alpha} does not choose between the "
-                f"solutions: the one of least norm was taken. Hint: use {remedy}.",
-                scipy.linalg.LinAlgWarning,
-                stacklevel=caller_level(),
-            )
-        elif not solution.status.is_good:
-            warn_unsolved(self.solver, solution, self.options.tol, "use a larger alpha, or scale the columns")
-        return solution
+    def notices(self, solutions: Sequence[Solution]) -> list[Notice]:
+        """Return what is to be said of solutions that are not what was asked for."""
+        return [notice for one in solutions for notice in self._notices(one)]
+
+    def _notices(self, solution: Solution) -> list[Notice]:
+        if solution.status is not Status.SINGULAR:
+            remedy = "use a larger alpha, or scale the columns"
+            return notices_of_residual(self.solver, solution, self.options.tol, remedy)
+        remedy = "alpha > 0" if self.alpha == 0 else "a larger alpha, or bring the columns to like scales"
+        what = (
+            f"X has no more than {solution.rank} independent directions inside queries, fewer than its "
+            f"{solution.coef.shape[0]} columns, and alpha={self.alpha} does not choose between the "
+            "solutions: the one of least norm was taken"
+        )
+        return [Notice(what, f"use {remedy}", scipy.linalg.LinAlgWarning)]
 
 
-def _gain(objective: MovedQuadratic, u: Floats) -> float:
-    """Return what a minimum gained over ``u = 0``: ``b'u``."""
-    return float(np.abs((objective.rhs * u).sum()))
-
-
-def warn_unsolved(solver: str, solution: Solution, tol: float, remedy: str) -> None:
-    """Say that an iterative solver did not meet its tolerance."""
+def notices_of_residual(solver: str, solution: Solution, tol: float, remedy: str) -> list[Notice]:
+    """Return what is to be said where an iterative solver did not meet its tolerance."""
+    if solution.status.is_good:
+        return []
     what = (
         f"solver={solver!r} stopped after {solution.n_iter} iterations at a relative residual of "
         f"{solution.certificate:.1e} (tol={tol}): {solution.status.value}"
     )
     if solution.status is Status.INTERRUPTED:
-        tell_interrupted(what, "fit again")
-    else:
-        words = f"{what}. Hint: raise max_iter or tol, {remedy}."
-        warnings.warn(words, ConvergenceWarning, stacklevel=caller_level())
+        return [Notice(what, "fit again", KeyboardInterrupt)]
+    return [Notice(what, f"raise max_iter or tol, {remedy}")]
+
+
+def notices_of_extremes(kernel: Kernel, extremes: Mapping[str, tuple[float, float]]) -> list[Notice]:
+    """Return what is to be said of a kernel with such extreme eigenvalues, by where they were found."""
+    return [
+        Notice(
+            f"The kernel is indefinite {where}: its eigenvalues go down to {smallest:.3g}, "
+            f"{100 * indefiniteness(smallest, largest):.2g} % of the largest in size ({largest:.3g}); the directions "
+            "without a positive eigenvalue were left out",
+            "use a positive semidefinite kernel",
+            UserWarning,
+        )
+        for where, (smallest, largest) in extremes.items()
+        if not kernel.is_surely_positive and is_indefinite(smallest, largest)
+    ]
 
 
 def require_range(solution: Solution) -> None:

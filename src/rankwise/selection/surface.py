@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.exceptions import caller_level
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
-from rankwise.selection.krylov_fit import AfterSteps, AllConverged, KrylovFit, Stale, warn_interrupted
-from rankwise.selection.result import Choice, Selection
+from rankwise.selection.held_out import HeldOut
+from rankwise.selection.krylov_fit import KrylovFit, are_stale, have_converged, have_steps
+from rankwise.selection.result import Choice, Notice, Selection, interrupted
 from rankwise.selection.scorers import EvalSet
-from rankwise.selection.systems import HeldOut, HeldOutSystem, held_out_systems, n_outputs
+from rankwise.selection.systems import HeldOutSystem, held_out_systems, n_outputs
 from rankwise.solvers.choose import choose_solver
 from rankwise.solvers.surface import Cell, Surface
 
@@ -45,15 +44,12 @@ class Trial:
 
     Attributes
     ----------
-    coordinates : Coordinates
     alphas : (alphas,) float64
         Of the tables, in increasing order.
     candidates : list of int
         The positions in `alphas` that may be chosen.
-    surfaces : list of Surface
-        The tables, output by output.
-    cells : list of Cell
-        The cells chosen, output by output.
+    surfaces, cells : list of Surface, list of Cell
+        The tables and what was chosen in them, output by output.
     fits : list of KrylovFit
         The runs behind the tables.
     columns : list of (KrylovFit, int)
@@ -86,9 +82,10 @@ class Trial:
         return np.array([[best_cells(method, [s], [i])[0].error for s in self.surfaces] for i in positions])
 
     @property
-    def was_interrupted(self) -> bool:
-        """Whether Ctrl-C ended one of the runs."""
-        return any(fit.was_interrupted for fit in self.fits)
+    def notices(self) -> list[Notice]:
+        """What is to be said where Ctrl-C ended one of the runs."""
+        cut = [fit.n_steps for fit in self.fits if fit.was_interrupted]
+        return [interrupted(f"after {steps} iterations; the best model so far is kept") for steps in cut]
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -116,13 +113,8 @@ class SurfaceSearch:
     ----------
     metric : Metric
         What the tables hold, for whoever watches; there, lower is always better.
-    method : str
-        One of `METHODS`.
-    averaging : str
-        One of `AVERAGING`.
-    patience : int
-    tol : float
-    max_iter : int or None
+    method, averaging : str
+        One of `METHODS`, one of `AVERAGING`.
     default : tuple of float
         A grid that goes on where the best is at its end; empty where every grid is taken as it is.
     """
@@ -143,18 +135,22 @@ class SurfaceSearch:
         tried: Sequence[Coordinates],
     ) -> tuple[Selection, Trial]:
         """Search in one system of coordinates after the other, choose a cell per output, and make its model."""
-        trials = self._run_all(problem, held_out, grid, tried)
+        trials, notices = self._run_all(problem, held_out, grid, tried)
         best = min(trials, key=lambda trial: trial.error)
         n_products = sum(fit.n_products for trial in trials for fit in trial.fits)
         if not isinstance(held_out, EvalSet):
             try:
-                self._refit(problem, best)
+                notices += self._refit(problem, best)
                 n_products += sum({id(fit): fit.n_products for fit, _ in best.columns}.values())
             except KeyboardInterrupt:
-                warn_interrupted("before the refit; the first fold's model, fitted without its rows, is kept")
+                what = "before the refit; the first fold's model, fitted without its rows, is kept"
+                notices.append(interrupted(what))
         if not best.converged:
-            self._warn_unfinished()
-        return self._selection(best, grid).with_facts(n_products_=n_products), best
+            other = "" if self.method == "hybrid" else ", or use method='hybrid'"
+            what = f"method={self.method!r} stopped at max_iter={self._most} iterations before it was done"
+            notices.append(Notice(what, f"raise max_iter or tol{other}"))
+        selection = self._selection(best, grid).with_facts(n_products_=n_products)
+        return replace(selection, notices=notices), best
 
     def run(
         self, problem: TrainingProblem, held_out: HeldOut, grid: Floats, coordinates: Coordinates
@@ -166,10 +162,10 @@ class SurfaceSearch:
         grows = bool(self.default) and self.method != "early-stopping" and is_default_grid(grid, self.default)
         trial = Trial(coordinates, alphas, candidates)
         for system in held_out_systems(problem, held_out, self.metric, self.averaging, coordinates):
-            fit = self._krylov(system, coordinates, alphas, self.tol, widens=grows)
+            fit = KrylovFit(system, alphas, coordinates.run, tol=self.tol, max_iter=self._most, widens=grows)
             trial.fits.append(fit)
             # Of folds, the first one's model stands in until the refit.
-            trial.columns.extend((fit, column) for column in range(system.n_outputs))
+            trial.columns.extend((fit, column) for column in range(len(fit.surfaces)))
             self._grow(trial, [fit])
         while grows and (more := self._beyond(trial)) is not None:
             wider = np.union1d(trial.grid, more)
@@ -186,15 +182,17 @@ class SurfaceSearch:
 
     def _grow(self, trial: Trial, fits: Sequence[KrylovFit]) -> None:
         # Tikhonov reads converged alphas, so all of them must converge.
-        is_tikhonov, candidates = self.method == "tikhonov", trial.candidates
-        rule = AllConverged(candidates) if is_tikhonov else Stale(candidates, self.patience)
+        if self.method == "tikhonov":
+            rule = partial(have_converged, trial.candidates)
+        else:
+            rule = partial(are_stale, trial.candidates, self.patience)
         for fit in fits:
             trial.converged &= fit.advance(rule, "selecting", self.metric)
         trial.surfaces = [surface for fit in trial.fits for surface in fit.surfaces]
 
     def _beyond(self, trial: Trial) -> Floats | None:
         """Return alphas to add: the tables need no products for them."""
-        if trial.was_interrupted or not all(fit.widens for fit in trial.fits):
+        if trial.notices or not all(fit.widens for fit in trial.fits):
             return None
         errors = trial.errors(self.method, trial.candidates)
         is_cheap = self.method != "tikhonov"  # which goes on until all have converged
@@ -202,7 +200,7 @@ class SurfaceSearch:
 
     def _run_all(
         self, problem: TrainingProblem, held_out: HeldOut, grid: Floats, tried: Sequence[Coordinates]
-    ) -> list[Trial]:
+    ) -> tuple[list[Trial], list[Notice]]:
         """Search until Ctrl-C says that it is enough."""
         trials: list[Trial] = []
         for coordinates in tried:
@@ -211,49 +209,40 @@ class SurfaceSearch:
             except KeyboardInterrupt:
                 if not trials or not isinstance(coordinates, LinearCoordinates):
                     raise
-                power = coordinates.power
-                warn_interrupted(f"before scaling={power:g} was judged; the best model so far is kept")
+                what = f"before scaling={coordinates.power:g} was judged; the best model so far is kept"
+                return trials, [interrupted(what)]
+            if trials[-1].notices:
                 break
-            if trials[-1].was_interrupted:
-                break
-        return trials
+        return trials, trials[-1].notices
 
-    def _refit(self, problem: TrainingProblem, best: Trial) -> None:
+    def _refit(self, problem: TrainingProblem, best: Trial) -> list[Notice]:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
-        columns: list[tuple[KrylovFit, int]] = []
-        chosen: list[Cell] = []
+        final = replace(best, fits=[], columns=[], cells=[])
         is_tikhonov = self.method == "tikhonov"
         for graph in problem.graphs():
-            first, outputs = len(columns), n_outputs(graph)
+            first, outputs = len(final.columns), n_outputs(graph)
             cells = best.cells[first : first + outputs]
             alphas = np.unique([best.alphas[cell.alpha_index] for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
-            tol = self.tol if is_tikhonov else 0.0
+            tol, steps = self.tol if is_tikhonov else 0.0, max(cell.step for cell in cells)
             system = HeldOutSystem(best.coordinates.of_graph(graph))
-            fit = self._krylov(system, best.coordinates, alphas, tol)
-            ended = fit.advance(
-                AfterSteps(None if is_tikhonov else max(cell.step for cell in cells)), "fitting"
-            )
+            fit = KrylovFit(system, alphas, best.coordinates.run, tol=tol, max_iter=self._most)
+            every = partial(have_converged, range(alphas.size))
+            ended = fit.advance(every if is_tikhonov else partial(have_steps, steps), "fitting")
             if is_tikhonov:
-                best.converged &= ended
+                final.converged &= ended
                 # Converged on all data, not after the folds' number of steps.
                 cells = [replace(cell, step=fit.n_steps) for cell in cells]
-            chosen.extend(cells)
-            columns.extend((fit, column) for column in range(outputs))
+            final.fits.append(fit)
+            final.cells.extend(cells)
+            final.columns.extend((fit, column) for column in range(outputs))
         # All at once: an interruption before leaves the models of the folds in place.
-        best.columns, best.cells = columns, chosen
+        best.columns, best.cells, best.converged = final.columns, final.cells, final.converged
+        return final.notices
 
-    def _krylov(
-        self,
-        system: HeldOutSystem,
-        coordinates: Coordinates,
-        alphas: Floats,
-        tol: float,
-        *,
-        widens: bool = False,
-    ) -> KrylovFit:
-        most = self.max_iter or _MAX_ITER
-        return KrylovFit(system, alphas, coordinates.run, tol=tol, max_iter=most, widens=widens)
+    @property
+    def _most(self) -> int:
+        return self.max_iter or _MAX_ITER
 
     def _selection(self, best: Trial, alphas: Floats) -> Selection:
         """Return the choice among the caller's alphas, and those that came to them."""
@@ -278,16 +267,6 @@ class SurfaceSearch:
             tables[:, 0],
             choices,
             facts={"n_iter_": n_iter, "keeps_basis_": all(fit.keeps_basis for fit in best.fits)},
-        )
-
-    def _warn_unfinished(self) -> None:
-        """Say that the iterations ran out."""
-        other = "" if self.method == "hybrid" else ", or use method='hybrid'"
-        warnings.warn(
-            f"method={self.method!r} stopped at max_iter={self.max_iter or _MAX_ITER} iterations before it was done. "
-            f"Hint: raise max_iter or tol{other}.",
-            ConvergenceWarning,
-            stacklevel=caller_level(),
         )
 
 

@@ -2,93 +2,73 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints, Rows
+from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
-from rankwise.exceptions import Change, NoPairsError
+from rankwise.exceptions import NoPairsError
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import PairGraph
-from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import RowPlan
 from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.equations import Coordinates, Equations, Product
-from rankwise.selection.scorers import EvalSet, Scorer, difference_scorer, row_scorer
+from rankwise.selection.equations import Coordinates, Equations, Product, one_vector
+from rankwise.selection.held_out import HeldOut, held_out_scorer, training_weights
+from rankwise.selection.scorers import EvalSet, Scorer, difference_scorer
 
-__all__ = [
-    "EvalRows",
-    "HeldOut",
-    "HeldOutSystem",
-    "fold_graph",
-    "held_out_scorer",
-    "held_out_systems",
-    "n_outputs",
-    "require_training_pairs",
-]
-
-HeldOut = EvalSet | RowPlan | PairPlan
-
-
-class _Readout(Protocol):
-    """Reads the scores of held-out rows off a product."""
-
-    @property
-    def row_columns(self) -> Sequence[Ints]:
-        """For each output, the column that scores each of its rows; rows of one column stand together."""
-
-    def scores(self, product: Product) -> list[Floats]:
-        """Return the scores, output by output."""
-
-    def errors(self, output: int, scores: Floats) -> Floats:
-        """Score (alphas, rows) scores of an output; lower is better."""
+__all__ = ["EvalRows", "HeldOutSystem", "held_out_systems", "n_outputs"]
 
 
 class HeldOutSystem:
     """A `rankwise.solvers.surface.System`: equations, and the rows or pairs that score them.
 
-    Parameters
-    ----------
-    equations : Equations
-    readout : optional
-        Without one nothing is scored, and only residuals are looked at.
+    Without a `readout` nothing is scored, and only residuals are looked at.
     """
 
     def __init__(self, equations: Equations, readout: _Readout | None = None) -> None:
-        self._equations = equations
+        self._equations, self._readout = equations, readout
         self.rhs = equations.rhs
-        self._readout: _Readout = _Unscored(self.rhs.shape[1]) if readout is None else readout
-        self.row_columns = self._readout.row_columns
-        self.n_outputs = len(self.row_columns)
-        self.n_products = 0
+        unscored = [np.empty(0, dtype=np.int64)] * self.rhs.shape[1]
+        self.row_columns = unscored if readout is None else readout.row_columns
         self.model = self.dual_coefficients = equations.model
 
     def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
         """Return the image of the vectors, and the scores of what is held out, output by output."""
-        self.n_products += vectors.shape[1]
         product = self._equations.multiply(vectors)
+        if self._readout is None:
+            return product.image, [np.empty(0)] * len(self.row_columns)
         return product.image, self._readout.scores(product)
 
     def errors(self, output: int, scores: Floats) -> Floats:
         """Score (alphas, rows) scores of an output."""
-        return self._readout.errors(output, scores)
+        return np.zeros(scores.shape[0]) if self._readout is None else self._readout.errors(output, scores)
 
 
-class _Unscored:
-    def __init__(self, n_outputs: int) -> None:
-        self.row_columns = [np.empty(0, dtype=np.int64)] * n_outputs
+class _Readout(ABC):
+    """Reads the scores of held-out rows off a product, and scores them.
 
+    Attributes
+    ----------
+    row_columns : sequence of (rows,) int64
+        For each output, the column that scores each of its rows; rows of one column stand together.
+    """
+
+    row_columns: Sequence[Ints]
+    _scorers: Sequence[Scorer]
+
+    @abstractmethod
     def scores(self, product: Product) -> list[Floats]:
-        return [np.empty(0)] * len(self.row_columns)
+        """Return the scores, output by output."""
 
     def errors(self, output: int, scores: Floats) -> Floats:
-        return np.zeros(scores.shape[0])
+        """Score (alphas, rows) scores of an output; lower is better."""
+        return self._scorers[output].errors(scores)
 
 
-class EvalRows:
+class EvalRows(_Readout):
     """Rows of their own; one column per output."""
 
     def __init__(self, rows: Design, scorers: Sequence[Scorer]) -> None:
@@ -97,14 +77,10 @@ class EvalRows:
 
     def scores(self, product: Product) -> list[Floats]:
         """Return the scores, output by output."""
-        return list(self._rows.dot(product.models).reshape(self._rows.shape[0], -1).T)
-
-    def errors(self, output: int, scores: Floats) -> Floats:
-        """Score (alphas, rows) scores of an output."""
-        return self._scorers[output].errors(scores)
+        return list(self._rows.dot(one_vector(product.models)).reshape(self._rows.shape[0], -1).T)
 
 
-class _FoldedRows:
+class _FoldedRows(_Readout):
     """Training rows, each under the model of the fold that does not see it.
 
     Where rows of different folds are compared (`pooled`), training rows score on average what their labels are.
@@ -116,7 +92,7 @@ class _FoldedRows:
         self._rows = plan.scored[np.argsort(plan.fold[plan.scored], kind="stable")]
         self._column = plan.fold[self._rows]
         self.row_columns = [self._column]
-        self._scorer = held_out_scorer(data, plan, output, metric, self._rows, pooled=pooled is not None)
+        self._scorers = [held_out_scorer(data, plan, output, metric, self._rows, pooled=pooled is not None)]
         self._means: Floats | None = None
         if pooled is not None:
             trains = plan.fold[:, None] != np.arange(plan.n_folds)
@@ -134,27 +110,23 @@ class _FoldedRows:
         return [own]
 
     def errors(self, output: int, scores: Floats) -> Floats:
-        return self._scorer.errors(scores if self._means is None else scores + self._label)
+        return super().errors(output, scores if self._means is None else scores + self._label)
 
 
-class _FoldedPairs:
+class _FoldedPairs(_Readout):
     """Training pairs, each under the model of the fold that does not see it."""
 
     def __init__(self, data: PairData, plan: PairPlan, metric: Metric, averaging: str) -> None:
-        out = plan.left_out
-        pair, fold = out.pair[out.is_scored], out.fold[out.is_scored]
+        pair, fold = plan.pair[plan.is_scored], plan.fold[plan.is_scored]
         self._winner, self._loser, self._column = data.graph.winner[pair], data.graph.loser[pair], fold
         self.row_columns = [fold]
         by_fold = None if averaging == "pooled" else fold
-        self._scorer = difference_scorer(metric, data.scoring_weight[pair], fold=by_fold)
+        self._scorers = [difference_scorer(metric, data.scoring_weight[pair], fold=by_fold)]
 
     def scores(self, product: Product) -> list[Floats]:
         found = product.scores
         assert found is not None
         return [found[self._winner, self._column] - found[self._loser, self._column]]
-
-    def errors(self, output: int, scores: Floats) -> Floats:
-        return self._scorer.errors(scores)
 
 
 def held_out_systems(
@@ -179,42 +151,18 @@ def held_out_systems(
         assert isinstance(problem, PairData)
         _require_pairs(problem, held_out)
         pairs = _FoldedPairs(problem, held_out, metric, averaging)
-        yield HeldOutSystem(coordinates.of_pairs(problem.graph, held_out.left_out), pairs)
+        yield HeldOutSystem(coordinates.of_pairs(problem.graph, held_out), pairs)
     else:
         assert isinstance(problem, TrainingData)
         pooled = coordinates if averaging == "pooled" and len(problem.queries) == 1 else None
-        for output in range(len(problem.columns)):
-            whole = problem.graph(output, problem.row_weight)
-            graphs = (fold_graph(problem, held_out, output, fold) for fold in range(held_out.n_folds))
+        for output in range(problem.n_outputs):
+            whole = problem.graph_of(output)
+            graphs = (
+                problem.graph_of(output, training_weights(problem, held_out, output, fold))
+                for fold in range(held_out.n_folds)
+            )
             scored = _FoldedRows(problem, held_out, output, metric, pooled)
             yield HeldOutSystem(coordinates.of_folds(whole, graphs, held_out.fold, held_out.scored), scored)
-
-
-def fold_graph(data: TrainingData, plan: RowPlan, output: int, fold: int) -> LabelGraph:
-    """Return what a fold trains on: the graph in which its own rows weigh nothing."""
-    return data.graph(output, require_training_pairs(data, plan, output, fold))
-
-
-def require_training_pairs(data: TrainingData, plan: RowPlan, output: int, fold: int) -> Floats:
-    """Return the row weights that a fold trains with; raise where they leave no pair."""
-    left: Floats = (1.0 if data.row_weight is None else data.row_weight) * (plan.fold != fold)
-    if data.levels[output].reweighted(left).n_pairs == 0:
-        raise NoPairsError(
-            f"Without its held-out rows, fold {fold} has no two rows of a query with different labels to train on.",
-            "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an eval_set.",
-            Change("cv"),
-            Change("eval_set"),
-        )
-    return left
-
-
-def held_out_scorer(
-    data: TrainingData, plan: RowPlan, output: int, metric: Metric, rows: Rows, *, pooled: bool = False
-) -> Scorer:
-    """Prepare the metric on some held-out rows."""
-    queries = plan.scoring_queries(data.queries, rows, pooled=pooled)
-    weight = None if data.row_weight is None else data.row_weight[rows]
-    return row_scorer(metric, data.columns[output][rows], queries, data.design.n_threads, weight=weight)
 
 
 def n_outputs(graph: PairGraph) -> int:
@@ -224,8 +172,8 @@ def n_outputs(graph: PairGraph) -> int:
 
 def _require_pairs(data: PairData, plan: PairPlan) -> None:
     """Raise where a fold has nothing to train on."""
-    out = plan.left_out
-    lacking = np.bincount(out.fold[data.graph.is_ordered[out.pair]], minlength=out.n_folds)
+    is_ordered = data.graph.is_ordered[plan.pair]
+    lacking = np.bincount(plan.fold[is_ordered], minlength=plan.n_folds)
     if (lacking >= data.graph.n_pairs).any():
         raise NoPairsError(
             f"Without its held-out pairs, fold {int(np.argmax(lacking))} has none to train on.",

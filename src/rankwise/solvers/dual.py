@@ -134,6 +134,11 @@ class DualSpectrum:
             values, vectors = values[kept], np.ascontiguousarray(vectors[:, kept])
         return cls(np.maximum(values, 0.0), vectors, smallest)
 
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest eigenvalue before anything was dropped, and the largest."""
+        return self.smallest, float(self.values[-1]) if self.values.size else 0.0
+
     def solve(self, target: Floats, alpha: float) -> Floats:
         """Return ``b``; for alpha = 0 the one of least norm."""
         shifted = self.values + alpha

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
-from rankwise.design import Design
-from rankwise.objectives import QuadraticObjective, SquaredObjective
+from rankwise.design import Design, as_design
+from rankwise.objectives import SquaredObjective
 from rankwise.objectives.accumulated import GrowingRanking, PassedQueries
 from rankwise.objectives.parts import RunningMean, part_rows, query_parts, row_parts
 from rankwise.pairs.labels import Cost, LabelGraph, QueryWeight, Ties, label_graph
@@ -16,24 +15,34 @@ from rankwise.solvers.stochastic import Memory
 
 __all__ = [
     "Accumulator",
-    "Exact",
+    "Batch",
     "ExactQueries",
     "ExactRanking",
-    "Labelled",
     "PairOptions",
-    "Streamed",
     "StreamedQueries",
     "StreamedRanking",
 ]
 
 
-class Labelled(NamedTuple):
-    """Rows with the labels that one graph is made of."""
+@dataclass(frozen=True)
+class Batch:
+    """The rows of a call, or of several; `labels` has what each accumulator learns, (rows,) or (rows, outputs)."""
 
     design: Design
-    labels: Floats
+    labels: tuple[Floats, ...]
     queries: Queries
     row_weight: Floats | None
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return self.design.shape[0]
+
+    def copied(self) -> Batch:
+        """Return a batch that holds its own arrays: callers refill theirs."""
+        own = as_design(self.design.matrix().copy(), self.design.n_threads)
+        weight = None if self.row_weight is None else self.row_weight.copy()
+        return Batch(own, tuple(labels.copy() for labels in self.labels), self.queries, weight)
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,10 @@ class PairOptions:
     cost: Cost
     query_weight: QueryWeight
 
-    def graph(self, rows: Labelled) -> LabelGraph:
+    def graph(self, rows: Batch, labels: Floats) -> LabelGraph:
         """Return the graph of some rows alone."""
         return label_graph(
-            rows.labels,
+            labels,
             rows.queries,
             ties=self.ties,
             cost=self.cost,
@@ -64,14 +73,10 @@ class ExactQueries:
     options: PairOptions
     statistics: PassedQueries
 
-    def after(self, rows: Labelled, alpha: float) -> ExactQueries:
+    def after(self, rows: Batch, labels: Floats, alpha: float) -> ExactQueries:
         """Add up."""
-        objective = SquaredObjective(rows.design, self.options.graph(rows))
+        objective = SquaredObjective(rows.design, self.options.graph(rows, labels))
         return replace(self, statistics=self.statistics.plus(objective))
-
-    def objective(self) -> QuadraticObjective:
-        """Return the objective of everything so far."""
-        return self.statistics.objective()
 
 
 @dataclass(frozen=True)
@@ -80,13 +85,9 @@ class ExactRanking:
 
     statistics: GrowingRanking
 
-    def after(self, rows: Labelled, alpha: float) -> ExactRanking:
+    def after(self, rows: Batch, labels: Floats, alpha: float) -> ExactRanking:
         """Add up."""
-        return ExactRanking(self.statistics.plus(rows.design, rows.labels, rows.row_weight))
-
-    def objective(self) -> QuadraticObjective:
-        """Return the objective of everything so far."""
-        return self.statistics.objective()
+        return ExactRanking(self.statistics.plus(rows.design, labels, rows.row_weight))
 
 
 @dataclass(frozen=True)
@@ -96,17 +97,12 @@ class StreamedQueries:
     options: PairOptions
     memory: Memory
 
-    def after(self, rows: Labelled, alpha: float) -> StreamedQueries:
+    def after(self, rows: Batch, labels: Floats, alpha: float) -> StreamedQueries:
         """Learn, a block of queries at a time."""
-        graph, memory = self.options.graph(rows), self.memory
+        graph, memory = self.options.graph(rows, labels), self.memory
         for part in query_parts(rows.design, graph.blocks, graph.pull, part_rows(rows.design)):
             memory = memory.learn(part, alpha)
         return replace(self, memory=memory)
-
-    @property
-    def coef(self) -> Floats:
-        """The model as it is."""
-        return self.memory.coef
 
 
 @dataclass(frozen=True)
@@ -117,22 +113,15 @@ class StreamedRanking:
     memory: Memory
     mean: RunningMean
 
-    def after(self, rows: Labelled, alpha: float) -> StreamedRanking:
+    def after(self, rows: Batch, labels: Floats, alpha: float) -> StreamedRanking:
         """Learn, a block of rows at a time."""
         memory, mean, design = self.memory, self.mean, rows.design
         grows = self.options.query_weight == "pairs"
-        for part, joined in row_parts(design, rows.labels, rows.row_weight, part_rows(design), mean):
+        for part, joined in row_parts(design, labels, rows.row_weight, part_rows(design), mean):
             mean = joined
             # With pairs of weight 1 the loss grows with the square of the rows; here the penalty shrinks instead.
             memory = memory.learn(part, alpha / mean.weight if grows and mean.weight > 0 else alpha)
         return replace(self, memory=memory, mean=mean)
 
-    @property
-    def coef(self) -> Floats:
-        """The model as it is."""
-        return self.memory.coef
 
-
-Exact = ExactQueries | ExactRanking
-Streamed = StreamedQueries | StreamedRanking
-Accumulator = Exact | Streamed
+Accumulator = ExactQueries | ExactRanking | StreamedQueries | StreamedRanking

@@ -11,54 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.arrays import Floats
 from rankwise.data.queries import Queries, one_query
-from rankwise.design import Design, as_design
-from rankwise.streaming.accumulators import Exact, Labelled, Streamed
+from rankwise.design import as_design
+from rankwise.streaming.accumulators import Accumulator, Batch, ExactQueries, ExactRanking
 
-__all__ = ["Accumulators", "Batch", "PendingAccumulators", "SeenQueries"]
+__all__ = ["Remembered", "SeenQueries"]
 
 _BLOCK_ROWS = 10_000
 _GROWTH = 1.25  # by doubling, half of a short stream is learned from in small portions, and it shows
 _BLOCK_VALUES = 1 << 24  # stored values: 64 to 128 MiB of them
-
-
-@dataclass(frozen=True)
-class Batch:
-    """The rows of a call, or of several.
-
-    Attributes
-    ----------
-    labels : tuple of (rows,) or (rows, outputs) float64
-        What each accumulator learns.
-    """
-
-    design: Design
-    labels: tuple[Floats, ...]
-    queries: Queries
-    row_weight: Floats | None
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return self.design.shape[0]
-
-    @property
-    def is_block(self) -> bool:
-        """Whether these rows are enough to be learned from once and for all."""
-        return self.n_rows >= _BLOCK_ROWS or self.design.nnz >= _BLOCK_VALUES
-
-    def copied(self) -> Batch:
-        """Return a batch that holds its own arrays: callers refill theirs."""
-        design = self.design
-        own = as_design(design.matrix().copy(), design.n_threads)
-        weight = None if self.row_weight is None else self.row_weight.copy()
-        return Batch(own, tuple(labels.copy() for labels in self.labels), self.queries, weight)
 
 
 def _joined(batches: Sequence[Batch], *, with_qid: bool) -> Batch:
@@ -86,64 +51,59 @@ def _joined(batches: Sequence[Batch], *, with_qid: bool) -> Batch:
 
 
 @dataclass(frozen=True)
-class Accumulators:
-    """What is remembered for each graph, by exact statistics: more rows add up, whatever their number."""
-
-    current: tuple[Exact, ...]
-
-    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> Accumulators:
-        """Return the memory after more rows."""
-        return Accumulators(_learned(self.current, batch, alpha))
-
-
-@dataclass(frozen=True)
-class PendingAccumulators:
-    """What is remembered for each graph by learning from blocks, and the rows that are not yet a block.
+class Remembered:
+    """What is remembered for each graph, and the rows that are not yet a block: none where statistics are exact.
 
     Attributes
     ----------
     settled : tuple of accumulators
         After all complete blocks.
+    current : tuple of accumulators
+        After the pending rows, too: provisional.
     pending : tuple of Batch
         The rows since.
-    current : tuple of accumulators
-        After those, too: provisional.
     n_together : int
         How many of the pending rows the provisional memory has learned from as one block.
     """
 
-    settled: tuple[Streamed, ...]
-    current: tuple[Streamed, ...]
+    settled: tuple[Accumulator, ...]
+    current: tuple[Accumulator, ...]
     pending: tuple[Batch, ...] = ()
     n_together: int = 0
 
-    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> PendingAccumulators:
+    @property
+    def exact(self) -> list[ExactQueries | ExactRanking]:
+        """The accumulators, where they are statistics; none where they learn."""
+        return [own for own in self.current if isinstance(own, (ExactQueries, ExactRanking))]
+
+    def after(self, batch: Batch, alpha: float, *, with_qid: bool) -> Remembered:
         """Return the memory after more rows."""
-        if batch.is_block:  # as it is, without a copy
+        if self.exact or _is_block([batch]):  # as it is, without a copy
             settled = self.settled
             if self.pending:
                 settled = _learned(settled, _joined(self.pending, with_qid=with_qid), alpha)
             settled = _learned(settled, batch, alpha)
-            return PendingAccumulators(settled, settled)
+            return Remembered(settled, settled)
         pending = (*self.pending, batch.copied())
-        n_rows = sum(part.n_rows for part in pending)
-        n_values = sum(part.design.nnz for part in pending)
-        is_block = n_rows >= _BLOCK_ROWS or n_values >= _BLOCK_VALUES
+        n_rows, is_block = sum(part.n_rows for part in pending), _is_block(pending)
         if not is_block and n_rows < _GROWTH * self.n_together:
             return replace(self, pending=pending, current=_learned(self.current, batch, alpha))
         whole = _joined(pending, with_qid=with_qid)
         learned = _learned(self.settled, whole, alpha)
         if is_block:
-            return PendingAccumulators(learned, learned)
+            return Remembered(learned, learned)
         return replace(self, pending=(whole,), current=learned, n_together=n_rows)
 
 
-Kind = TypeVar("Kind", Exact, Streamed)
+def _is_block(parts: Sequence[Batch]) -> bool:
+    """Tell whether rows are enough to be learned from once and for all."""
+    n_values = sum(part.design.nnz for part in parts)
+    return sum(part.n_rows for part in parts) >= _BLOCK_ROWS or n_values >= _BLOCK_VALUES
 
 
-def _learned(accumulators: Sequence[Kind], batch: Batch, alpha: float) -> tuple[Kind, ...]:
-    parts = (Labelled(batch.design, labels, batch.queries, batch.row_weight) for labels in batch.labels)
-    return tuple(one.after(rows, alpha) for one, rows in zip(accumulators, parts, strict=True))
+def _learned(accumulators: Sequence[Accumulator], batch: Batch, alpha: float) -> tuple[Accumulator, ...]:
+    parts = zip(accumulators, batch.labels, strict=True)
+    return tuple(one.after(batch, labels, alpha) for one, labels in parts)
 
 
 @dataclass(frozen=True)

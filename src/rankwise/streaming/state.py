@@ -15,18 +15,19 @@ from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.objectives.accumulated import GrowingRanking, PassedQueries, needs_levels
 from rankwise.objectives.parts import RunningMean
 from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
+from rankwise.selection.result import Notice
 from rankwise.selection.solving import LeastSquares, out_of_range
 from rankwise.solvers.stochastic import Memory
 from rankwise.streaming.accumulators import (
-    Exact,
+    Accumulator,
+    Batch,
     ExactQueries,
     ExactRanking,
     PairOptions,
-    Streamed,
     StreamedQueries,
     StreamedRanking,
 )
-from rankwise.streaming.pending import Accumulators, Batch, PendingAccumulators, SeenQueries
+from rankwise.streaming.pending import Remembered, SeenQueries
 
 __all__ = ["Stream"]
 
@@ -55,7 +56,7 @@ class Stream:
     with_qid: bool
     label_shape: tuple[int, ...]
     splits: bool
-    memory: Accumulators | PendingAccumulators
+    memory: Remembered
     n_pairs: npt.NDArray[np.int64]
     n_ignored: npt.NDArray[np.int64]
     n_rows: int = 0
@@ -78,14 +79,20 @@ class Stream:
         by_level = not with_qid and needs_levels(options.ties, options.cost, options.query_weight)
         splits = bool(label_shape) and (own_graphs or by_level)
         shapes: list[tuple[int, ...]] = [()] * label_shape[0] if splits else [label_shape]
-        memory: Accumulators | PendingAccumulators
-        if exact:
-            memory = Accumulators(tuple(_exact(options, n_features, shape, with_qid) for shape in shapes))
-        else:
-            streamed = tuple(_streamed(options, n_features, shape, with_qid) for shape in shapes)
-            memory = PendingAccumulators(streamed, streamed)
+        opened = _exact if exact else _streamed
+        nothing = tuple(opened(options, n_features, shape, with_qid) for shape in shapes)
         none = np.zeros(label_shape[0] if label_shape else 1, dtype=np.int64)
-        return cls(options, exact, with_qid, label_shape, splits, memory, none, none, shift=shift)
+        return cls(
+            options,
+            exact,
+            with_qid,
+            label_shape,
+            splits,
+            Remembered(nothing, nothing),
+            none,
+            none,
+            shift=shift,
+        )
 
     @property
     def n_queries(self) -> int:
@@ -139,30 +146,32 @@ class Stream:
             seen=self.seen.plus(queries.ids.tolist()),
         )
 
-    def model(self, fit: LeastSquares) -> tuple[Floats, str, int]:
-        """Return the coefficients of everything so far, the solver that found them, and its iterations."""
-        if isinstance(self.memory, PendingAccumulators):
-            coef = self._coef([accumulator.coef for accumulator in self.memory.current])
+    def model(self, fit: LeastSquares) -> tuple[Floats, str, int, list[Notice]]:
+        """Return the coefficients of everything so far, the solver, its iterations, and what is to be said."""
+        learned = (StreamedQueries, StreamedRanking)
+        if not self.exact:
+            coef = self._coef([own.memory.coef for own in self.memory.current if isinstance(own, learned)])
             if not np.isfinite(coef).all():
                 raise out_of_range()
-            return coef, "stochastic", 1
+            return coef, "stochastic", 1, []
         fit = replace(fit, solver="direct") if fit.solver == "auto" else fit
-        solutions = [fit.solve(accumulator.objective()) for accumulator in self.memory.current]
+        solutions = [fit.solve(own.statistics.objective()) for own in self.memory.exact]
         n_iter = max(solution.n_iter for solution in solutions)
-        return self._coef([solution.coef for solution in solutions]), fit.solver, n_iter
+        coef = self._coef([solution.coef for solution in solutions])
+        return coef, fit.solver, n_iter, fit.notices(solutions)
 
     def _coef(self, coefs: Sequence[Floats]) -> Floats:
         # A copy: whoever changes the coefficients of a model must not change what the stream remembers.
         return np.array(coefs) if self.splits else np.array(coefs[0].T, order="C")
 
 
-def _exact(options: PairOptions, n_features: int, shape: tuple[int, ...], with_qid: bool) -> Exact:
+def _exact(options: PairOptions, n_features: int, shape: tuple[int, ...], with_qid: bool) -> Accumulator:
     if with_qid:
         return ExactQueries(options, PassedQueries.empty(n_features, shape))
     return ExactRanking(GrowingRanking(options.ties, options.cost, options.query_weight))
 
 
-def _streamed(options: PairOptions, n_features: int, shape: tuple[int, ...], with_qid: bool) -> Streamed:
+def _streamed(options: PairOptions, n_features: int, shape: tuple[int, ...], with_qid: bool) -> Accumulator:
     memory = Memory.empty((n_features, *shape))
     if with_qid:
         return StreamedQueries(options, memory)
