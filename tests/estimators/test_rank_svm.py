@@ -1,6 +1,7 @@
 """RankSVM as a user meets it: models, certificates, invariances, and every kind of bad input."""
 
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -598,16 +599,14 @@ class TestChoosingAlpha:
         assert model.alphas_.size == 6
         data, metric = model._training_data(X, y, qid, None, None), get_metric("pairwise_error")
         plan = plan_rows(5, data, metric, Sampling(0, None))
-        (splits,) = alpha_path.splits_of(data, plan, (), metric, "hinge")
-        errors = {}
+        prepare, errors = partial(margin_fit.margins_of, data, "hinge"), []
         for order in ([1e-2, 1e-3, 1e-1], [1e-1, 1e-2, 1e-3]):
-            fit_ = model._margin_fit(splits[0].pairs)
-            path = alpha_path.AlphaPath(fit_, data.design, splits, None)
-            for alpha in order:
-                path.score(alpha)
-            errors[tuple(order)] = path.mean_errors(np.array([1e-3, 1e-2, 1e-1]))
-        first, second = errors.values()
-        np.testing.assert_allclose(first, second, atol=0.01)
+            whole = prepare(0)
+            fit_ = model._margin_fit(whole)
+            (path,) = alpha_path.paths_of(fit_, data, plan, metric, prepare, [whole], [None])
+            errors.append({alpha: path.errors(np.array([alpha]))[0, 0] for alpha in order})
+            assert list(path.tried) == order
+        np.testing.assert_allclose(*([own[alpha] for alpha in order] for own in errors), atol=0.01)
 
     def test_bad_grids(self):
         X, y, qid = self.problem()

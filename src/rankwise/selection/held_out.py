@@ -106,7 +106,7 @@ def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple
     assert first.trained is not None
     if not all(data.has_pairs(output, first.trained) for output in range(data.n_outputs)):
         raise NoPairsError(
-            "Without what is held out there are no two rows of which one is better to train on.",
+            "Of the pairs of rows of which one is better, what is held out leaves none to train on.",
             "use a smaller validation_fraction, or an eval_set.",
         )
     if isinstance(first.scorer, PreferenceScorer):
