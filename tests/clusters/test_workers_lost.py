@@ -14,8 +14,8 @@ import rankwise
 from on_cluster import in_blocks, kill, ranking_data, wait_for_successor
 from rankwise import RankRLS, RankRLSCV, RankSVM
 from rankwise.distributed import distribute
+from rankwise.distributed.loading import Loading
 from rankwise.distributed.products import ClusterProduct
-from rankwise.distributed.seats import Seats
 from rankwise.exceptions import ClusterError, MemoryLimitError
 
 
@@ -88,15 +88,16 @@ def test_a_worker_that_dies_once_its_rows_have_come_is_replaced(client, monkeypa
     """The results of the tasks that filled it are gone too: waiting for them would be waiting for ever."""
     X, y, qid = ranking_data(43)
     data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=60)
-    wait, killed = Seats._await, []
+    load, killed = Loading.load, []
 
-    def wait_and_kill(seats, futures, owners):
-        wait(seats, futures, owners)
+    def load_and_kill(loading, seats, shares):
+        silent = load(loading, seats, shares)
         if not killed:
             killed.append(seats[0].address)
             kill(client, killed[0])
+        return silent
 
-    monkeypatch.setattr(Seats, "_await", wait_and_kill)
+    monkeypatch.setattr(Loading, "load", load_and_kill)
     design = data.X.grouped(qid).as_design(1)
     assert np.allclose(design.dot(np.ones(10)), X.sum(axis=1))
     wait_for_successor(client, killed[0], 2)

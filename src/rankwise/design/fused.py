@@ -81,11 +81,12 @@ class FusedProduct:
 
     def _segment_sums(self, blocks: QueryBlocks, chunks: Chunks) -> Floats:
         folds = None if self.folds is None else self.folds.compiled()
+        if chunks.large_query.size == 0:
+            return np.empty(0)
+        arrays = self.design.arrays
 
         def weighted_sum(first: int, last: int, out: Floats) -> None:
-            _core.csr_weighted_sum(
-                *self.design.arrays, self.blocks, folds, first, last, out, self.n_threads, self.disk
-            )
+            _core.csr_weighted_sum(*arrays, self.blocks, folds, first, last, out, self.n_threads, self.disk)
 
         return segment_sums(blocks, chunks, self.folds, self.design.shape[1], weighted_sum)
 

@@ -7,19 +7,27 @@ on another worker, told what it was told before, and asked once more. That is th
 from __future__ import annotations
 
 import contextlib
+import threading
 import time
-from collections.abc import Iterator, Sequence
-from typing import Any
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar, cast
 
 import distributed
 import numpy as np
 
-from rankwise.distributed.seats import ATTEMPTS, POLL, LostError, Options, Seats
+from rankwise.arrays import Floats
+from rankwise.distributed.dask_types import Client, Lazy
+from rankwise.distributed.seat import Call, LostError
+from rankwise.distributed.seats import ATTEMPTS, POLL, Options, Seats
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
 from rankwise.exceptions import ClusterError
 
-__all__ = ["Cluster", "UnknownError", "computed", "current_client"]
+__all__ = ["Arguments", "Cluster", "UnknownError", "computed", "current_client", "undisturbed"]
+
+Arguments = Sequence[tuple[object, ...]]  # of one call to each share
+Found = TypeVar("Found")
 
 
 class UnknownError(Exception):
@@ -39,55 +47,77 @@ class Cluster:
         How many actors were made again.
     """
 
-    def __init__(self, client: Any, source: Source, survey: Survey, shares: Shares, options: Options) -> None:
+    def __init__(
+        self, client: Client, source: Source, survey: Survey, shares: Shares, options: Options
+    ) -> None:
         self.shares, self.survey = shares, survey
         self.n_products = self.n_rebuilt = 0
         self._seconds = np.zeros(len(shares))
+        self._dropped: list[str] = []
+        self._lock = threading.RLock()
         self._seats = Seats(client, source, survey, shares, options)
         self._seats.take(range(len(shares)))
+        weakref.finalize(self, self._seats.close).atexit = False
 
-    def answers(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
-        """Ask every actor, and yield the answers in the order of the shares, whoever answers first."""
-        with self._seats.line:
-            calls = [self._seats.ask(number, method, *args) for number, args in enumerate(arguments)]
+    def answers(self, method: Callable[..., Found], arguments: Arguments) -> Iterator[Found]:
+        """Ask every actor, and yield the answers in the order of the shares, whoever answers first.
+
+        Parameters
+        ----------
+        method : function
+            One of `WorkerRows`, which is called there.
+        """
+        with self._lock, self._seats.line:
+            self._drop()
+            name = method.__name__
+            calls = [self._seats.ask(number, name, *args) for number, args in enumerate(arguments)]
             for number, args in enumerate(arguments):
-                yield self._answer(number, calls[number], method, args)
+                yield cast("Found", self._answer(number, calls[number], name, args))
                 calls[number] = None
             self._show()
 
-    def everywhere(self, method: str, *args: Any) -> Iterator[Any]:
+    def everywhere(self, method: Callable[..., Found], *args: object) -> Iterator[Found]:
         """Ask every actor the same."""
         return self.answers(method, [args] * len(self.shares))
 
-    def total(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> Any:
+    def total(self, method: Callable[..., Floats], arguments: Arguments) -> Floats:
         """Add up the answers, in the order of the shares."""
-        total = None
-        for found in self.answers(method, arguments):
-            total = found if total is None else np.add(total, found, out=total)
+        answers = self.answers(method, arguments)
+        total = next(answers)
+        for found in answers:
+            total += found
         return total
 
-    def set_up(self, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def set_up(self, method: Callable[..., Found], arguments: Arguments) -> list[Found]:
         """Tell every actor something that actors which are made again are told, too."""
         found = list(self.answers(method, arguments))
-        self._seats.setup.append((method, arguments))
+        self._seats.setup.append((method.__name__, arguments))
         return found
 
-    def keep(self, name: str, method: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
+    def keep(self, name: str, method: Callable[..., Found], arguments: Arguments) -> list[Found]:
         """Tell every actor what later calls refer to by a name."""
         return self.set_up(method, [(name, *args) for args in arguments])
 
     def forget(self, name: str) -> None:
-        """Let the actors drop what they were told under a name; who cannot be reached has lost it anyway."""
-        self._seats.setup = [one for one in self._seats.setup if one[1][0][:1] != (name,)]
-        for number in range(len(self.shares)):
-            self._seats.ask(number, "drop", name)
+        """Let the actors drop what they were told under a name, when they are next asked something.
+
+        Not at once: whoever forgets may do so at any moment, also in the middle of another call.
+        """
+        self._dropped.append(name)
+
+    def _drop(self) -> None:
+        while self._dropped:
+            name = self._dropped.pop()
+            self._seats.setup = [one for one in self._seats.setup if one[1][0][:1] != (name,)]
+            for number in range(len(self.shares)):
+                self._seats.ask(number, "drop", name)
 
     @property
     def addresses(self) -> list[str]:
         """The worker of each share."""
         return [seat.address for number in range(len(self.shares)) if (seat := self._seats[number])]
 
-    def _answer(self, number: int, call: Any, method: str, args: tuple[Any, ...]) -> Any:
+    def _answer(self, number: int, call: Call | None, method: str, args: tuple[object, ...]) -> object:
         for _ in range(ATTEMPTS):
             try:
                 status, found, seconds = self._seats.wait(number, call)
@@ -114,10 +144,19 @@ class Cluster:
             )
 
 
-def computed(client: Any, collection: Any, timeout: float) -> Any:
+def undisturbed(exchange: Callable[[], Found]) -> Found:
+    """Repeat an exchange that refers to earlier ones until no worker is lost in between."""
+    for _ in range(ATTEMPTS):
+        with contextlib.suppress(UnknownError):
+            return exchange()
+    raise ClusterError(
+        f"Workers were lost in each of {ATTEMPTS} attempts at an exchange.", "use workers that stay."
+    )
+
+
+def computed(client: Client, collections: Sequence[Lazy], timeout: float) -> list[object]:
     """Compute small things, with a limit on how long nothing may happen."""
-    futures = client.compute(collection)
-    many = futures if isinstance(futures, list) else [futures]
+    many = client.compute(collections)
     began, n_done = time.monotonic(), 0
     while (done := sum(future.done() for future in many)) < len(many):
         if done > n_done:
@@ -128,13 +167,12 @@ def computed(client: Any, collection: Any, timeout: float) -> Any:
             distributed.wait(many, timeout=POLL)
     try:
         # Results go with their worker; then they are computed again, which may take as long.
-        found = [future.result(timeout=timeout) for future in many]
+        return [future.result(timeout=timeout) for future in many]
     except TimeoutError:
         raise _nothing_comes(client, timeout) from None
-    return found if isinstance(futures, list) else found[0]
 
 
-def _nothing_comes(client: Any, timeout: float) -> ClusterError:
+def _nothing_comes(client: Client, timeout: float) -> ClusterError:
     workers = ", ".join(sorted(client.nthreads())) or "none"
     return ClusterError(
         f"Nothing was computed for {timeout:.0f} s (workers: {workers}).",
@@ -142,10 +180,10 @@ def _nothing_comes(client: Any, timeout: float) -> ClusterError:
     )
 
 
-def current_client() -> Any:
+def current_client() -> Client:
     """Return the client of whoever calls, or say how to get one."""
     try:
-        return distributed.get_client()
+        return cast("Client", distributed.get_client())
     except ValueError as error:
         raise ClusterError(
             "X is a Dask collection, and there is no client of a cluster.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import dask
@@ -17,7 +17,7 @@ from rankwise.distributed.cluster import Cluster, computed, current_client
 from rankwise.distributed.design import DaskDesign
 from rankwise.distributed.seats import Options
 from rankwise.distributed.shares import cut
-from rankwise.distributed.source import Source, Survey, blocks_of, look_at
+from rankwise.distributed.source import BlockFacts, Source, Survey, blocks_of, look_at
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import default_threads
 
@@ -151,14 +151,15 @@ def surveyed(source: Source, client: Any, options: Options, y: Any = None, qid: 
         dask.delayed(look_at, pure=False)(block, dask_key_name=f"rankwise-look-{token}-block{at}")
         for at, block in enumerate(source.blocks)
     ]
-    facts = computed(client, looks, options.timeout)
+    facts = cast("list[BlockFacts]", computed(client, looks, options.timeout))
     if not any(fact.shape[0] for fact in facts):
         raise InvalidInputError("X has no rows.", "check where its blocks come from.")
     survey = Survey.of(facts, n_columns=source.n_columns, one_based=source.one_based)
-    if facts[0].labels is not None:
-        y = np.concatenate([fact.labels[0] for fact in facts])
-        ids = [fact.labels[1] for fact in facts]
-        qid = None if any(own is None for own in ids) else np.concatenate(ids)
+    labels = [fact.labels for fact in facts if fact.labels is not None]
+    if labels:
+        y = np.concatenate([own for own, _ in labels])
+        ids = [own for _, own in labels if own is not None]
+        qid = np.concatenate(ids) if len(ids) == len(labels) else None
     y, qid = (local_values(values, client, options.timeout) for values in (y, qid))
     return ClusterData(ClusterRows(source, survey, client, options), y, qid)
 
@@ -167,4 +168,4 @@ def local_values(values: Any, client: Any, timeout: float) -> Any:
     """Return a Dask array or series as an array at the client; everything else as it is."""
     if not dask.is_dask_collection(values):
         return values
-    return np.asarray(computed(client, values, timeout))
+    return np.asarray(computed(client, [values], timeout)[0])

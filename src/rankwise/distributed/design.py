@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,10 @@ from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design import Design, OperatorDesign, Shift, as_design
 from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.distributed.cluster import Cluster
+from rankwise.distributed.counting import ClusterPairs, ClusterScores, QueryPairs, pairs_on
+from rankwise.distributed.holding import WorkerRows
 from rankwise.distributed.products import ClusterProduct, Parts, joined_diagonal, joined_matrix, parts_of
+from rankwise.distributed.row_vectors import RowSpace
 from rankwise.exceptions import MemoryLimitError
 from rankwise.memory import fits
 
@@ -46,22 +50,25 @@ class DaskDesign:
         self.dtype: DType = survey.dtype
         self.nnz, self.is_dense = survey.nnz, survey.lengths is None
         self.reads = 0
+        self._spaces: WeakKeyDictionary[QueryPairs, RowSpace | None] = WeakKeyDictionary()
 
     def shifted(self, shift: Shift) -> DaskDesign:
         """Subtract constants from columns, on the workers."""
         told = [(shift.columns, shift.values)] * len(self.cluster.shares)
-        self.cluster.set_up("shift", told)
+        self.cluster.set_up(WorkerRows.shift, told)
         return DaskDesign(self.cluster, self.n_threads, shift)
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
-        self._count(v)
-        return self.cluster.shares.joined(list(self.cluster.everywhere("dot", v)))
+        self.count(v)
+        return self.cluster.shares.joined(list(self.cluster.everywhere(WorkerRows.dot, v)))
 
     def tdot(self, u: Floats) -> Floats:
         """Return ``X' u``."""
-        self._count(u)
-        found: Floats = self.cluster.total("tdot", [(part,) for part in self.cluster.shares.split(u)])
+        self.count(u)
+        found: Floats = self.cluster.total(
+            WorkerRows.tdot, [(part,) for part in self.cluster.shares.split(u)]
+        )
         return found
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
@@ -97,7 +104,7 @@ class DaskDesign:
         for number, share in enumerate(shares):
             at = np.flatnonzero((mine == number) & (yours == number))
             told.append((share.positions(one[at]), share.positions(other[at]), weight[at]))
-        total: Floats = self.cluster.total("squared_differences", told)
+        total: Floats = self.cluster.total(WorkerRows.squared_differences, told)
         apart = np.flatnonzero(mine != yours)
         for first in range(0, apart.size, _PAIRS):
             pairs = apart[first : first + _PAIRS]
@@ -117,7 +124,7 @@ class DaskDesign:
         self.reads += 1
         shares = self.cluster.shares
         told = [(None,)] * len(shares) if weights is None else [(part,) for part in shares.split(weights)]
-        found: Floats = self.cluster.total("squared_norms", told)
+        found: Floats = self.cluster.total(WorkerRows.squared_norms, told)
         return found
 
     def rows(self, index: RowIndex) -> Design:
@@ -127,12 +134,12 @@ class DaskDesign:
             return self.gathered(rows)
         shares, name = self.cluster.shares, f"rows-{uuid4().hex}"
         places = [at for at, _ in shares.listed(rows)]
-        self.cluster.keep(name, "keep", [(own,) for _, own in shares.listed(rows)])
+        self.cluster.keep(name, WorkerRows.keep, [(own,) for _, own in shares.listed(rows)])
 
         def dot(v: Floats) -> Floats:
-            self._count(v)
+            self.count(v)
             out = np.empty((rows.size, *v.shape[1:]))
-            for at, found in zip(places, self.cluster.everywhere("dot", v, name), strict=True):
+            for at, found in zip(places, self.cluster.everywhere(WorkerRows.dot, v, name), strict=True):
                 out[at] = found
             return out
 
@@ -148,7 +155,7 @@ class DaskDesign:
     def gathered(self, rows: Ints) -> Design:
         """Return the design of so few rows that they fit in the client's memory."""
         listed = self.cluster.shares.listed(rows)
-        parts = list(self.cluster.answers("gathered", [(own,) for _, own in listed]))
+        parts = list(self.cluster.answers(WorkerRows.gathered, [(own,) for _, own in listed]))
         order = np.argsort(np.concatenate([at for at, _ in listed]))
         whole = np.concatenate(parts) if self.is_dense else sp.vstack(parts, format="csr")
         return as_design(whole[order], self.n_threads)
@@ -169,13 +176,27 @@ class DaskDesign:
 
     def expect_products(self) -> None:
         """Let workers prepare for many of `dot` and `tdot`."""
-        self.cluster.set_up("expect_products", [()] * len(self.cluster.shares))
+        self.cluster.set_up(WorkerRows.expect_products, [()] * len(self.cluster.shares))
 
     def _parts(self, blocks: QueryBlocks) -> Parts | None:
         self.reads += 1
         return parts_of(self.cluster.shares, blocks, None)
 
-    def _count(self, vectors: Floats) -> None:
+    def counting(self, pairs: object) -> tuple[ClusterScores, ClusterPairs] | None:
+        """Return what evaluates losses over pairs on the workers; None where queries are not whole there.
+
+        Pairs are told once: the fits of a path over alpha share them.
+        """
+        if not hasattr(pairs, "query_rows"):
+            return None  # listed pairs join any two rows
+        own = cast("QueryPairs", pairs)
+        if own not in self._spaces:
+            self._spaces[own] = pairs_on(self, own)
+        space = self._spaces[own]
+        return None if space is None else (ClusterScores(self, space), ClusterPairs(own, space))
+
+    def count(self, vectors: Floats) -> None:
+        """Take note of a product."""
         self.reads += 1
         self.cluster.n_products += 1 if vectors.ndim == 1 else vectors.shape[1]
 

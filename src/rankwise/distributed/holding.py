@@ -8,6 +8,7 @@ could not tell it again.
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 from weakref import WeakValueDictionary
@@ -15,11 +16,13 @@ from weakref import WeakValueDictionary
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats, Ints, is_sparse
 from rankwise.blocks import as_table
-from rankwise.design import CsrDesign, DenseDesign, Design, Shift, shifted_design
+from rankwise.design import DenseDesign, Design, Shift, shifted_design
+from rankwise.distributed.lines import listen
 from rankwise.distributed.local_products import LocalProduct
+from rankwise.distributed.local_vectors import LocalVectors, Pairs, Step, Want
+from rankwise.distributed.narrow import NarrowDesign, by_frequency, narrow_type
 from rankwise.threads import blas_held
 
 __all__ = ["Answer", "WorkerRows", "fill", "rows_of", "uniform"]
@@ -48,18 +51,23 @@ class WorkerRows:
         self._design: Design | None = None
         self._came: dict[int, int] = {}
         self._values: AnyArray | None = None
+        self._lock = threading.Lock()
 
     def call(self, method: str, *args: Any) -> Answer:
         """Do what the client asks; what goes wrong is part of the answer, so that only lost workers raise."""
         began = time.perf_counter()
         try:
-            with blas_held():
+            with self._lock, blas_held():
                 found = getattr(self, method)(*args)
         except KeyError as error:
             return "unknown", error, 0.0
         except Exception as error:  # noqa: BLE001 - it is raised at the client
             return "failed", error, 0.0
         return "done", found, time.perf_counter() - began
+
+    def listen(self, host: str, secret: bytes) -> int:
+        """Take calls over a line from now on; return the port."""
+        return listen(self, host, secret)
 
     # --- rows come ---
 
@@ -70,7 +78,7 @@ class WorkerRows:
             self._arrays: tuple[AnyArray, ...] = (np.empty(shape, dtype),)
             return
         start = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
-        self._arrays = np.empty(start[-1], dtype), np.empty(start[-1], np.int32), start
+        self._arrays = np.empty(start[-1], dtype), np.empty(start[-1], narrow_type(shape[1])), start
 
     def take_rows(self, first: int, rows: Any, first_column: int) -> int:
         """Copy rows to where they belong; doing it twice changes nothing."""
@@ -95,28 +103,10 @@ class WorkerRows:
         if len(self._arrays) == 1:
             self._design, self._values = DenseDesign(self._arrays[0], self.n_threads), self._arrays[0]
         else:
-            self._rename()
-            # Not by the constructor of SciPy, which looks at every id.
-            matrix = sp.csr_matrix(self.shape, dtype=self._arrays[0].dtype)
-            matrix.data, matrix.indices, matrix.indptr = self._arrays
-            design = CsrDesign(matrix, self.n_threads)
-            design.keeps_names = True
-            self._design = design
+            values, ids, start = self._arrays
+            self._names = by_frequency(ids, self.shape[1])
+            self._design = NarrowDesign(values, ids, start, self.shape[1], self.n_threads)
         self._arrays = ()
-
-    def _rename(self) -> None:
-        """Give frequent columns small numbers, in place.
-
-        A second array of ids, which `CsrDesign` makes, gains 5 % where two bytes per id suffice, and takes a quarter to
-        a half of the memory of the rows again.
-        """
-        _, ids, _ = self._arrays
-        count = np.empty(self.shape[1], dtype=np.int64)
-        _core.count_columns(ids, count, self.n_threads)
-        self._names = np.argsort(-count, kind="stable")
-        rank = np.empty(self.shape[1], dtype=np.int32)
-        rank[self._names] = np.arange(self.shape[1], dtype=np.int32)
-        _core.rename_columns(ids, rank, ids, self.n_threads)
 
     @property
     def design(self) -> Design:
@@ -219,6 +209,23 @@ class WorkerRows:
         """Return ``X' L X V`` of this part, from the sums over all parts."""
         image, held_out = self._kept[name].pull_levels(shared, total)
         return self.unnamed(image), held_out
+
+    # --- losses of margins ---
+
+    def keep_pairs(self, name: str, pairs: Pairs) -> None:
+        """Prepare to count pairs inside queries that are whole here."""
+        pairs.n_threads = self.n_threads
+        self._kept[name] = LocalVectors(self, pairs)
+
+    def exchange(self, name: str, dropped: list[str], steps: list[Step], wanted: list[Want]) -> list[Floats]:
+        """Make vectors and return numbers; see `LocalVectors`."""
+        found: list[Floats] = self._kept[name].exchange(dropped, steps, wanted)
+        return found
+
+    def degrees(self, name: str, point: str, width: float | None) -> Floats:
+        """Return for each row the weight of its violated pairs."""
+        found: Floats = self._kept[name].degrees(point, width)
+        return found
 
     def named(self, v: Floats) -> Floats:
         """Return a vector in the worker's order of columns."""

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import numpy as np
 
 from rankwise.arrays import Floats, Ints
 from rankwise.blocks import Folds, QueryBlocks, as_table
-from rankwise.distributed.cluster import Cluster, UnknownError
+from rankwise.distributed.cluster import Arguments, Cluster, undisturbed
+from rankwise.distributed.holding import WorkerRows
 from rankwise.distributed.local_products import Kind
 from rankwise.distributed.shares import Share, Shares
-from rankwise.exceptions import ClusterError
 
 if TYPE_CHECKING:
     from rankwise.distributed.design import DaskDesign
 
 __all__ = ["ClusterProduct", "Parts", "joined_diagonal", "joined_matrix", "parts_of"]
-
-_ATTEMPTS = 5  # exchanges of two rounds that may be disturbed in between
 
 
 @dataclass(frozen=True)
@@ -52,11 +51,12 @@ class Parts:
     scored: Ints | None = None
     listed: list[tuple[Ints, Ints]] | None = None
 
-    def told(self, centre: Floats | None = None) -> list[tuple[Any, ...]]:
+    def told(self, centre: Floats | None = None) -> list[tuple[object, ...]]:
         """Return what every share is told: the arguments of `LocalProduct`."""
         n_shares = len(self.blocks)
-        shared: Any = self.shared or [None] * n_shares
-        scored = [None] * n_shares if self.listed is None else [own for _, own in self.listed]
+        nothing: list[Ints | None] = [None] * n_shares
+        shared = nothing if self.shared is None else self.shared
+        scored = nothing if self.listed is None else [own for _, own in self.listed]
         return [
             (self.kind, blocks, folds, own, levels, centre)
             for blocks, folds, own, levels in zip(self.blocks, self.folds, scored, shared, strict=True)
@@ -124,7 +124,7 @@ class ClusterProduct:
     def __init__(self, design: DaskDesign, parts: Parts) -> None:
         self._design, self._parts = design, parts
         self.name = f"product-{uuid4().hex}"
-        sums = design.cluster.keep(self.name, "keep_product", parts.told())
+        sums = design.cluster.keep(self.name, WorkerRows.keep_product, parts.told())
         self._sums: Floats | None = sum(sums[1:], sums[0]) if parts.kind == "cut" else None
         weakref.finalize(self, design.cluster.forget, self.name).atexit = False
 
@@ -135,8 +135,8 @@ class ClusterProduct:
         cluster.n_products += 1 if v.ndim == 1 else v.shape[1]
         if parts.kind == "levels":
             return self._in_two_rounds(v, held_out)
-        told = [(self.name, v)] * len(cluster.shares)
-        out = self._added("product", told, held_out)
+        told: Arguments = [(self.name, v)] * len(cluster.shares)
+        out = self._added(WorkerRows.product, told, held_out)
         if self._sums is None:
             return out
         sums, table = self._sums, as_table(v)
@@ -147,27 +147,28 @@ class ClusterProduct:
 
     def _in_two_rounds(self, v: Floats, held_out: Floats | None) -> Floats:
         cluster, parts = self._design.cluster, self._parts
-        assert parts.place is not None
-        n_columns = as_table(v).shape[1]
-        for _ in range(_ATTEMPTS):
-            shared, total = np.zeros((parts.n_shared, n_columns)), np.zeros(n_columns)
-            for place, (own, whole) in zip(
-                parts.place, cluster.everywhere("level_sums", self.name, v), strict=True
-            ):
-                shared[place] += own
-                total += whole
-            told = [(self.name, shared[place], total) for place in parts.place]
-            try:
-                return self._added("pull_levels", told, held_out).reshape(v.shape)
-            except UnknownError:
-                continue  # the scores went with the worker that had them
-        raise ClusterError(
-            f"Workers were lost in each of {_ATTEMPTS} attempts at a product.", "use workers that stay."
-        )
+        place, n_columns = parts.place, as_table(v).shape[1]
+        assert place is not None
 
-    def _added(self, method: str, told: list[tuple[Any, ...]], held_out: Floats | None) -> Floats:
+        def exchange() -> Floats:
+            shared, total = np.zeros((parts.n_shared, n_columns)), np.zeros(n_columns)
+            sums = cluster.everywhere(WorkerRows.level_sums, self.name, v)
+            for at, (own, whole) in zip(place, sums, strict=True):
+                shared[at] += own
+                total += whole
+            told = [(self.name, shared[at], total) for at in place]
+            return self._added(WorkerRows.pull_levels, told, held_out).reshape(v.shape)
+
+        return undisturbed(exchange)  # the scores may go with the worker that has them
+
+    def _added(
+        self,
+        method: Callable[..., tuple[Floats, Floats | None]],
+        told: Arguments,
+        held_out: Floats | None,
+    ) -> Floats:
         cluster, parts = self._design.cluster, self._parts
-        total: Any = None
+        total: Floats | None = None
         for number, (image, scores) in enumerate(cluster.answers(method, told)):
             if total is None:
                 total = image
@@ -179,40 +180,33 @@ class ClusterProduct:
                 held_out[cluster.shares[number].rows] = scores
             else:
                 held_out[parts.scored[parts.listed[number][0]]] = scores
-        out: Floats = total
-        return out
+        assert total is not None
+        return total
 
 
 def joined_matrix(cluster: Cluster, parts: Parts) -> Floats:
     """Return ``X'LX``."""
-    return _joined(cluster, parts, "gram_matrix", np.outer)
+    return _joined(cluster, parts, WorkerRows.gram_matrix, np.outer)
 
 
 def joined_diagonal(cluster: Cluster, parts: Parts) -> Floats:
     """Return ``diag(X'LX)``."""
-    return _joined(cluster, parts, "gram_diagonal", np.multiply)
+    return _joined(cluster, parts, WorkerRows.gram_diagonal, np.multiply)
 
 
-def _joined(cluster: Cluster, parts: Parts, method: str, square: Any) -> Floats:
+def _joined(
+    cluster: Cluster,
+    parts: Parts,
+    method: Callable[..., tuple[Floats, ...]],
+    square: Callable[[Floats, Floats], Floats],
+) -> Floats:
     if parts.kind == "whole":
-        total: Any = None
+        total: Floats | None = None
         for (found,) in cluster.answers(method, parts.told()):
             total = found if total is None else total + found
         return np.asarray(total)
     if parts.kind == "cut":
-        out, means, weights = None, [], []
-        for found, sums, weight in cluster.answers(method, parts.told()):
-            out = found if out is None else out + found
-            means.append(sums / weight if weight[0] > 0 else np.zeros_like(sums))
-            weights.append(float(weight[0]))
-        assert out is not None
-        mean = sum(w * m for w, m in zip(weights, means, strict=True)) / max(
-            sum(weights), np.finfo(float).tiny
-        )
-        degree = next(float(part.degree[0]) for part in parts.blocks)
-        for weight, own in zip(weights, means, strict=True):
-            out += degree * weight * square(own - mean, own - mean)
-        return np.asarray(out)
+        return _joined_means(parts, cluster.answers(method, parts.told()), square)
     centre = _centre(cluster, parts)
     sums, out = np.zeros((parts.n_shared, centre.size)), None
     assert parts.place is not None
@@ -225,6 +219,24 @@ def _joined(cluster: Cluster, parts: Parts, method: str, square: Any) -> Floats:
     return np.asarray(out)
 
 
+def _joined_means(
+    parts: Parts, answers: Iterable[tuple[Floats, ...]], square: Callable[[Floats, Floats], Floats]
+) -> Floats:
+    """Add up the parts of one ranking around their own means, and what is between the means."""
+    total: Floats | None = None
+    means, weights = [], []
+    for found, sums, weight in answers:
+        total = found if total is None else total + found
+        weights.append(float(weight[0]))
+        means.append(sums / weights[-1] if weights[-1] > 0 else np.zeros_like(sums))
+    assert total is not None
+    mean = np.average(means, axis=0, weights=weights) if sum(weights) > 0 else means[0]
+    degree = float(parts.blocks[0].degree[0])
+    for own_weight, own in zip(weights, means, strict=True):
+        total += degree * own_weight * square(own - mean, own - mean)
+    return total
+
+
 def _centre(cluster: Cluster, parts: Parts) -> Floats:
     """Return the mean row of one ranking."""
     told, total = [], 0.0
@@ -233,5 +245,5 @@ def _centre(cluster: Cluster, parts: Parts) -> Floats:
         weight[blocks.order] = 1.0 if blocks.row_weight is None else blocks.row_weight
         total += float(weight.sum())
         told.append((weight,))
-    found: Floats = cluster.total("tdot", told) / max(total, np.finfo(float).tiny)
+    found: Floats = cluster.total(WorkerRows.tdot, told) / max(total, np.finfo(float).tiny)
     return found

@@ -1,30 +1,28 @@
-"""Actors on workers: where the shares are, how they are filled, and how to tell that one is lost.
+"""Actors on workers: where the shares are, and how to tell that one is lost.
 
-A share is filled by tasks from the graph of its rows (never from data that the client scattered, which have no graph):
-that can be done again on any worker. Nothing here waits without a limit, because a call to a worker that is killed may
-never return: the state of the actor is looked at meanwhile.
+Nothing here waits without a limit, because a call to a worker that is killed may never return: the state of the actor
+is looked at meanwhile.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
-import dask
-import distributed
-import numpy as np
-
-from rankwise.distributed.holding import Answer, WorkerRows, fill
+from rankwise.distributed.dask_types import Client
+from rankwise.distributed.holding import Answer, WorkerRows
+from rankwise.distributed.lines import Line, can_have_lines, new_secret
+from rankwise.distributed.loading import Loading
+from rankwise.distributed.seat import Call, LostError, Seat, actor_at
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
 from rankwise.exceptions import ClusterError, MemoryLimitError
-from rankwise.interrupts import signals_later
 from rankwise.progress import ProgressLine
 
-__all__ = ["ATTEMPTS", "POLL", "LostError", "Options", "Seats"]
+__all__ = ["ATTEMPTS", "POLL", "Options", "Seats"]
 
 POLL = 0.2  # seconds between two looks at what became of a worker
 ATTEMPTS = 5  # how often a share may be lost before anything was computed with it
@@ -44,25 +42,6 @@ class Options:
     direct: bool = True
 
 
-class LostError(Exception):
-    """The worker of a share is gone."""
-
-
-@dataclass
-class Seat:
-    """Where a share is."""
-
-    address: str
-    name: str
-    future: Any
-    actor: Any
-
-    @property
-    def is_lost(self) -> bool:
-        """Whether the actor is known to be gone."""
-        return self.future.status not in {"pending", "finished"}
-
-
 @dataclass
 class Seats:
     """The actors of all shares.
@@ -76,12 +55,12 @@ class Seats:
     line : ProgressLine
     """
 
-    client: Any
+    client: Client
     source: Source
     survey: Survey
     shares: Shares
     options: Options
-    setup: list[tuple[str, Sequence[tuple[Any, ...]]]] = field(default_factory=list)
+    setup: list[tuple[str, Sequence[tuple[object, ...]]]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.token, self._generation = uuid4().hex[:8], 0
@@ -94,46 +73,47 @@ class Seats:
 
     def workers(self) -> dict[str, int]:
         """Return the addresses of the workers that are there, and their threads."""
-        found: dict[str, int] = self.client.nthreads()
-        return found
+        return self.client.nthreads()
 
-    def ask(self, number: int, method: str, *args: Any) -> Any:
-        """Call an actor without waiting; None where it is lost."""
+    def ask(self, number: int, method: str, *args: object) -> Call | None:
+        """Call an actor without waiting for its answer; None where it is lost."""
         seat = self._seats[number]
-        if seat is None or seat.is_lost:
-            return None
-        try:
-            return seat.actor.call(method, *args)
-        except (RuntimeError, OSError):
-            return None
+        return None if seat is None else seat.ask(method, args, self._patience(seat))
 
-    def wait(self, number: int, call: Any) -> Answer:
+    def wait(self, number: int, call: Call | None) -> Answer:
         """Return what an actor answers; raise `LostError` where it is gone."""
         seat = self._seats[number]
         if call is None or seat is None:
             raise LostError
-        began = time.monotonic()
+        may_wait = self._patience(seat)
         while True:
-            # A signal inside Dask's own waiting could be lost with what it happens to interrupt there.
-            with signals_later():
-                found = _looked_at(call)
+            found = call.look(POLL)
             if isinstance(found, tuple):
                 return found
             if found is not None:
                 # Whatever an actor itself raises is part of its answer: the way to it is broken.
                 raise LostError from found
+            may_wait()
+
+    def _patience(self, seat: Seat) -> Callable[[], None]:
+        """Return what raises where waiting for a worker is in vain, or has taken too long."""
+        began = time.monotonic()
+
+        def may_wait() -> None:
             waited = time.monotonic() - began
             if seat.is_lost or (waited > 1.0 and seat.address not in self.workers()):
                 raise LostError
             if waited > self.options.timeout:
                 raise self._silent(seat)
 
+        return may_wait
+
     def take(self, numbers: Sequence[int]) -> None:
         """Make actors of these shares, fill them, and tell them what the others know."""
         waiting = list(numbers)
         for _ in range(ATTEMPTS):
             for number in waiting:
-                self._seats[number] = None
+                self._leave(number)
             for number in waiting:
                 self._seats[number] = self._new_seat(number)
             self._allocate(waiting)
@@ -152,7 +132,18 @@ class Seats:
             "workers that end again and again are mostly out of memory: use more of them, or larger ones.",
         )
 
+    def close(self) -> None:
+        """Let go of all actors."""
+        for number in range(len(self._seats)):
+            self._leave(number)
+
     # --- places ---
+
+    def _leave(self, number: int) -> None:
+        seat = self._seats[number]
+        if seat is not None:
+            seat.close()
+        self._seats[number] = None
 
     def _new_seat(self, number: int) -> Seat:
         address = self._place(number)
@@ -162,10 +153,9 @@ class Seats:
         future = self.client.submit(
             WorkerRows, name, threads, actor=True, workers=[address], allow_other_workers=False, key=name
         )
-        with self.client.as_current():
-            kind = _DirectActor if self.options.direct else distributed.Actor
-            actor = kind(WorkerRows, address, name)
-        return Seat(address, name, future, actor)
+        return Seat(
+            address, name, future, actor_at(self.client, address, name, is_direct=self.options.direct)
+        )
 
     def _place(self, number: int) -> str:
         """Choose a worker: one with few bytes of ours; where one was lost, its successor is waited for."""
@@ -199,6 +189,7 @@ class Seats:
     def _lacks_memory(self, address: str, n_bytes: int) -> MemoryLimitError | None:
         facts = self.client.scheduler_info(n_workers=-1)["workers"].get(address, {})
         limit = facts.get("memory_limit") or 0
+        assert isinstance(limit, int)
         if not limit or n_bytes <= _MEMORY_SHARE * limit:
             return None
         return MemoryLimitError(
@@ -216,8 +207,9 @@ class Seats:
             lengths = None if survey.lengths is None else survey.lengths[share.rows]
             try:
                 self._created(number)
+                self._connect(number)
             except LostError:
-                self._seats[number] = None
+                self._leave(number)
                 continue
             shape = (share.size, survey.shape[1])
             calls[number] = self.ask(number, "allocate", shape, survey.dtype, lengths)
@@ -234,91 +226,45 @@ class Seats:
                 raise self._silent(seat)
             time.sleep(POLL / 20)
 
-    def _done(self, calls: dict[int, Any]) -> None:
+    def _connect(self, number: int) -> None:
+        """Make a line to an actor, where its worker and what lies between allow one."""
+        seat = self._seats[number]
+        assert seat is not None
+        host = urlsplit(seat.address).hostname
+        if not self.options.direct or not can_have_lines(seat.address) or host is None:
+            return
+        secret = new_secret()
+        status, port, _ = self.wait(number, self.ask(number, "listen", host, secret))
+        if status != "done":
+            return
+        try:
+            seat.line = Line((host, port), secret)
+        except OSError:
+            seat.line = None  # a firewall lets Dask's ports through, and not this one
+
+    def _done(self, calls: dict[int, Call | None]) -> None:
         """Wait until actors have done what they need before they can multiply; take away the seats of lost ones."""
         for number, call in calls.items():
             try:
                 status, found, _ = self.wait(number, call)
             except LostError:
-                self._seats[number] = None
+                self._leave(number)
                 continue
             if status != "done":
                 raise found
 
     def _fill(self, numbers: Sequence[int]) -> None:
-        """Let tasks copy the rows into actors, all in one graph: blocks that several need are made once."""
-        owners, loads = [], []
-        for number in numbers:
-            own = self._loads(number)
-            loads += own
-            owners += [number] * len(own)
-        futures = self.client.compute(loads, optimize_graph=False)
-        self._await(futures, owners)
-        calls: dict[int, Any] = {}
-        for number in numbers:
-            mine = [future for future, owner in zip(futures, owners, strict=True) if owner == number]
-            if self._seats[number] is None:
-                self.client.cancel(mine)
-            else:
-                # The actor knows what came: results of tasks go with their worker, and asking for them waits for ever.
-                calls[number] = self.ask(number, "finish")
-        self._done(calls)
+        loading = Loading(self.client, self.source, self.survey, self.options.timeout, self.line)
+        seats = {number: seat for number in numbers if (seat := self._seats[number]) is not None}
+        silent = loading.load(seats, self.shares)
+        if silent is not None:
+            raise self._silent(silent)
+        for number in set(numbers) - seats.keys():
+            self._leave(number)
+        # The actor knows what came: results of tasks go with their worker, and asking for them waits for ever.
+        self._done({number: self.ask(number, "finish") for number in seats})
         for method, told in self.setup:
             self._done({n: self.ask(n, method, *told[n]) for n in numbers if self._seats[n] is not None})
-
-    def _loads(self, number: int) -> list[Any]:
-        """Return the tasks that copy blocks into an actor, each to be done on its worker."""
-        seat, share = self._seats[number], self.shares[number]
-        assert seat is not None
-        ends, loads = self.survey.ends, []
-        starts = np.concatenate(([0], ends[:-1]))
-        for at, (first, last) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-            where, chosen = share.within(first, last)
-            if (chosen.stop - chosen.start if isinstance(chosen, slice) else chosen.size) == 0:
-                continue
-            with dask.annotate(workers=[seat.address], allow_other_workers=False):
-                load = dask.delayed(fill, pure=False)(
-                    seat.name,
-                    where,
-                    self.source.blocks[at],
-                    chosen,
-                    self.survey.first_column,
-                    dask_key_name=f"rankwise-load-{seat.name.removeprefix('rankwise-rows-')}-block{at}",
-                )
-            loads.append(load)
-        return loads
-
-    def _await(self, futures: list[Any], owners: list[int]) -> None:
-        """Wait for loads; take away the seats of workers that are lost meanwhile."""
-        began, n_done = time.monotonic(), 0
-        with self.line:
-            while waiting := self._unfinished(futures, owners):
-                if len(futures) - len(waiting) > n_done:
-                    began, n_done = time.monotonic(), len(futures) - len(waiting)
-                seat = self._seats[owners[waiting[0]]]
-                if seat is not None and time.monotonic() - began > self.options.timeout:
-                    raise self._silent(seat)
-                self.line.update(f"loading block {n_done} of {len(futures)}", n_done / len(futures))
-                try:
-                    distributed.wait([futures[at] for at in waiting], timeout=POLL)
-                except TimeoutError:
-                    continue
-        for future, owner in zip(futures, owners, strict=True):
-            if self._seats[owner] is not None and future.status != "finished":
-                error = future.exception(timeout=self.options.timeout) if future.status == "error" else None
-                if error is not None and not isinstance(error, (LookupError, distributed.KilledWorker)):
-                    raise error
-                self._seats[owner] = None
-
-    def _unfinished(self, futures: list[Any], owners: list[int]) -> list[int]:
-        """Return the loads that are worth waiting for."""
-        waiting = [at for at, future in enumerate(futures) if not future.done()]
-        alive = self.workers() if waiting else {}
-        for number in {owners[at] for at in waiting}:
-            seat = self._seats[number]
-            if seat is not None and (seat.address not in alive or seat.is_lost):
-                self._seats[number] = None
-        return [at for at in waiting if self._seats[owners[at]] is not None]
 
     def _silent(self, seat: Seat) -> ClusterError:
         return ClusterError(
@@ -326,22 +272,3 @@ class Seats:
             "look at it on the dashboard; where it is only slow, pass a larger timeout to "
             "rankwise.distributed.distribute or read.",
         )
-
-
-def _looked_at(call: Any) -> Answer | Exception | None:
-    """Return the answer to a call, or what broke the way to the actor; None where nothing came for a moment."""
-    try:
-        answer: Answer = call.result(timeout=POLL)
-    except TimeoutError:
-        return None
-    except Exception as error:  # noqa: BLE001 - the caller looks at it
-        return error
-    return answer
-
-
-class _DirectActor(distributed.Actor):  # type: ignore[misc]
-    """An actor that is called straight at its worker, so that the scheduler carries no vectors."""
-
-    @property
-    def _worker_rpc(self) -> Any:
-        return self._client.rpc(self._address)

@@ -84,6 +84,12 @@ class Shares(Sequence[Share]):
         found = [np.flatnonzero(owner == number) for number in range(len(self))]
         return [(at, share.positions(rows[at])) for share, at in zip(self, found, strict=True)]
 
+    def query_owners(self, order: Ints, query_start: Ints) -> Ints | None:
+        """Return the share of each query, of which none is empty; None where one has rows on several."""
+        owner, start = self.owners(order), query_start[:-1]
+        own = np.minimum.reduceat(owner, start)
+        return None if np.any(own != np.maximum.reduceat(owner, start)) else own
+
     def whole_queries(
         self, blocks: QueryBlocks, folds: Folds | None
     ) -> list[tuple[QueryBlocks, Folds | None]] | None:
@@ -91,10 +97,8 @@ class Shares(Sequence[Share]):
         sizes = np.diff(blocks.query_start)
         if sizes.min(initial=1) == 0:
             return self.whole_queries(*_of_queries(blocks, folds, np.flatnonzero(sizes)))
-        owner = self.owners(blocks.order)
-        start = blocks.query_start[:-1]
-        own = np.minimum.reduceat(owner, start)
-        if np.any(own != np.maximum.reduceat(owner, start)):
+        own = self.query_owners(blocks.order, blocks.query_start)
+        if own is None:
             if folds is None and blocks.row_weight is not None and not blocks.row_weight.all():
                 # Rows that weigh nothing may be told to be of any query.
                 return self.whole_queries(_heavy(blocks), None)

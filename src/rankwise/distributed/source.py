@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.arrays import AnyArray, DType, Ints
+from rankwise.arrays import AnyArray, DType, Floats, Ints
 from rankwise.data.containers import check_sparse, is_moderate
 from rankwise.design.protocol import accepted_dtype
 from rankwise.distributed.holding import rows_of
@@ -45,7 +45,7 @@ class BlockFacts:
     last_column: int
     is_finite: bool
     largest: float
-    labels: tuple[Any, Any] | None = None
+    labels: tuple[Floats, AnyArray | None] | None = None
 
 
 def look_at(block: Any) -> BlockFacts:

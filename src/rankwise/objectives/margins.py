@@ -43,6 +43,13 @@ class _MeanOverPairs:
         """How many times the data were read completely so far."""
         return self.design.reads
 
+    def zero_scores(self) -> Floats:
+        """Return the scores of no coefficients, without the base."""
+        if hasattr(self.design, "zero_scores"):  # rows whose scores stay where they are
+            zeros: Floats = self.design.zero_scores()
+            return zeros
+        return np.zeros(self.pairs.n_rows)
+
     def scores(self, coef: Floats) -> Floats:
         """Return ``Xw``, without the base."""
         return self.design.dot(coef if self._scale is None else coef * self._scale)

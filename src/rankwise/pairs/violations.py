@@ -122,6 +122,31 @@ class ViolationSweep:
         """How many rows the pairs refer to."""
         return int(self._ranks.size)
 
+    @property
+    def query_rows(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The rows in the order of their queries, and where each of those that have rows starts."""
+        order = np.arange(self.n_rows) if self._order is None else self._order
+        return order, np.append(self.query_start[:-1][self.sizes > 0], self.n_rows)
+
+    def part(self, rows: slice | npt.NDArray[np.int64], queries: npt.NDArray[np.int64]) -> ViolationSweep:
+        """Return the pairs of some queries (of those that have rows), whose rows, in ascending order, are these."""
+        own = np.arange(self.n_rows)[rows]
+        chosen = np.flatnonzero(self.sizes > 0)[queries]
+        sizes, start = self.sizes[chosen], self.query_start[chosen]
+        ends = np.cumsum(sizes)
+        grouped = np.repeat(start - (ends - sizes), sizes) + np.arange(own.size)
+        order, _ = self.query_rows
+        row_weight = self._row_weight
+        return ViolationSweep(
+            self.from_grouped(self._ranks)[own],
+            np.concatenate(([0], ends)),
+            order=np.searchsorted(own, order[grouped]),
+            row_weight=None if row_weight is None else self.from_grouped(row_weight)[own],
+            scale=None if self._scale is None else self._scale[chosen],
+            margin=self.margin,
+            n_threads=self.n_threads,
+        )
+
     @cached_property
     def weight(self) -> float:
         """The total weight of all pairs: at equal scores every one is violated."""
@@ -170,7 +195,7 @@ class ViolationSweep:
         """Bring rows from the caller's order into that of the kernels."""
         return np.ascontiguousarray(self._grouped(values), dtype=np.float64)
 
-    def from_grouped(self, values: Floats) -> Floats:
+    def from_grouped(self, values: npt.NDArray[_Scalar]) -> npt.NDArray[_Scalar]:
         """Bring rows from the order of the kernels into the caller's."""
         if self._order is None:
             return values

@@ -142,6 +142,8 @@ class MarginFit:
                 f"All pairs together weigh {total}: their weights overflow or vanish.",
                 "use weights around 1; only their ratios matter.",
             )
+        if hasattr(design, "counting"):  # rows that are far away are counted where they are
+            design, pairs = design.counting(pairs) or (design, pairs)
         reads = design.reads
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, overflows:

@@ -45,7 +45,7 @@ def minimise_by_newton(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
     """Minimise ``mean loss + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_ITER if max_iter is None else max_iter
     reads = objective.n_reads
-    scores = np.zeros(objective.pairs.n_rows)
+    scores = objective.zero_scores()
     point = objective.at_scores(scores)
     rule = StoppingRule(tol, float(point.value), alpha, is_absolute)
     preconditioner = Preconditioner(curvature, alpha, point.score_hessian_diagonal)
@@ -134,7 +134,7 @@ def _newton_step(
     preconditioner: Preconditioner,
 ) -> _Step:
     """Solve Newton's equation inexactly; lengths are in the preconditioner's norm."""
-    step, moved = np.zeros_like(gradient), np.zeros(objective.pairs.n_rows)
+    step, moved = np.zeros_like(gradient), objective.zero_scores()
     residual = -gradient
     direction = preconditioner.solve(residual)
     rho = float(residual @ direction)

@@ -66,7 +66,7 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
     """Minimise ``mean hinge + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_ITER if max_iter is None else max_iter
     reads = objective.n_reads
-    scores = np.zeros(objective.pairs.n_rows)
+    scores = objective.zero_scores()
     hinge = objective.at_scores(scores)
     rule = StoppingRule(tol, float(hinge.value), alpha, is_absolute)
     # At 0 every pair curves, by a width of twice the margin.

@@ -1,0 +1,145 @@
+"""Pairs that are violated are counted on the workers, and the loss is that of counting them here."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from on_cluster import in_blocks, kill, ranking_data, wait_for_successor
+from rankwise import RankSVM, RankSVMCV
+from rankwise.data.queries import encode_queries
+from rankwise.distributed import DaskDesign, distribute, holding
+from rankwise.pairs.labels import find_levels
+from rankwise.pairs.violations import ViolationSweep
+
+
+def sweep_of(y, qid, rng):
+    queries = encode_queries(qid)
+    weight, scale = rng.integers(3, size=y.size).astype(float), rng.random(len(queries))
+    return ViolationSweep.from_levels(find_levels(y, queries), queries, row_weight=weight, scale=scale)
+
+
+def counted_on(client, X, qid, pairs):
+    design = distribute(in_blocks(X, [90]), client=client, timeout=60).X.grouped(qid).as_design(1)
+    found = design.counting(pairs)
+    assert found is not None
+    return design, *found
+
+
+@pytest.mark.parametrize("is_scattered", [False, True])
+def test_every_sum_is_the_one_of_all_pairs(client, is_scattered):
+    X, y, qid = ranking_data(50)
+    rng = np.random.default_rng(0)
+    qid = rng.permutation(qid) if is_scattered else qid
+    sweep = sweep_of(y, qid, rng)
+    _, scores, pairs = counted_on(client, X, qid, sweep)
+    one, other = rng.normal(size=(2, 10))
+    here = sweep.at(X @ one - 0.3 * (X @ other))
+    there = pairs.at(scores.dot(one) - 0.3 * scores.dot(other))
+
+    def same(found, expected):
+        assert np.allclose(found, expected, rtol=1e-11, atol=1e-11)
+
+    same(there.hinge(), here.hinge())
+    same(there.active, here.active)
+    same(scores.tdot(there.net_wins / 2), X.T @ here.net_wins / 2)
+    value, gradient = here.squared_hinge()
+    own_value, own_gradient = there.squared_hinge()
+    same(own_value, value)
+    same(scores.tdot(own_gradient), X.T @ gradient)
+    same(own_gradient @ scores.dot(other), gradient @ X @ other)
+    for width in (None, 0.7):
+        same(there.degrees(width), here.degrees(width))
+        same(scores.tdot(there.laplacian(scores.dot(other), width)), X.T @ here.laplacian(X @ other, width))
+    smoothed, own = here.smoothed(0.4), there.smoothed(0.4)
+    same([own.value, own.active], [smoothed.value, smoothed.active])
+    same(own.gradient @ scores.dot(one), smoothed.gradient @ X @ one)
+    same(pairs.at(scores.zero_scores()).hinge(), sweep.at(np.zeros(y.size)).hinge())
+
+
+def objective(model, X, y, qid):
+    """The mean loss, pair by pair, with its penalty."""
+    scores = X @ model.coef_
+    slack = [
+        1 - (scores[i] - scores[j])
+        for i in range(y.size)
+        for j in range(y.size)
+        if qid[i] == qid[j] and y[i] > y[j]
+    ]
+    loss = np.maximum(slack, 0) ** (2 if model.loss == "squared_hinge" else 1)
+    return loss.mean() + model.alpha * model.coef_ @ model.coef_
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankSVM(1e-2, tol=1e-6),
+        RankSVM(1e-2, tol=1e-4, solver="bundle"),
+        RankSVM(1e-3, loss="squared_hinge", tol=1e-8),
+        RankSVM(1e-3, loss="squared_hinge", tol=1e-6, positive=True),
+        RankSVM(1e-2, tol=1e-4, prior=np.linspace(-1, 1, 10)),
+    ],
+    ids=["smoothing", "bundle", "newton", "positive", "prior"],
+)
+def test_fits_exchange_no_scores(client, model, monkeypatch):
+    X, y, qid = ranking_data(51)
+    here = clone(model).fit(X, y, qid=qid)
+
+    def refuse(design, v):
+        raise AssertionError("scores came to the client")
+
+    monkeypatch.setattr(DaskDesign, "dot", refuse)
+    monkeypatch.setattr(DaskDesign, "tdot", refuse)
+    there = clone(model).fit(in_blocks(X, [90]), y, qid=qid)
+    allowed = here.duality_gap_ + there.duality_gap_ + 1e-12
+    assert there.duality_gap_ <= 1.01 * here.duality_gap_ + 1e-12
+    if model.prior is None:
+        assert abs(objective(here, X, y, qid) - objective(there, X, y, qid)) <= allowed
+    assert np.linalg.norm(here.coef_ - there.coef_) <= 2 * np.sqrt(allowed / model.alpha)
+
+
+def test_paths_of_folds_are_those_of_a_local_fit(client):
+    X, y, qid = ranking_data(52, sparse=True)
+    model = RankSVMCV([1e-1, 1e-3], loss="squared_hinge", cv=3, tol=1e-8)
+    here, there = clone(model).fit(X, y, qid=qid), clone(model).fit(in_blocks(X, [90]), y, qid=qid)
+    assert np.allclose(here.cv_errors_, there.cv_errors_)
+    assert here.alpha_ == there.alpha_
+
+
+def test_what_a_lost_worker_knew_is_made_again(client):
+    X, y, qid = ranking_data(53)
+    rng = np.random.default_rng(1)
+    sweep = sweep_of(y, qid, rng)
+    design, scores, pairs = counted_on(client, X, qid, sweep)
+    coefs = rng.normal(size=(4, 10))
+    total = scores.zero_scores()
+    for coef in coefs:
+        total = total + 0.5 * scores.dot(coef)
+        pairs.at(total).hinge()
+    point = pairs.at(total)
+    _, gradient = point.squared_hinge()
+    lost = design.cluster.addresses[1]
+    kill(client, lost)
+    here = sweep.at(X @ (0.5 * coefs.sum(axis=0)))
+    assert np.allclose(scores.tdot(gradient), X.T @ here.squared_hinge()[1], rtol=1e-10, atol=1e-10)
+    assert np.isclose(point.smoothed(0.3).value, here.smoothed(0.3).value)
+    assert np.allclose(point.degrees(), here.degrees())
+    assert design.cluster.n_rebuilt == 1
+    wait_for_successor(client, lost, 2)
+
+
+def n_vectors(name):
+    """How many vectors the actors of this worker have."""
+    return sum(len(rows._kept[name]._vectors) for rows in holding._HELD.values() if name in rows._kept)
+
+
+def test_vectors_that_nobody_uses_are_forgotten(client):
+    X, y, qid = ranking_data(54)
+    rng = np.random.default_rng(2)
+    _, scores, pairs = counted_on(client, X, qid, sweep_of(y, qid, rng))
+    total = scores.zero_scores()
+    for coef in rng.normal(size=(20, 10)):
+        moved = scores.dot(coef)
+        for length in (0.1, 0.3, 0.2):
+            pairs.at(total + length * moved).smoothed(0.5)
+        total = total + 0.2 * moved
+    assert max(client.run(n_vectors, pairs.space.name).values()) < 12
