@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 import dask
 import numpy as np
 
+from rankwise.arrays import AnyArray, Estimator, Labels, MatrixLike
 from rankwise.data.matrices import check_columns, through_scikit_learn
 from rankwise.distributed.cluster import current_client
 from rankwise.distributed.data import ClusterRows, distribute, local_values
@@ -23,8 +24,13 @@ _SMALLEST = 1e-80
 
 
 def training_data(
-    estimator: Any, X: Any, y: Any, qid: Any, sample_weight: Any, query_importance: Any
-) -> tuple[Any, ...]:
+    estimator: Estimator,
+    X: object,
+    y: Labels,
+    qid: Labels | None,
+    sample_weight: Labels | None,
+    query_importance: Labels | None,
+) -> tuple[ClusterRows, *tuple[AnyArray | None, ...]]:
     """Return rows that will be held in whole queries, and everything that has a value per row at the client."""
     rows = checked_rows(estimator, X)
     values = [
@@ -34,7 +40,7 @@ def training_data(
     return rows.grouped(values[1]), *values
 
 
-def checked_rows(estimator: Any, X: Any) -> ClusterRows:
+def checked_rows(estimator: Estimator, X: object) -> ClusterRows:
     """Return the rows behind a Dask collection; raise where the estimator or its solver cannot take them."""
     name = type(estimator).__name__
     if not estimator._takes_clusters:  # noqa: SLF001 - what estimators tell this room
@@ -69,12 +75,13 @@ def checked_rows(estimator: Any, X: Any) -> ClusterRows:
     return rows
 
 
-def check_rows(estimator: Any, X: Any, *, reset: bool) -> ClusterRows:
+def check_rows(estimator: Estimator, X: object, *, reset: bool) -> ClusterRows:
     """Return rows of a cluster, whose columns are those of the model; `reset` takes them for such."""
     rows = checked_rows(estimator, X)
     if rows.columns is not None:
         # Of a data frame scikit-learn checks the names and their order.
-        through_scikit_learn(estimator, rows.empty_frame(), reset=reset, is_finite=True, ensure_min_samples=0)
+        frame = cast("MatrixLike", rows.empty_frame())
+        through_scikit_learn(estimator, frame, reset=reset, is_finite=True, ensure_min_samples=0)
     else:
         check_columns(estimator, rows, reset=reset)  # type: ignore[arg-type]
         if reset:
@@ -82,12 +89,14 @@ def check_rows(estimator: Any, X: Any, *, reset: bool) -> ClusterRows:
     return rows
 
 
-def scored_data(X: Any, y: Any, qid: Any, sample_weight: Any) -> tuple[Any, ...]:
+def scored_data(
+    X: object, y: Labels, qid: Labels | None, sample_weight: Labels | None
+) -> tuple[object, *tuple[AnyArray | None, ...]]:
     """Return what a score is made of: labels and ids at the client, X as a collection whose scores come there."""
     client = X.client if isinstance(X, ClusterRows) else current_client() if _is_lazy(y, qid) else None
     values = [local_values(value, client, Options().timeout) for value in (y, qid, sample_weight)]
     return X, *values
 
 
-def _is_lazy(*values: Any) -> bool:
+def _is_lazy(*values: object) -> bool:
     return any(dask.is_dask_collection(value) and not isinstance(value, np.ndarray) for value in values)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 from uuid import uuid4
 
 import dask
 import numpy as np
 
-from rankwise.arrays import AnyArray, Floats
+from rankwise.arrays import AnyArray, DType, Floats, Labels
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_qid
 from rankwise.design.protocol import Design
 from rankwise.distributed.cluster import Cluster, computed, current_client
+from rankwise.distributed.dask_types import Client
 from rankwise.distributed.design import DaskDesign
 from rankwise.distributed.seats import Options
 from rankwise.distributed.shares import cut
@@ -39,7 +40,7 @@ class ClusterRows:
 
     source: Source
     survey: Survey
-    client: Any
+    client: Client
     options: Options
     queries: Queries | None = None
 
@@ -49,7 +50,7 @@ class ClusterRows:
         return self.survey.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> DType:
         """Of the values."""
         return self.survey.dtype
 
@@ -58,7 +59,7 @@ class ClusterRows:
         """The names of the columns, where they have some."""
         return self.source.names
 
-    def empty_frame(self) -> Any:
+    def empty_frame(self) -> object:
         """Return a frame without rows that has the names of the columns."""
         import pandas as pd  # noqa: PLC0415 - only where columns have names
 
@@ -95,11 +96,11 @@ class ClusterData:
 
 
 def distribute(
-    X: Any,
-    y: Any = None,
-    qid: Any = None,
+    X: object,
+    y: Labels | None = None,
+    qid: Labels | None = None,
     *,
-    client: Any = None,
+    client: Client | None = None,
     scattered: str = "shuffle",
     timeout: float = 300.0,
     n_threads: int | None = None,
@@ -144,7 +145,9 @@ def options_of(scattered: str, timeout: float, n_threads: int | None, direct: bo
     return Options(scattered, float(timeout), n_threads, direct)
 
 
-def surveyed(source: Source, client: Any, options: Options, y: Any = None, qid: Any = None) -> ClusterData:
+def surveyed(
+    source: Source, client: Client, options: Options, y: Labels | None = None, qid: Labels | None = None
+) -> ClusterData:
     """Look at every block of a source."""
     token = uuid4().hex[:8]
     looks = [
@@ -160,12 +163,13 @@ def surveyed(source: Source, client: Any, options: Options, y: Any = None, qid: 
         y = np.concatenate([own for own, _ in labels])
         ids = [own for _, own in labels if own is not None]
         qid = np.concatenate(ids) if len(ids) == len(labels) else None
-    y, qid = (local_values(values, client, options.timeout) for values in (y, qid))
-    return ClusterData(ClusterRows(source, survey, client, options), y, qid)
+    values = (local_values(given, client, options.timeout) for given in (y, qid))
+    return ClusterData(ClusterRows(source, survey, client, options), *values)
 
 
-def local_values(values: Any, client: Any, timeout: float) -> Any:
+def local_values(values: Labels | None, client: Client | None, timeout: float) -> AnyArray | None:
     """Return a Dask array or series as an array at the client; everything else as it is."""
     if not dask.is_dask_collection(values):
-        return values
+        return cast("AnyArray | None", values)  # validation looks at it
+    assert client is not None  # whoever has lazy values has one
     return np.asarray(computed(client, [values], timeout)[0])

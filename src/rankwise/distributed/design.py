@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import cast
 from uuid import uuid4
 from weakref import WeakKeyDictionary
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import DType, Floats, Ints
+from rankwise.arrays import AnyArray, DType, Floats, Ints
 from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design import Design, OperatorDesign, Shift, as_design
 from rankwise.design.protocol import GramProduct, RowIndex
@@ -157,10 +157,14 @@ class DaskDesign:
         listed = self.cluster.shares.listed(rows)
         parts = list(self.cluster.answers(WorkerRows.gathered, [(own,) for _, own in listed]))
         order = np.argsort(np.concatenate([at for at, _ in listed]))
-        whole = np.concatenate(parts) if self.is_dense else sp.vstack(parts, format="csr")
+        whole = (
+            sp.vstack(parts, format="csr")
+            if not self.is_dense
+            else np.concatenate([np.asarray(part) for part in parts])
+        )
         return as_design(whole[order], self.n_threads)
 
-    def matrix(self) -> Any:
+    def matrix(self) -> AnyArray | sp.csr_matrix:
         """Return all rows at the client, where they fit."""
         needed = 2 * self._bytes(self.shape[0])
         if not fits(needed):
@@ -170,7 +174,7 @@ class DaskDesign:
             )
         return self.gathered(np.arange(self.shape[0])).matrix()
 
-    def stored(self) -> Any:
+    def stored(self) -> AnyArray | sp.csr_matrix:
         """Return all rows at the client, where they fit."""
         return self.matrix()
 

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.arrays import AnyArray, DType, Floats, Ints, is_sparse
+from rankwise.arrays import AnyArray, DType, Floats, InMemory, Ints, is_sparse
 from rankwise.blocks import as_table
 from rankwise.design import DenseDesign, Design, Shift, shifted_design
 from rankwise.distributed.lines import listen
-from rankwise.distributed.local_products import LocalProduct
+from rankwise.distributed.local_products import Block, LocalProduct
 from rankwise.distributed.local_vectors import LocalVectors, Pairs, Step, Want
 from rankwise.distributed.narrow import NarrowDesign, by_frequency, narrow_type
 from rankwise.threads import blas_held
@@ -53,7 +53,7 @@ class WorkerRows:
         self._values: AnyArray | None = None
         self._lock = threading.Lock()
 
-    def call(self, method: str, *args: Any) -> Answer:
+    def call(self, method: str, *args: object) -> Answer:
         """Do what the client asks; what goes wrong is part of the answer, so that only lost workers raise."""
         began = time.perf_counter()
         try:
@@ -80,11 +80,11 @@ class WorkerRows:
         start = np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))).astype(np.int32)
         self._arrays = np.empty(start[-1], dtype), np.empty(start[-1], narrow_type(shape[1])), start
 
-    def take_rows(self, first: int, rows: Any, first_column: int) -> int:
+    def take_rows(self, first: int, rows: InMemory, first_column: int) -> int:
         """Copy rows to where they belong; doing it twice changes nothing."""
         n_rows = int(rows.shape[0])
         self._came[first] = n_rows
-        if len(self._arrays) == 1:
+        if not is_sparse(rows):
             self._arrays[0][first : first + n_rows] = rows
             return n_rows
         values, ids, start = self._arrays
@@ -139,16 +139,16 @@ class WorkerRows:
         """Return ``X' u``."""
         return self.unnamed(self.design.tdot(u))
 
-    def gram_matrix(self, *block: Any) -> tuple[Floats, ...]:
+    def gram_matrix(self, *block: *Block) -> tuple[Floats, ...]:
         """Return ``X' L X`` of its queries, or its part of that of one ranking."""
         found = self._local(block).matrix()
         return self._square(found[0]), *(self.unnamed(part) for part in found[1:])
 
-    def gram_diagonal(self, *block: Any) -> tuple[Floats, ...]:
+    def gram_diagonal(self, *block: *Block) -> tuple[Floats, ...]:
         """Return the diagonal of the same."""
         return tuple(self.unnamed(part) for part in self._local(block).diagonal())
 
-    def _local(self, block: tuple[Any, ...]) -> LocalProduct:
+    def _local(self, block: Block) -> LocalProduct:
         local = LocalProduct(self.design, *block)
         local.centre = None if local.centre is None else self.named(local.centre)
         return local
@@ -165,7 +165,7 @@ class WorkerRows:
         assert found is not None
         return self.unnamed(found)
 
-    def gathered(self, rows: Ints) -> Any:
+    def gathered(self, rows: Ints) -> InMemory:
         """Return some rows as an array or a SciPy matrix."""
         found = self.design.gathered(rows).matrix()
         if self._names is None or not is_sparse(found):
@@ -174,13 +174,13 @@ class WorkerRows:
         renamed.indices = self._names[renamed.indices].astype(np.int32)
         renamed.has_sorted_indices = False
         renamed.sort_indices()
-        return renamed
+        return cast("InMemory", renamed)
 
     def expect_products(self) -> None:
         """Prepare for many of `dot` and `tdot`, where that takes little memory."""
         self.design.expect_products()
 
-    def keep(self, name: str, what: Any) -> None:
+    def keep(self, name: str, what: Ints) -> None:
         """Remember what later calls refer to."""
         self._kept[name] = what
 
@@ -188,7 +188,7 @@ class WorkerRows:
         """Forget it."""
         self._kept.pop(name, None)
 
-    def keep_product(self, name: str, *block: Any) -> Any:
+    def keep_product(self, name: str, *block: *Block) -> Floats | None:
         """Prepare a fused product; see `LocalProduct`."""
         product = LocalProduct(self.design, *block)
         product.prepare()
@@ -247,7 +247,7 @@ class WorkerRows:
         return out
 
 
-def fill(name: str, first: int, block: Any, chosen: slice | Ints, first_column: int) -> int:
+def fill(name: str, first: int, block: object, chosen: slice | Ints, first_column: int) -> int:
     """Copy some rows of a block into the actor of that name, which is on this worker."""
     holder = _HELD.get(name)
     if holder is None:
@@ -255,21 +255,22 @@ def fill(name: str, first: int, block: Any, chosen: slice | Ints, first_column: 
     return holder.take_rows(first, rows_of(block)[chosen], first_column)
 
 
-def uniform(block: Any, first_column: int, n_columns: int) -> Any:
+def uniform(block: object, first_column: int, n_columns: int) -> InMemory:
     """Return the rows of a block with the columns that all blocks have together, counted from 0."""
     rows = rows_of(block)
-    if not sp.issparse(rows) or (first_column == 0 and rows.shape[1] == n_columns):
+    if not is_sparse(rows) or (first_column == 0 and rows.shape[1] == n_columns):
         return rows
     parts = rows.data, rows.indices - np.int32(first_column), rows.indptr
-    return sp.csr_matrix(parts, shape=(rows.shape[0], n_columns))
+    return cast("InMemory", sp.csr_matrix(parts, shape=(rows.shape[0], n_columns)))
 
 
-def rows_of(block: Any) -> Any:
+def rows_of(block: object) -> InMemory:
     """Return a block of a Dask collection as an array or a CSR matrix."""
     if hasattr(block, "rows_and_labels"):  # what `rankwise.distributed.read` reads
-        return block.X
-    if sp.issparse(block):
+        return cast("InMemory", block.X)  # type: ignore[attr-defined]
+    if is_sparse(block):
         return block.tocsr()
     if hasattr(block, "to_numpy"):
         block = block.to_numpy()
-    return as_table(block) if np.ndim(block) == 1 else np.asarray(block)
+    values = np.asarray(block)
+    return as_table(values) if values.ndim == 1 else values

@@ -1,7 +1,8 @@
 """A connection of its own from the client to every actor, which carries arrays as they lie in memory.
 
 A call by way of Dask passes two event loops and four threads; `benchmarks/bench_dask.py` shows what that costs.
-Messages are pickles, as Dask's are, and are taken only from whoever knows the secret that the actor was told by Dask itself. Clusters that encrypt have no such connection: Dask carries their calls.
+Messages are pickles, as Dask's are, and are taken only from whoever knows the secret that the actor was told by Dask
+itself. Clusters that encrypt have no such connection: Dask carries their calls.
 """
 
 from __future__ import annotations

@@ -16,9 +16,11 @@ from rankwise.arrays import Floats, Ints, is_sparse
 from rankwise.blocks import Folds, QueryBlocks, as_table, laplacian
 from rankwise.design import Design, GramProduct
 
-__all__ = ["Kind", "LocalProduct"]
+__all__ = ["Block", "Kind", "LocalProduct"]
 
 Kind = Literal["whole", "cut", "levels"]
+# What a worker is told of its part: kind, blocks, folds, scored, shared and centre of `LocalProduct`.
+Block = tuple[Kind, QueryBlocks, Folds | None, Ints | None, Ints | None, Floats | None]
 
 _BLOCK = 1 << 17  # doubles that are made dense at a time
 

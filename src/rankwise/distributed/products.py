@@ -125,7 +125,8 @@ class ClusterProduct:
         self._design, self._parts = design, parts
         self.name = f"product-{uuid4().hex}"
         sums = design.cluster.keep(self.name, WorkerRows.keep_product, parts.told())
-        self._sums: Floats | None = sum(sums[1:], sums[0]) if parts.kind == "cut" else None
+        own = [part for part in sums if part is not None]  # of a ranking that is cut
+        self._sums: Floats | None = np.sum(own, axis=0) if own else None
         weakref.finalize(self, design.cluster.forget, self.name).atexit = False
 
     def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:

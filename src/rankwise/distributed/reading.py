@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import BinaryIO
 from uuid import uuid4
 
 import dask
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import AnyArray, Floats
+from rankwise.arrays import AnyArray, Floats, InMemory
 from rankwise.data.store.format import HEADER
 from rankwise.data.store.reading import Store, open_store
 from rankwise.data.tables.arrow_files import is_table
@@ -23,11 +23,14 @@ from rankwise.data.tables.reading import load_table
 from rankwise.data.text.svmlight import load_svmlight
 from rankwise.data.validation import check_count
 from rankwise.distributed.cluster import current_client
+from rankwise.distributed.dask_types import Client
 from rankwise.distributed.data import ClusterData, options_of, surveyed
 from rankwise.distributed.source import Source
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["read"]
+
+StrPath = str | os.PathLike[str]
 
 # The first bytes of compressed files, which cannot be read from the middle.
 _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
@@ -37,7 +40,7 @@ _COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
 class ReadRows:
     """Rows that were read with their labels."""
 
-    X: Any
+    X: InMemory
     rows_and_labels: tuple[Floats, AnyArray | None]
 
 
@@ -55,7 +58,7 @@ class _Text:
         X, y, qid = load_svmlight(self._source(), zero_based=True, dtype=self.dtype, n_threads=1)
         return ReadRows(X, (y, qid))
 
-    def _source(self) -> Any:
+    def _source(self) -> str | io.BytesIO:
         if self.last is None:
             return self.path
         with Path(self.path).open("rb") as file:
@@ -70,10 +73,15 @@ class _Table:
     """A file of Parquet or Arrow."""
 
     path: str
-    options: tuple[tuple[str, Any], ...]
+    label: str
+    qid: str | None
+    features: Sequence[str] | None
+    dtype: str
 
     def __call__(self) -> ReadRows:
-        table = load_table(self.path, **dict(self.options))
+        table = load_table(
+            self.path, label=self.label, qid=self.qid, features=self.features, dtype=self.dtype
+        )
         if table.y is None:
             raise InvalidInputError(f"{self.path} has no labels.", "name their column by label=.")
         return ReadRows(table.X, (table.y, table.qid))
@@ -98,9 +106,9 @@ class _Stored:
 
 
 def read(
-    source: Any,
+    source: StrPath | Store | Sequence[StrPath | Store],
     *,
-    client: Any = None,
+    client: Client | None = None,
     label: str = "label",
     qid: str | None = "qid",
     features: Sequence[str] | None = None,
@@ -143,26 +151,32 @@ def read(
     check_count("block_bytes", block_bytes, optional=False)
     options = options_of(scattered, timeout, n_threads, direct)
     client = current_client() if client is None else client
-    paths = source if isinstance(source, (list, tuple)) else [source]
-    if not paths:
+    given: Sequence[StrPath | Store] = (
+        [source] if isinstance(source, (str, os.PathLike, Store)) else list(source)
+    )
+    if not given:
         raise InvalidInputError("There are no files to read.", "pass at least one path.")
     kind = np.dtype(dtype).name
     names: list[str] | None = None
     width, one_based = n_features, False
-    if len(paths) == 1 and _is_store(paths[0]):
-        store = paths[0] if isinstance(paths[0], Store) else open_store(paths[0], verify=False)
-        parts: list[Any] = _parts_of_store(store, block_bytes)
+    stores = [own for own in given if _is_store(own)]
+    if len(stores) not in {0, 1} or (stores and len(given) > 1):
+        raise InvalidInputError(
+            f"{len(given)} sources, of which {len(stores)} are stores.", "read one store at a time."
+        )
+    paths = [os.path.abspath(path) for path in given if not isinstance(path, Store)]  # noqa: PTH100 - workers are in other folders
+    parts: list[Callable[[], ReadRows]]
+    if stores:
+        store = stores[0] if isinstance(stores[0], Store) else open_store(stores[0], verify=False)
+        parts = [*_parts_of_store(store, block_bytes)]
         width = store.header.columns
-    elif all(isinstance(path, (str, os.PathLike)) and is_table(path) for path in paths):
-        files = [os.path.abspath(path) for path in paths]  # noqa: PTH100 - workers are in other folders
-        wanted = {"label": label, "qid": qid, "features": features, "dtype": kind}
+    elif all(is_table(path) for path in paths):
+        wanted, names = features, None if features is None else list(features)
         if features is None:
             # All files must have the columns of the first.
-            found = load_table(files[0], label=label, qid=qid, dtype=kind)
-            wanted["features"] = names = found.feature_names if isinstance(found.X, np.ndarray) else None
-        else:
-            names = list(features)
-        parts = [_Table(file, tuple(wanted.items())) for file in files]
+            found = load_table(paths[0], label=label, qid=qid, dtype=kind)
+            wanted = names = found.feature_names if isinstance(found.X, np.ndarray) else None
+        parts = [_Table(path, label, qid, wanted, kind) for path in paths]
     else:
         one_based = True
         parts = [part for path in paths for part in _parts_of_text(path, block_bytes, kind)]
@@ -174,12 +188,11 @@ def read(
     return surveyed(Source(blocks, names, width, one_based), client, options)
 
 
-def _read(part: Any) -> ReadRows:
-    rows: ReadRows = part()
-    return rows
+def _read(part: Callable[[], ReadRows]) -> ReadRows:
+    return part()
 
 
-def _is_store(path: Any) -> bool:
+def _is_store(path: StrPath | Store) -> bool:
     return isinstance(path, Store) or Path(path, HEADER).is_file()
 
 
@@ -194,23 +207,22 @@ def _parts_of_store(store: Store, block_bytes: int) -> list[_Stored]:
     ]
 
 
-def _parts_of_text(path: Any, block_bytes: int, dtype: str) -> list[_Text]:
-    place = os.path.abspath(path)  # noqa: PTH100 - the same
+def _parts_of_text(path: str, block_bytes: int, dtype: str) -> list[_Text]:
     try:
-        with Path(place).open("rb") as file:
+        with Path(path).open("rb") as file:
             is_compressed = file.read(6).startswith(_COMPRESSED)
             size = file.seek(0, os.SEEK_END)
             cuts = sorted({0, size, *(_next_line(file, at) for at in range(block_bytes, size, block_bytes))})
     except OSError as error:
         raise InvalidInputError(
-            f"{place} cannot be read: {error.strerror}.", "check its name; the client looks at it once."
+            f"{path} cannot be read: {error.strerror}.", "check its name; the client looks at it once."
         ) from error
     if is_compressed or len(cuts) <= 2:
-        return [_Text(place, dtype=dtype)]
-    return [_Text(place, first, last, dtype) for first, last in pairwise(cuts)]
+        return [_Text(path, dtype=dtype)]
+    return [_Text(path, first, last, dtype) for first, last in pairwise(cuts)]
 
 
-def _next_line(file: Any, at: int) -> int:
+def _next_line(file: BinaryIO, at: int) -> int:
     """Return where the first line begins that does so at or after a byte."""
     if at == 0:
         return 0

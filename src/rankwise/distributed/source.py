@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.arrays import AnyArray, DType, Floats, Ints
+from rankwise.arrays import AnyArray, DType, Floats, Ints, is_sparse
 from rankwise.data.containers import check_sparse, is_moderate
 from rankwise.design.protocol import accepted_dtype
+from rankwise.distributed.dask_types import DaskArray, Frame, Lazy
 from rankwise.distributed.holding import rows_of
 from rankwise.exceptions import InvalidInputError
 
@@ -48,12 +49,12 @@ class BlockFacts:
     labels: tuple[Floats, AnyArray | None] | None = None
 
 
-def look_at(block: Any) -> BlockFacts:
+def look_at(block: object) -> BlockFacts:
     """Look at a block once, on the worker that has it."""
     X = rows_of(block)
-    if sp.issparse(X):
+    if is_sparse(X):
         check_sparse("X", X)
-    values = X.data if sp.issparse(X) else X
+    values = X.data if is_sparse(X) else np.asarray(X)
     if values.dtype.kind not in "fiub":
         raise InvalidInputError(
             f"X has a block of type {values.dtype}, which is not numeric.",
@@ -61,12 +62,13 @@ def look_at(block: Any) -> BlockFacts:
         )
     moderate = is_moderate(X) or bool(np.isfinite(values).all())
     lengths, first, last = None, 0, X.shape[1] - 1
-    if sp.issparse(X):
+    if is_sparse(X):
         lengths = np.diff(X.indptr).astype(np.int32)
         first, last = (int(X.indices.min()), int(X.indices.max())) if X.indices.size else (1, -1)
     largest = float(np.abs(values).max(initial=0.0)) if moderate else np.inf
     labels = block.rows_and_labels if hasattr(block, "rows_and_labels") else None
-    return BlockFacts(X.shape, accepted_dtype(values.dtype), lengths, first, last, moderate, largest, labels)
+    shape = (int(X.shape[0]), int(X.shape[1]))
+    return BlockFacts(shape, accepted_dtype(values.dtype), lengths, first, last, moderate, largest, labels)
 
 
 @dataclass(frozen=True)
@@ -167,27 +169,30 @@ class Source:
     one_based : bool
     """
 
-    blocks: list[Any]
+    blocks: list[Lazy]
     names: list[str] | None = None
     n_columns: int | None = None
     one_based: bool = False
     survey: Survey | None = field(default=None, repr=False)
 
 
-def blocks_of(X: Any) -> Source:
+def blocks_of(X: object) -> Source:
     """Return the blocks of a Dask array or DataFrame."""
     if hasattr(X, "to_delayed") and hasattr(X, "columns"):
-        names = [str(name) for name in X.columns] if all(isinstance(n, str) for n in X.columns) else None
-        return Source(list(X.to_delayed()), names, len(X.columns))
+        frame = cast("Frame", X)
+        names = [str(name) for name in frame.columns if isinstance(name, str)]
+        is_named = len(names) == len(frame.columns)
+        return Source(list(frame.to_delayed()), names if is_named else None, len(frame.columns))
     if hasattr(X, "to_delayed") and getattr(X, "ndim", 0) == 2:
-        if len(X.chunks[1]) > 1:
-            if sp.issparse(getattr(X, "_meta", None)):
+        array = cast("DaskArray", X)
+        if len(array.chunks[1]) > 1:
+            if sp.issparse(getattr(array, "_meta", None)):
                 raise InvalidInputError(
-                    f"X is a Dask array whose rows are cut into {len(X.chunks[1])} pieces.",
+                    f"X is a Dask array whose rows are cut into {len(array.chunks[1])} pieces.",
                     "give every block all columns.",
                 )
-            X = X.rechunk({1: -1})
-        return Source(list(X.to_delayed().ravel()), None, int(X.shape[1]))
+            array = array.rechunk({1: -1})
+        return Source(list(array.to_delayed().ravel()), None, int(array.shape[1]))
     raise InvalidInputError(
         f"X is a Dask {type(X).__name__} of {getattr(X, 'ndim', 'unknown')} dimensions.",
         "pass a two-dimensional Dask array (of arrays or CSR matrices), a Dask DataFrame of the features, or what "
