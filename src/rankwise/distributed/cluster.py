@@ -45,6 +45,8 @@ class Cluster:
         Vectors that were multiplied so far.
     n_rebuilt : int
         How many actors were made again.
+    worker_seconds : (shares,) float64
+        What each took for its last answer, by its own clock.
     """
 
     def __init__(
@@ -52,7 +54,7 @@ class Cluster:
     ) -> None:
         self.shares, self.survey = shares, survey
         self.n_products = self.n_rebuilt = 0
-        self._seconds = np.zeros(len(shares))
+        self.worker_seconds = np.zeros(len(shares))
         self._dropped: list[str] = []
         self._lock = threading.RLock()
         self._seats = Seats(client, source, survey, shares, options)
@@ -127,7 +129,7 @@ class Cluster:
                 call = self._seats.ask(number, method, *args)
                 continue
             if status == "done":
-                self._seconds[number] = seconds
+                self.worker_seconds[number] = seconds
                 return found
             if status == "failed":
                 raise found
@@ -135,8 +137,8 @@ class Cluster:
         raise self._seats.lost_too_often(number)
 
     def _show(self) -> None:
-        slowest = int(np.argmax(self._seconds))
-        seat, seconds = self._seats[slowest], float(self._seconds[slowest])
+        slowest = int(np.argmax(self.worker_seconds))
+        seat, seconds = self._seats[slowest], float(self.worker_seconds[slowest])
         if seat is not None and seconds > 0:
             self._seats.line.update(
                 f"{self.n_products} products, {self.survey.nnz / seconds:.2g} non-zeros/s, slowest {seat.address} "
