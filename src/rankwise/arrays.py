@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "DType",
     "Estimator",
     "Floats",
+    "Importance",
     "InMemory",
     "Ints",
     "Labels",
@@ -41,6 +43,7 @@ Splits = list[tuple[Rows, Rows]]  # training and test rows of each fold
 AnyArray = npt.NDArray[Any]  # of whatever type
 DType = np.dtype[Any]
 RandomSource: TypeAlias = "int | np.random.RandomState | np.random.Generator | None"  # a `random_state`
+Importance = Mapping[Any, float] | ArrayLike  # of queries: by id, or one value per row
 
 
 class Matrix(Protocol):

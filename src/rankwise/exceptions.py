@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 __all__ = [
     "Change",
@@ -71,7 +71,7 @@ class RankwiseError(Exception):
         self.hint, self.changes, self.about = visible(hint), changes, about
         super().__init__(f"{self.problem} Hint: {self.hint}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Errors travel between processes (n_jobs > 1); the default would rebuild them from the joined text.
         return type(self), (self.problem, self.hint, *self.changes), self.__dict__
 

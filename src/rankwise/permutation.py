@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 from sklearn.base import BaseEstimator, clone
 
-from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource
+from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource, is_sparse
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, read_seed
@@ -138,9 +136,9 @@ def _chosen_values(
 
 
 def _fold_values(
-    estimator: Any, X: Any, outputs: Floats, queries: Queries, metric: Metric, seed: int
+    estimator: BaseEstimator, X: MatrixLike, outputs: Floats, queries: Queries, metric: Metric, seed: int
 ) -> Floats:
-    X = X.tocsr() if scipy.sparse.issparse(X) else np.asarray(X)
+    X = X.tocsr() if is_sparse(X) else np.asarray(X)
     unit = queries.codes if len(queries) > 1 else np.arange(queries.n_rows)
     n_units = int(unit.max()) + 1
     fold = np.random.default_rng(seed).permutation(n_units)[unit] % min(_FOLDS, n_units)

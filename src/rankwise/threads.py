@@ -16,9 +16,12 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from rankwise.interrupts import interruptible
+
+if TYPE_CHECKING:
+    from threadpoolctl import LibController
 
 __all__ = ["blas_held", "default_threads", "large_algebra", "one_blas_thread"]
 
@@ -104,7 +107,7 @@ class _Holds:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._holders: dict[object, int] = {}  # and their threads
-        self._lowered: list[tuple[Any, int]] | None = None  # None while nobody holds
+        self._lowered: list[tuple[LibController, int]] | None = None  # None while nobody holds
 
     def hold(self, holder: object) -> None:
         with self.lock:
@@ -173,7 +176,7 @@ if hasattr(os, "register_at_fork"):
 
 
 @functools.cache
-def _libraries(per_thread: bool) -> list[Any]:
+def _libraries(per_thread: bool) -> list[LibController]:
     """Return the BLAS libraries; looking for them takes milliseconds, setting their threads microseconds."""
     from threadpoolctl import ThreadpoolController  # noqa: PLC0415  the command line starts without it
 
@@ -181,7 +184,7 @@ def _libraries(per_thread: bool) -> list[Any]:
     return [library for library in found if _is_per_thread(library) == per_thread]
 
 
-def _is_per_thread(library: Any) -> bool:
+def _is_per_thread(library: LibController) -> bool:
     # Before 3.8, threadpoolctl set the number of the process.
     return hasattr(library, "clear_controlling_thread") and library.threading_layer == "openmp"
 
@@ -205,7 +208,7 @@ class _in_control:  # noqa: N801  a class, for a generator would take as long as
 
 
 @functools.cache
-def _controlled_kinds() -> list[Any]:
+def _controlled_kinds() -> list[type[LibController]]:
     kinds = {type(library) for library in (*_libraries(per_thread=False), *_libraries(per_thread=True))}
     return [kind for kind in kinds if hasattr(kind, "clear_controlling_thread")]
 

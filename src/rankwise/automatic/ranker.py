@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, Never
+from typing import ClassVar, Never
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -302,8 +302,8 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         """Make the ranker that a model file describes, around the model that it chose."""
         return read_automatic(cls, written, chosen, reader)
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
+    def __getstate__(self) -> dict[str, object]:
+        state: dict[str, object] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "search_"}
 
     def __sklearn_tags__(self) -> Tags:

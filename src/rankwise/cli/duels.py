@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import MatrixLike
 from rankwise.cli.columns import listed
 from rankwise.cli.encoding import learned, numbers_of_table
 from rankwise.cli.printing import remark
@@ -89,7 +90,7 @@ def read_duels(sources: Sequence[TableSource], source: str, options: argparse.Na
     return _merged(rows) if options.command != "inspect" else rows
 
 
-def _amount(table: Any, name: str, source: str) -> npt.NDArray[np.float64]:
+def _amount(table: MatrixLike, name: str, source: str) -> npt.NDArray[np.float64]:
     column = read_columns(table, [name])[0]
     if column.kind not in {"number", "flag"} or np.isnan(column.values).any():
         raise InvalidInputError(

@@ -39,7 +39,7 @@ class SavedModel:
         return int(first.n_features_in_)
 
     @property
-    def whole(self) -> Any:
+    def whole(self) -> BaseEstimator:
         """The model with what encodes tables before it."""
         if self.encoder is None:
             return self.model

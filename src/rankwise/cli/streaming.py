@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -74,9 +73,9 @@ class _Seen:
 
     def __init__(self, source: str, *, needs_queries: bool) -> None:
         self._source, self._needs_queries = source, needs_queries
-        self._ids: set[Any] = set()
+        self._ids: set[object] = set()
 
-    def add(self, ids: Iterable[Any]) -> None:
+    def add(self, ids: Iterable[object]) -> None:
         if not self._needs_queries:
             return
         for one in ids:
@@ -101,7 +100,7 @@ def _read(files: list[str], source: str, options: argparse.Namespace) -> Iterato
         embedding=roles.embedding,
         missing=options.missing,
         dtype=np.float64,
-        item_id=_item_column(schema, options),
+        item_id=_item_column(schema.names, options),
         weight=roles.label if roles.features is None else None,
     )
     for (X, _, qid), items in plan.named_blocks(plan.rows_in(_BLOCK)):
@@ -118,7 +117,7 @@ def _encodable(files: list[str], source: str, options: argparse.Namespace) -> It
     plan = TablePlan.of(
         sources, label=None, qid=roles.qid, features=[], embedding=None, missing="error", dtype=np.float64
     )
-    item = _item_column(schema, options)
+    item = _item_column(schema.names, options)
     others = [name for name in dict.fromkeys((roles.qid, item)) if name is not None and name not in names]
     for one in sources:
         n_rows = max(1, _BLOCK // max(1, one.row_bytes))
@@ -134,8 +133,8 @@ def _encodable(files: list[str], source: str, options: argparse.Namespace) -> It
             row += batch.num_rows
 
 
-def _item_column(schema: Any, options: argparse.Namespace) -> str | None:
-    return options.item_id if options.wants_items and options.item_id in schema.names else None
+def _item_column(names: Sequence[str], options: argparse.Namespace) -> str | None:
+    return options.item_id if options.wants_items and options.item_id in names else None
 
 
 def _whole_queries(blocks: Iterable[Rows]) -> Iterator[Rows]:
@@ -167,7 +166,7 @@ def _part(rows: Rows, part: slice) -> Rows:
 
 
 def _joined(first: Rows, second: Rows) -> Rows:
-    def join(one: Any, other: Any) -> Any:
+    def join(one: AnyArray | None, other: AnyArray | None) -> AnyArray | None:
         return None if one is None or other is None else np.concatenate((one, other))
 
     X = (

@@ -129,7 +129,7 @@ def _pointer_misfit(start: AnyArray, n_entries: int, line: str) -> str:
     return f"indptr ends with {start[-1]}, and there are {n_entries} entries"
 
 
-def is_moderate(X: MatrixLike) -> bool:
+def is_moderate(X: object) -> bool:
     """Tell by one quick pass whether all values of an array or sparse matrix, and their squares, are surely finite."""
     values = getattr(X, "data", None) if sp.issparse(X) else X
     if not isinstance(values, np.ndarray) or values.dtype not in _LIMITS:

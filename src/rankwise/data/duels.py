@@ -39,7 +39,7 @@ def duel_columns(names: Sequence[str]) -> list[str]:
     ]
 
 
-def are_rows(X: Any, other: Any) -> bool:
+def are_rows(X: object, other: Any) -> bool:
     """Tell whether what stands beside X are rows that X's are compared with, and not pairs of row numbers."""
     if hasattr(X, "columns") and hasattr(other, "columns"):
         return [str(name) for name in X.columns] == [str(name) for name in other.columns]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse.linalg
 from sklearn.utils.validation import validate_data
 
-from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, is_sparse
+from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike, is_sparse
 from rankwise.data.containers import (
     check_magnitude,
     check_not_tiny,
@@ -114,7 +114,7 @@ def check_row_values(
     y: Floats,
     qid: ArrayLike | None,
     sample_weight: ArrayLike | None,
-    query_importance: Mapping[Any, float] | ArrayLike | None,
+    query_importance: Importance | None,
     *,
     by_query: bool,
 ) -> RowValues:
@@ -158,7 +158,7 @@ def largest(y: Floats) -> float:
     return max(float(y.max(initial=0.0)), -float(y.min(initial=0.0)))
 
 
-def _looked_at(X: Any) -> tuple[bool, bool]:
+def _looked_at(X: object) -> tuple[bool, bool]:
     """Return whether the values of X are known to be moderate, and to be finite.
 
     What is on disk is known since it was written; looking again is a pass over the disk.

@@ -6,13 +6,12 @@ A list of pairs is an integer array of shape (pairs, 2) whose rows are (winner, 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from rankwise.arrays import AnyArray, Floats, Ints
+from rankwise.arrays import AnyArray, Floats, InMemory, Ints
 from rankwise.data.containers import check_total, unmasked
 from rankwise.exceptions import InvalidInputError, NoPairsError
 
@@ -91,7 +90,7 @@ def check_pairs(
     )
 
 
-def stack_preferred(preferred: npt.ArrayLike, rejected: npt.ArrayLike) -> tuple[Any, Ints]:
+def stack_preferred(preferred: npt.ArrayLike, rejected: npt.ArrayLike) -> tuple[InMemory, Ints]:
     """Turn a matrix of preferred rows and a matrix of rejected rows into one matrix and a list of pairs.
 
     Parameters

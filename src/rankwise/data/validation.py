@@ -6,15 +6,14 @@ know about: query ids, weights of rows and of queries, and options chosen by nam
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from numbers import Integral, Real
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import AnyArray, RandomSource
+from rankwise.arrays import AnyArray, Importance, RandomSource
 from rankwise.data.containers import check_total, unmasked
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import InvalidInputError
@@ -225,9 +224,7 @@ def check_weights_of_queries(row_weight: npt.NDArray[np.float64] | None, queries
         )
 
 
-def check_importance(
-    query_importance: npt.ArrayLike | Mapping[Hashable, float] | None, queries: Queries
-) -> npt.NDArray[np.float64] | None:
+def check_importance(query_importance: Importance | None, queries: Queries) -> npt.NDArray[np.float64] | None:
     """Return one non-negative factor per query, or None where all are equally important.
 
     Accepts a mapping from query id to factor (missing ids have factor 1) or one value per row, constant
@@ -256,9 +253,7 @@ def check_importance(
     return values
 
 
-def _importance_of_queries(
-    query_importance: npt.ArrayLike | Mapping[Hashable, float], queries: Queries
-) -> npt.NDArray[np.float64]:
+def _importance_of_queries(query_importance: Importance, queries: Queries) -> npt.NDArray[np.float64]:
     if isinstance(query_importance, Mapping):
         keys = queries.ids.tolist()
         unknown = set(query_importance) - set(keys)
@@ -285,7 +280,7 @@ def _importance_of_queries(
     return values
 
 
-def _as_column(values: Any) -> AnyArray:
+def _as_column(values: Iterable[object]) -> AnyArray:
     if isinstance(values, np.ndarray) or hasattr(values, "to_numpy"):  # pandas, polars, pyarrow
         array = np.asarray(values)
     else:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse
 import scipy.sparse.linalg
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.additive.coordinates import PENALTIES
@@ -214,7 +215,7 @@ class AdditiveModel(Ranker):
                 stacklevel=caller_level(),
             )
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         tags.input_tags.allow_nan = True

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Never, Self
+from typing import ClassVar, Never, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike
 from rankwise.data.containers import is_on_cluster
-from rankwise.data.matrices import check_labelled, check_labels, check_row_values, check_rows, check_weighted
+from rankwise.data.matrices import check_row_values, check_weighted
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import read_seed
 from rankwise.design import Design, as_design
@@ -31,22 +31,16 @@ from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
 from rankwise.selection.splits import Sampling
 from rankwise.threads import one_blas_thread
 
-__all__ = ["Importance", "Ranker"]
-
-Importance = Mapping[Any, float] | ArrayLike
+__all__ = ["Ranker"]
 
 
 class Ranker(FittedRanker):
     """The base of the estimators: everything that does not depend on how a model is found."""
 
-    # Whether columns are multiplied with each other whatever alpha is, so that they must not vanish.
-    _squares_columns: ClassVar[bool] = True
     # Whether columns are multiplied by anything at all, so that they must not be too large.
     _multiplies_columns: ClassVar[bool] = True
     # Where the coefficients of a model are kept, if it has some.
     _coefficients: ClassVar[str] = "coef_"
-    # Whether X may be rows of a Dask cluster.
-    _takes_clusters: ClassVar[bool] = False
     # Whether regularisation is chosen, on an eval set or on folds; and the default of `alphas`.
     _chooses: ClassVar[bool] = False
     _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO
@@ -236,6 +230,13 @@ class Ranker(FittedRanker):
         if self._which_pairs()[1] == "relative":
             warn_of_near_ties(data)
 
+    def _require_labels(self, y: Labels | None) -> None:
+        if y is None:
+            raise InvalidInputError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None.",
+                "pass the labels that the rows are to be ranked by.",
+            )
+
     def _design(self, X: Matrix) -> Design:
         """Return the design of checked rows to train on: as they are, unless a subclass knows better."""
         return as_design(X, self.n_threads)
@@ -332,29 +333,3 @@ class Ranker(FittedRanker):
         """Drop what another kind of fit set, so that it does not linger beside this one."""
         for name in attributes:
             self.__dict__.pop(name, None)
-
-    # --- matrices and labels through validation ---
-
-    def _require_labels(self, y: Labels | None) -> None:
-        if y is None:
-            raise InvalidInputError(
-                f"{type(self).__name__} requires y to be passed, but the target y is None.",
-                "pass the labels that the rows are to be ranked by.",
-            )
-
-    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
-        """Return a checked matrix; `reset` takes its columns for those of the model."""
-        if is_on_cluster(X):
-            return self._cluster.check_rows(self, X, reset=reset)  # type: ignore[no-any-return]
-        may_vanish = not self._squares_columns
-        return check_rows(self, X, reset=reset, look_at_values=look_at_values, may_vanish=may_vanish)
-
-    def _check_labelled(
-        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
-    ) -> tuple[Matrix, Floats]:
-        """Return a checked matrix and the labels of its rows."""
-        if is_on_cluster(X):
-            rows: Any = self._cluster.check_rows(self, X, reset=reset)
-            return rows, check_labels(y, rows.shape[0])
-        may_vanish = not self._squares_columns
-        return check_labelled(self, X, y, reset=reset, min_rows=min_rows, may_vanish=may_vanish)

@@ -19,7 +19,7 @@ from rankwise.selection.surface import AVERAGING, METHODS
 __all__ = ["check_alpha", "check_parameters", "check_share_of_gain"]
 
 
-def check_parameters(given: Mapping[str, Any]) -> None:
+def check_parameters(given: Mapping[str, object]) -> None:
     """Raise unless those of some parameters that are in the table below make sense."""
     for name, check in _CHECKS.items():
         if name in given:
@@ -36,7 +36,7 @@ def check_alpha(alpha: object, *, may_be_zero: bool = False) -> None:
         )
 
 
-def check_share_of_gain(tol: Any) -> None:
+def check_share_of_gain(tol: float) -> None:
     """Raise unless `tol` is a share of what can be gained."""
     if float(tol) >= 1:
         raise InvalidInputError(

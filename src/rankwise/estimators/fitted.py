@@ -1,10 +1,11 @@
-"""What every fitted ranker offers: scores, ranks, the score of the scores, and a file."""
+"""What every fitted ranker offers: scores of checked rows, ranks, the score of the scores, and a file."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from os import PathLike
+from types import ModuleType
 from typing import Any, BinaryIO, ClassVar, Never
 
 import numpy as np
@@ -13,9 +14,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.containers import is_on_cluster, unmasked
 from rankwise.data.duels import row_numbers
+from rankwise.data.matrices import check_labelled, check_labels, check_rows
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_qid
@@ -36,6 +38,11 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
     # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    # Whether columns are multiplied with each other whatever alpha is, so that they must not vanish.
+    _squares_columns: ClassVar[bool] = True
+    # Whether X may be rows of a Dask cluster.
+    _takes_clusters: ClassVar[bool] = False
 
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
@@ -193,8 +200,25 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
         if qid is None and self.fitted_with_qid_:
             raise MissingQueriesError(f"The model was fitted with query ids, and {problem}", hint)
 
+    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
+        """Return a checked matrix; `reset` takes its columns for those of the model."""
+        if is_on_cluster(X):
+            return self._cluster.check_rows(self, X, reset=reset)  # type: ignore[no-any-return]
+        may_vanish = not self._squares_columns
+        return check_rows(self, X, reset=reset, look_at_values=look_at_values, may_vanish=may_vanish)
+
+    def _check_labelled(
+        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
+    ) -> tuple[Matrix, Floats]:
+        """Return a checked matrix and the labels of its rows."""
+        if is_on_cluster(X):
+            rows: Any = self._cluster.check_rows(self, X, reset=reset)
+            return rows, check_labels(y, rows.shape[0])
+        may_vanish = not self._squares_columns
+        return check_labelled(self, X, y, reset=reset, min_rows=min_rows, may_vanish=may_vanish)
+
     @property
-    def _cluster(self) -> Any:
+    def _cluster(self) -> ModuleType:
         """What knows about Dask; nobody imports it before Dask data arrive."""
         from rankwise.distributed import boundary  # noqa: PLC0415 - an optional dependency
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Importance, Labels, MatrixLike
 from rankwise.data.validation import check_choice
 from rankwise.deprecation import former_names
-from rankwise.estimators.base import Importance, Ranker
+from rankwise.estimators.base import Ranker
 from rankwise.estimators.checks import check_share_of_gain
 from rankwise.estimators.refusals import say
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -275,8 +274,8 @@ class RankRLSCV(LinearRanker):
         fit, column = self._runs[output]
         return fit.path(column, float(alpha))
 
-    def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()
+    def __getstate__(self) -> dict[str, object]:
+        state: dict[str, object] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_runs"}
 
     def _check_parameters(self) -> None:

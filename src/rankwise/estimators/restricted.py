@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Protocol
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import ArrayLike, Floats, Ints
 from rankwise.data.containers import unmasked
 from rankwise.exceptions import InvalidInputError
 from rankwise.problems.restriction import Restriction
 
 __all__ = ["read_restriction", "refuse_restriction"]
 
+
+class Restrictable(Protocol):
+    """A ranker with parameters that say something of its coefficients."""
+
+    n_features_in_: int
+    positive: bool | ArrayLike
+    prior: ArrayLike | None
+    column_penalty: ArrayLike | None
+
+
 _NAMES = ("positive", "prior", "column_penalty")
 
 
-def read_restriction(ranker: Any, *, takes_unpenalised: bool) -> Restriction | None:
+def read_restriction(ranker: Restrictable, *, takes_unpenalised: bool) -> Restriction | None:
     """Return what a ranker's parameters say of its coefficients; None where they say nothing.
 
     Parameters
@@ -49,7 +59,7 @@ def read_restriction(ranker: Any, *, takes_unpenalised: bool) -> Restriction | N
     return None if signs is None and prior is None and penalty is None else found
 
 
-def refuse_restriction(ranker: Any, what: str, remedy: str) -> None:
+def refuse_restriction(ranker: Restrictable, what: str, remedy: str) -> None:
     """Raise where a ranker has parameters that say something of its coefficients."""
     for name in _NAMES:
         value = getattr(ranker, name)
@@ -57,7 +67,7 @@ def refuse_restriction(ranker: Any, what: str, remedy: str) -> None:
             raise InvalidInputError(f"{name} does not go with {what}.", remedy)
 
 
-def _signs(positive: Any, n_features: int) -> Any:
+def _signs(positive: bool | ArrayLike | None, n_features: int) -> Ints | None:
     if positive is None or isinstance(positive, bool | np.bool_):
         return np.ones(n_features, dtype=np.int64) if positive else None
     try:
@@ -74,7 +84,7 @@ def _signs(positive: Any, n_features: int) -> Any:
     return found if found.any() else None
 
 
-def _numbers(name: str, given: Any, n_features: int) -> Floats | None:
+def _numbers(name: str, given: ArrayLike | None, n_features: int) -> Floats | None:
     if given is None:
         return None
     try:

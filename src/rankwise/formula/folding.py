@@ -95,7 +95,7 @@ def _added(steps: Sequence[Any], weights: Sequence[float]) -> Step:
     """Return the weighted sum of tables whose values stand at the same places."""
     first = steps[0]
 
-    def total(of: Callable[[Any], Any]) -> Any:
+    def total(of: Callable[[Any], object]) -> Any:
         parts = (weight * np.asarray(of(step)) for step, weight in zip(steps, weights, strict=True))
         return sum(parts, start=np.zeros_like(np.asarray(of(first), dtype=np.float64))).tolist()
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from rankwise.additive.shapes import FittedSurface
-from rankwise.arrays import ArrayLike, Floats, is_sparse
+from rankwise.arrays import ArrayLike, Floats, MatrixLike, is_sparse
 from rankwise.estimators.additive_model import AdditiveModel
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
@@ -58,13 +57,13 @@ def formula_of(
     return Formula(names, is_text, terms=terms, left_out=left_out)
 
 
-def rows_for(model: Any, X: Any) -> Any:
+def rows_for(model: object, X: MatrixLike) -> MatrixLike:
     """Return rows as the formula of a model takes them: as they are, or as an encoder of tables reads them."""
     steps = _whole(model).steps
     return rows_as_read(steps[0], X) if steps and isinstance(steps[0], TableEncoder) else X
 
 
-def _whole(model: Any) -> ModelView:
+def _whole(model: object) -> ModelView:
     """Look at a model; of one that was chosen, at the choice and the encoder before it."""
     chosen = getattr(model, "best_estimator_", None)
     if chosen is None:

@@ -7,11 +7,11 @@ here. Truth values are 1 and 0, dates days since 1970, and a list is a column fo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.arrays import MatrixLike
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column
 from rankwise.formula.steps import Fill, IsMissing, Levels
@@ -33,7 +33,7 @@ def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...]]:
     return names, tuple(left_out)
 
 
-def rows_as_read(encoder: TableEncoder, X: Any) -> npt.NDArray[np.object_]:
+def rows_as_read(encoder: TableEncoder, X: MatrixLike) -> npt.NDArray[np.object_]:
     """Return rows as the encoder reads them, one entry per input."""
     read = {one.name: one.values for one in read_columns(X, [step["name"] for step in encoder.columns_])}
     parts = []
@@ -108,7 +108,7 @@ def _categories(step: ColumnStep) -> list[Levels]:
     return out
 
 
-def _level(step: ColumnStep, level: str) -> Any:
+def _level(step: ColumnStep, level: str) -> str | float:
     if not step.get("of_numbers"):
         return level
     if "e" in level:  # six digits, which many numbers share

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.stats
 
 from rankwise.arrays import ArrayLike
@@ -100,7 +100,7 @@ def auc_estimate(y_true: ArrayLike, scores: ArrayLike) -> AucEstimate:
     return AucEstimate(above.mean(axis=0), covariance)
 
 
-def _placements(columns: Doubles, chosen: Any) -> Doubles:
+def _placements(columns: Doubles, chosen: npt.NDArray[np.bool_]) -> Doubles:
     """Return for each chosen row the share of the other rows that score less, ties counting one half."""
     placements = np.empty((int(chosen.sum()), columns.shape[1]))
     for at, scores in enumerate(columns.T):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -152,7 +152,7 @@ class TopMetric(Metric):
         return queries.sizes < (self.k or 0)
 
 
-def relevance(labels: Doubles, threshold: Any, queries: Queries) -> tuple[Doubles, Doubles]:
+def relevance(labels: Doubles, threshold: float, queries: Queries) -> tuple[Doubles, Doubles]:
     """Return 1 for relevant rows in grouped order, and the number of relevant rows of each query."""
     values = queries.group(labels >= threshold).astype(np.float64)
     return values, np.add.reduceat(values, queries.offsets[:-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from sklearn.base import BaseEstimator
 
@@ -46,7 +46,7 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
         X: MatrixLike,
         y: Labels,
         qid: ArrayLike | None = None,
-        **kwargs: Any,
+        **kwargs: ArrayLike | None,
     ) -> float:
         """Score an estimator: higher is better, so errors come with a minus sign."""
         return self.score(estimator, X, y, qid=qid, **kwargs)

@@ -21,12 +21,13 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Never
 
 import numpy as np
 
 from rankwise.arrays import AnyArray, DType
 from rankwise.exceptions import MemoryLimitError, ModelFileError
+from rankwise.json_values import Json
 from rankwise.memory import fits
 
 __all__ = ["FORMAT", "MAGIC", "Container", "gathered", "is_storable", "read_container", "write_container"]
@@ -86,7 +87,7 @@ def write_container(stream: BinaryIO, container: Container) -> None:
         )
     checksum = hashlib.sha256()
 
-    def write(data: Any) -> None:
+    def write(data: bytes | memoryview) -> None:
         checksum.update(data)
         stream.write(data)
 
@@ -199,7 +200,7 @@ def _read_checked(stream: BinaryIO, prefix: bytes, size: int, n_kept: int) -> me
     return content
 
 
-def _refuse_constant(name: str) -> Any:
+def _refuse_constant(name: str) -> Never:
     raise ValueError(f"{name} is no JSON")
 
 
@@ -210,7 +211,7 @@ def _finite(digits: str) -> float:
     return number
 
 
-def _without_duplicates(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: Sequence[tuple[str, Json]]) -> dict[str, Json]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key comes twice")
@@ -271,7 +272,7 @@ def _array_at(content: memoryview, at: int, dtype: DType, shape: tuple[int, ...]
     return array.astype(dtype.newbyteorder("="), copy=False)
 
 
-def _bytes_of(array: Array) -> Any:
+def _bytes_of(array: Array) -> bytes | memoryview:
     if array.size == 0:
         return b""
     ordered = array.T if _order(array) == "F" else array

@@ -146,7 +146,7 @@ def _text(name: str, values: AnyArray) -> Column:
     return Column(name, "text", texts)
 
 
-def _moment(value: Any) -> np.datetime64:
+def _moment(value: dt.date) -> np.datetime64:
     if isinstance(value, dt.datetime) and value.tzinfo is not None:
         value = value.astimezone(dt.UTC).replace(tzinfo=None)
     moment: np.datetime64 = np.datetime64(value, "us")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -90,7 +88,7 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
         n_bytes = DIRECT_READ // (1 if n_threads < _MANY_THREADS else 2)
         return _core.Disk(self.files, 0, n_bytes // max(self.data.itemsize, self.indices.itemsize))
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[object, ...]:
         if self.is_on_disk:
             return _reopen, (self.path, self.identity)
         return sp.csr_matrix, ((self.data, self.indices, self.indptr), self.shape)

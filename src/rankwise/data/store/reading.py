@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Self
+from typing import BinaryIO, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -318,7 +318,7 @@ class _Folder:
             os.close(first)
             return None
 
-    def _open(self, name: str) -> Any:
+    def _open(self, name: str) -> BinaryIO:
         try:
             if self._descriptor is None:
                 return Path(self._path, name).open("rb")

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Event
 from types import ModuleType
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import BinaryIO, TypeVar, cast
 
 from rankwise import _core
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
@@ -114,7 +114,7 @@ class _Raw(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: Any) -> int:
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]  # what BufferedReader passes
         data = self._stream.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)
