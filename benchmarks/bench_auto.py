@@ -215,7 +215,7 @@ def run(one, options):
     for number, (train, test) in enumerate(splits):
         qid = None if units is None else units[train]
 
-        def judge(scores, test=test, number=number):
+        def scorer(scores, test=test, number=number):
             return judged(one, test, scores, number)
 
         start = time.process_time()
@@ -227,7 +227,7 @@ def run(one, options):
             scores[trial.candidate] = np.asarray(predict_scores(trial.model, one.X[test], ids))
             kinds[Candidate(trial.candidate.method, trial.candidate.scaling)] = trial.candidate
         for kind, best in kinds.items():
-            candidates.setdefault(kind, []).append(judge(scores[best])[0])
+            candidates.setdefault(kind, []).append(scorer(scores[best])[0])
         found = {rule: scores[auto.search_.choose(rule).candidate] for rule in ("best", "one-standard-error")}
         chosen.append(auto.search_.choose("best").candidate.describe())
         start = time.process_time()
@@ -241,7 +241,7 @@ def run(one, options):
         found["LightGBM"] = boosted(one, train, metric)(test)
         took["LightGBM"] = time.process_time() - start
         for name, own in found.items():
-            losses.setdefault(name, []).append(judge(own))
+            losses.setdefault(name, []).append(scorer(own))
         for name, own in took.items():
             seconds.setdefault(name, []).append(own)
     everywhere = {one: values for one, values in candidates.items() if len(values) == FOLDS}

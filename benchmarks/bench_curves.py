@@ -21,7 +21,7 @@ chooses knots, surfaces and alpha. What "auto" tries there was settled on other 
 Nobody is fitted again after. Standard errors are paired, over test queries or over folds of one ranking. Bar: not worse
 than the best of the others by more than two of them on nine sets of ten.
 
-**ablation**: what each part of the recipe is worth, on `letor_like.make` with another seed, judged by its test rows.
+**ablation**: what each part of the recipe is worth, on `letor_like.make` with another seed, scored by its test rows.
 **picture**: the page of curves and surfaces in docs/curves.md.
 """
 
@@ -72,7 +72,7 @@ def sizes(qid):
 
 def boosted(train, validation, objective, threads=1, **options):
     """Trees, stopped when the pairwise error on validation rows has not fallen for thirty of them."""
-    judge = ERROR.prepare(validation[1], validation[2])
+    scorer = ERROR.prepare(validation[1], validation[2])
     (X, y, qid), (V, z, vid) = train, validation
     if objective == "lambdarank":
         options["label_gain"] = list(range(GRADES + 1))  # linear: what the pairwise error counts
@@ -91,7 +91,7 @@ def boosted(train, validation, objective, threads=1, **options):
         data,
         2000,
         valid_sets=[watched],
-        feval=lambda scores, _: ("pairwise error", judge(scores), False),
+        feval=lambda scores, _: ("pairwise error", scorer(scores), False),
         callbacks=[lightgbm.early_stopping(PATIENCE, verbose=False)],
     )
 
@@ -157,7 +157,7 @@ def report(found):
 
 
 def tune(args):
-    """Walk small grids on seed 0, judged by the validation rows."""
+    """Walk small grids on seed 0, scored by the validation rows."""
     train, validation, _ = split(args.rows, 0)
     error, gain = ERROR.prepare(validation[1], validation[2]), NDCG.prepare(validation[1], validation[2])
 
@@ -283,14 +283,14 @@ def folds(qid, seed=0):
 
 def candidates(train, validation):
     """Return every contender tuned by the validation rows."""
-    judge = ERROR.prepare(validation[1], validation[2])
+    scorer = ERROR.prepare(validation[1], validation[2])
 
     def best_of(objective):
         tried = [
             boosted(train, validation, objective, num_leaves=n, learning_rate=0.05)
             for n in (4, 8, 16, 31, 63)
         ]
-        return min(tried, key=lambda model: judge(model.predict(validation[0])))
+        return min(tried, key=lambda model: scorer(model.predict(validation[0])))
 
     def linear():
         scaler = StandardScaler().fit(train[0])

@@ -85,7 +85,7 @@ def main():
     found = {name: [(m, run(_FIT, m, name)) for m in sizes] for name, sizes in MODELS.items()}
     with tempfile.TemporaryDirectory() as folder:
         found.update(commands(Path(folder)))
-    print(f"{'beyond what was there':28} {'rows: MB':42} {'bytes a row':>12}")
+    print(f"{'beyond what was there':28} {'rows: MB':42} {'bytes per row':>12}")
     for name, points in found.items():
         m, peak = np.array(points, dtype=float).T
         slope = np.polyfit(m, peak, 1)[0]

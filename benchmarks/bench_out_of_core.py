@@ -9,7 +9,7 @@ control group that counts mapped pages and page cache alike, in rounds:
 2. fits RankRLSCV for a few iterations, counts how often it read the matrix, and watches its anonymous memory;
 3. reads both ways once more.
 
-Reported is how many bytes a second a fit went through, as a share of the fastest of the reads beside it.
+Reported is how many bytes per second a fit went through, as a share of the fastest of the reads beside it.
 A smaller store of which a fit in memory is possible too is then fitted under a third of its size, and the coefficients
 are compared. Where no control group can be made, the limit is left out, and the peak of anonymous memory
 is what counts.
@@ -74,7 +74,7 @@ def arrays_of(folder):
 
 
 def read_plainly(folder):
-    """Read the arrays of the matrix with large reads, a process each; return bytes a second."""
+    """Read the arrays of the matrix with large reads, a process each; return bytes per second."""
     paths = arrays_of(folder)
     start = time.perf_counter()
     readers = [
@@ -87,7 +87,7 @@ def read_plainly(folder):
 
 
 def read_directly(folder):
-    """Read the arrays past the page cache into huge pages, a thread each; return bytes a second."""
+    """Read the arrays past the page cache into huge pages, a thread each; return bytes per second."""
     paths = arrays_of(folder)
     start = time.perf_counter()
     with ThreadPoolExecutor(len(paths)) as executor:

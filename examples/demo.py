@@ -68,7 +68,7 @@ def run(ranking: Ranking) -> None:
     print(f"\n{ranking.title}")
     print(
         f"  chose alpha = {model.alpha_:g} after {model.best_iteration_} iterations from {model.surface_.size} "
-        f"models\n  ({model.alphas_.size} alphas x {model.n_iter_} iterations, judged by {model.cv_}) "
+        f"models\n  ({model.alphas_.size} alphas x {model.n_iter_} iterations, scored by {model.cv_}) "
         f"in {seconds:.2f} s"
     )
     for name in ranking.metrics:

@@ -75,7 +75,7 @@ class Problem:
         )
 
     def labels(self, change):
-        """Change the labels of all rows, and of those that judge, alike."""
+        """Change the labels of all rows, and of those to score by, alike."""
         X, y, qid = self.judging
         return replace(self, y=change(self.y), judging=(X, change(y), qid))
 
@@ -188,7 +188,7 @@ class Case:
 
     @property
     def splits_itself(self):
-        """Whether the estimator decides which rows or pairs judge, and exactness does not say it for it."""
+        """Whether the estimator decides which rows or pairs score, and exactness does not say it for it."""
         exact = getattr(self.model, "cv", 5) == "leave-query-out" and not self.model.nested
         return self.chooses and self.judged == "itself" and not exact
 

@@ -101,7 +101,7 @@ def listed(model, **options):
 
 
 def watched(model):
-    """Rows 0-59 train, the others judge."""
+    """Rows 0-59 train, the others score."""
 
     def fit(X):
         y = rows()[1]

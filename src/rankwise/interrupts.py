@@ -1,6 +1,6 @@
 """Signals that ask a process to stop: the moments at which they wait, and what becomes of a fit that is interrupted.
 
-A fit that has a model when Ctrl-C comes keeps it on the estimator, and raises KeyboardInterrupt with words for what was
+A fit that has a model when Ctrl-C comes keeps it on the estimator, and raises a KeyboardInterrupt that says what was
 kept: a loop over fits ends, and the line that would save the model is not reached. Inside `keep_on_interrupt` it
 warns and returns instead.
 """
@@ -107,12 +107,12 @@ def interruptible(fit: Callable[Parameters, Result]) -> Callable[Parameters, Res
         fitted, told = _FITTED.set(args[0] if args else None), _TOLD.set([])
         try:
             result = fit(*args, **kwargs)
-            words = _TOLD.get()
+            messages = _TOLD.get()
         finally:
             _TOLD.reset(told)
             _FITTED.reset(fitted)
-        if words:
-            raise KeyboardInterrupt(words[-1])
+        if messages:
+            raise KeyboardInterrupt(messages[-1])
         return result
 
     return fitting

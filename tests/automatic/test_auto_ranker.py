@@ -242,7 +242,7 @@ def test_curves_of_all_rows_begin_where_the_sample_ended(graded, monkeypatch):
     sample, whole = model.search_.trials
     assert (sample.judged, whole.judged) == ("sample", "all")
     assert whole.ranker.alphas[0] == pytest.approx(sample.ranker.alpha_)
-    assert len(whole.ranker.cv) == 1  # one fold of many rows chooses alpha, and all judge
+    assert len(whole.ranker.cv) == 1  # one fold of many rows chooses alpha, and all score
     assert whole.held_out.shape == (len(model.search_.problem.folds), len(y))
 
 

@@ -194,10 +194,10 @@ def test_rows_of_which_none_is_relevant_cannot_judge(capsys, searches, tmp_path)
     fit = ["fit", "-o", tmp_path / "m.rw", "--metric", "map", "--method", "rls"]
     code, _, err = call(capsys, *fit, searches / "train.txt", "--valid", source)
     assert code == 1
-    assert f"{source} cannot judge: no query has a relevant row" in err
+    assert f"{source} cannot score: no query has a relevant row" in err
     code, _, err = call(capsys, *fit, source)
     assert code == 1
-    assert f"{source} has too few queries to judge" in err
+    assert f"{source} has too few queries to score" in err
     code, _, err = call(capsys, "evaluate", searches / "model.rw", source, "--metrics", "map")
     assert code == 1
     assert f"{source}: no query has a relevant row" in err

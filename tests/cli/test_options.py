@@ -46,13 +46,13 @@ def test_weights_of_rows_weigh_and_are_no_feature(capsys, tables, method):
     np.testing.assert_allclose(
         model.predict(frame[["a", "b"]].to_numpy()), again.predict(frame[["a", "b"]].to_numpy()), rtol=1e-9
     )
-    # Rows that judge need no weights, and may be of a table that has them.
+    # Rows to score by need no weights, and may be of a table that has them.
     for valid in (weighted(1), weighted(1).drop(columns="w")):
         valid.to_csv("judging.csv", index=False)
         code, out, err = call(capsys, *fit, "--weight", "w", "--valid", "judging.csv", "-f", "-o", "v.rw")
         assert code == 0, err
         assert "80 rows, 10 queries, 2 columns, with weights" in out
-        assert "judged by  judging.csv" in out
+        assert "scored by  judging.csv" in out
     code, _, err = call(capsys, "select", "train.csv", "--weight", "w", *FIT)
     assert code == 0, err
     assert call(capsys, "predict", "w.rw", "test.csv")[0] == 0

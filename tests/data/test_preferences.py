@@ -1,4 +1,4 @@
-"""The door for preferences: what is let in, what is refused, and in which words."""
+"""Validation of preferences: what is taken, what is refused, and with which messages."""
 
 import numpy as np
 import pytest

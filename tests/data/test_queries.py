@@ -1,4 +1,4 @@
-"""The one encoder of query ids, and the door in front of it."""
+"""The one encoder of query ids, and the validation in front of it."""
 
 import numpy as np
 import pandas as pd

@@ -103,10 +103,10 @@ def test_a_share_of_the_training_data_is_held_out(method, with_qid, scoring):
     # The rows that score do not depend on the solver, and those that weigh nothing are not among them.
     held = FoldAssigner(as_design(X), y, check_qid(qid, 300), weight).share(0.2, 0)
     assert not held[weight == 0].any()
-    judge = get_metric(scoring).prepare(
+    scorer = get_metric(scoring).prepare(
         y[held], qid if qid is None else qid[held], sample_weight=weight[held]
     )
-    assert judge(X[held] @ model.coef_) == pytest.approx(model.history_[model.best_iteration_ - 1], abs=1e-9)
+    assert scorer(X[held] @ model.coef_) == pytest.approx(model.history_[model.best_iteration_ - 1], abs=1e-9)
     assert model.score(X, y, qid) > 0.5
 
 

@@ -1,4 +1,4 @@
-"""Learning from lists of pairs: against labels, against the normal equations, and at the door."""
+"""Learning from lists of pairs: against labels, against the normal equations, and what validation refuses."""
 
 import numpy as np
 import pytest

@@ -157,9 +157,9 @@ def test_a_sample_that_judges_is_said(n_queries):
     unit = "rows" if qid is None else "queries"
     assert whole.cv_ == f"5 folds of {unit}"
     taken = int(FoldAssigner(as_design(X), y, check_qid(qid, 60)).sample(20, 1).sum())
-    assert part.cv_ == f"5 folds of {unit}, judged by {taken} of 60 rows"
+    assert part.cv_ == f"5 folds of {unit}, scored by {taken} of 60 rows"
     assert RankSVMCV(ALPHAS, judge_rows=20).fit(X, y, qid).cv_ == part.cv_
     pairs = np.random.default_rng(0).permuted(np.tile(np.arange(60), (80, 1)), axis=1)[:, :2]
     words = RankRLSCV(ALPHAS, judge_rows=20).fit_pairs(X, pairs).cv_
-    assert words.startswith("5 folds of pairs, judged by ")
+    assert words.startswith("5 folds of pairs, scored by ")
     assert RankSVMCV(ALPHAS, judge_rows=20, loss="squared_hinge").fit_pairs(X, pairs).cv_ == words

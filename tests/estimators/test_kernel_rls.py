@@ -45,16 +45,16 @@ def test_every_road_to_the_same_model(settings, weighted, alpha):
     expected = explicit_scores(K, pairs, alpha)
     new = np.random.default_rng(0).normal(size=(7, 5))
     reference = None
-    for road in (
+    for how in (
         {"solver": "direct"},
         {"solver": "eigen"},
         {"solver": "cg", "tol": 1e-14},
         {"basis": np.arange(40)},
         {"basis": 40, "solver": "cg", "tol": 1e-14},
     ):
-        model = fit(problem, gamma=0.3, alpha=alpha, **settings, **road)
+        model = fit(problem, gamma=0.3, alpha=alpha, **settings, **how)
         np.testing.assert_allclose(model.predict(problem.X), expected, atol=1e-8)
-        given = fit(problem, "precomputed", K, alpha=alpha, **settings, **road)
+        given = fit(problem, "precomputed", K, alpha=alpha, **settings, **how)
         np.testing.assert_allclose(given.predict(K), expected, atol=1e-8)
         predicted = model.predict(new)
         np.testing.assert_allclose(given.predict(rbf_kernel(new, problem.X, gamma=0.3)), predicted, atol=1e-8)
@@ -74,28 +74,28 @@ def test_a_linear_kernel_is_linear_rankrls(settings):
 
 
 @pytest.mark.parametrize(
-    "road", [{}, {"solver": "eigen"}, {"solver": "cg", "tol": 1e-14}, {"basis": np.arange(40)}]
+    "how", [{}, {"solver": "eigen"}, {"solver": "cg", "tol": 1e-14}, {"basis": np.arange(40)}]
 )
-def test_explicit_preferences(road):
+def test_explicit_preferences(how):
     problem = make_problem(2)
     rng = np.random.default_rng(0)
     edges = rng.permuted(np.tile(np.arange(40), (60, 1)), axis=1)[:, :2]
     magnitude, weight = rng.random(60), rng.random(60)
     K = rbf_kernel(problem.X, gamma=0.3)
     pairs = Pairs(edges[:, 0], edges[:, 1], weight, magnitude, 40)
-    model = KernelRankRLS(gamma=0.3, alpha=0.1, **road).fit_pairs(problem.X, edges, magnitude, weight)
+    model = KernelRankRLS(gamma=0.3, alpha=0.1, **how).fit_pairs(problem.X, edges, magnitude, weight)
     np.testing.assert_allclose(model.predict(problem.X), explicit_scores(K, pairs, 0.1), atol=1e-8)
 
 
 @pytest.mark.parametrize("settings", [{}, {"ties": "exclude"}])
-@pytest.mark.parametrize("road", [{}, {"basis": 20}, {"solver": "cg", "tol": 1e-13}])
-def test_several_outputs(settings, road):
+@pytest.mark.parametrize("how", [{}, {"basis": 20}, {"solver": "cg", "tol": 1e-13}])
+def test_several_outputs(settings, how):
     problem = make_problem(3)
     Y = np.column_stack([problem.y, make_problem(4).y])
-    model = KernelRankRLS(**settings, **road).fit(problem.X, Y, problem.qid)
-    assert model.dual_coef_.shape == (2, 20 if "basis" in road else 40)
+    model = KernelRankRLS(**settings, **how).fit(problem.X, Y, problem.qid)
+    assert model.dual_coef_.shape == (2, 20 if "basis" in how else 40)
     for c in range(2):
-        one = KernelRankRLS(**settings, **road).fit(problem.X, Y[:, c], problem.qid)
+        one = KernelRankRLS(**settings, **how).fit(problem.X, Y[:, c], problem.qid)
         np.testing.assert_allclose(model.predict(problem.X)[:, c], one.predict(problem.X), atol=1e-8)
 
 

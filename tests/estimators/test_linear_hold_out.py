@@ -181,7 +181,7 @@ def test_pairs_of_equal_rows_tie_when_their_query_is_held_out(kernel):
     model = RankRLSCV(**settings) if kernel is None else KernelRankRLSCV(kernel, gamma=0.5, **settings)
     group = pairs[:, 0] // 8
     errors = model.fit_pairs(X, pairs, weight=weight, groups=group).cv_errors_
-    # Pairs of equal rows train nothing and cost one half each; without them only the others judge.
+    # Pairs of equal rows train nothing and cost one half each; without them only the others score.
     model.fit_pairs(X, pairs[~equal], weight=weight[~equal], groups=group[~equal])
     np.testing.assert_allclose(errors, model.cv_errors_ * (1 - share) + share / 2, atol=1e-12)
 

@@ -63,24 +63,24 @@ def cg(alpha, steps, X, *lists, **options):
 @pytest.mark.parametrize("convert", STORAGES)
 @pytest.mark.parametrize("scoring", ["pairwise_error", "concordance"])
 def test_every_cell_is_the_error_of_the_model_it_stands_for(convert, scoring):
-    train, judge = Drawn(0), Drawn(1)
+    train, validation = Drawn(0), Drawn(1)
     model = RankRLSCV(GRID, scoring=scoring).fit_pairs(
-        convert(train.X), *train.lists, eval_set=(convert(judge.X), judge.pairs, judge.weight)
+        convert(train.X), *train.lists, eval_set=(convert(validation.X), validation.pairs, validation.weight)
     )
     assert model.surface_.shape == (GRID.size, model.n_iter_)
-    assert model.cv_ == f"an evaluation set of {len(judge.pairs)} pairs"
+    assert model.cv_ == f"an evaluation set of {len(validation.pairs)} pairs"
     rows = [*zip(model.alphas_, model.surface_, strict=True), (0.0, model.unpenalised_)]
     for alpha, row in rows:
         for step in range(model.n_iter_):
             fitted = cg(alpha, step + 1, train.X, *train.lists)
-            error = preference_error(judge.pairs, fitted.predict(judge.X), judge.weight)
+            error = preference_error(validation.pairs, fitted.predict(validation.X), validation.weight)
             assert row[step] == pytest.approx(error if scoring == "pairwise_error" else 1 - error, abs=2e-3)
             coef = model.coef_path(alpha)[step]
-            error = preference_error(judge.pairs, judge.X @ coef, judge.weight)
+            error = preference_error(validation.pairs, validation.X @ coef, validation.weight)
             assert row[step] == pytest.approx(error if scoring == "pairwise_error" else 1 - error)
     best = min if scoring == "pairwise_error" else max
     assert model.best_score_ == best(model.surface_.ravel())
-    assert model.score_pairs(judge.X, judge.pairs, judge.weight) == pytest.approx(
+    assert model.score_pairs(validation.X, validation.pairs, validation.weight) == pytest.approx(
         1 - model.best_score_ if scoring == "pairwise_error" else model.best_score_
     )
 
@@ -88,9 +88,9 @@ def test_every_cell_is_the_error_of_the_model_it_stands_for(convert, scoring):
 @pytest.mark.parametrize("scaling", [0.0, 0.25])
 @pytest.mark.parametrize("folds", [True, False])
 def test_hybrid_is_reproducible_as_early_stopped_cg(scaling, folds):
-    train, judge = Drawn(2), Drawn(3)
+    train, validation = Drawn(2), Drawn(3)
     X = train.X * np.logspace(-0.3, 0.3, 12)
-    eval_set = None if folds else (judge.X * np.logspace(-0.3, 0.3, 12), judge.pairs)
+    eval_set = None if folds else (validation.X * np.logspace(-0.3, 0.3, 12), validation.pairs)
     model = RankRLSCV(GRID, scaling=scaling).fit_pairs(X, *train.lists, eval_set=eval_set)
     close(model.coef_, cg(model.alpha_, model.best_iteration_, X, *train.lists, scaling=scaling).coef_)
     assert model.choices_["hybrid"] == (model.alpha_, model.best_iteration_, model.best_score_)
@@ -169,17 +169,17 @@ def test_comparisons_of_the_same_rows_share_a_fold_whatever_the_order():
 @pytest.mark.parametrize("sparse", [False, True])
 def test_listing_the_pairs_of_labels_gives_the_surface_of_the_labels(method, sparse):
     problem = make_problem(3, rows=120, features=8, queries=1)
-    judge = make_problem(4, rows=60, features=8, queries=1)
+    validation = make_problem(4, rows=60, features=8, queries=1)
     convert = sp.csr_matrix if sparse else np.asarray
     listed = label_pairs(problem.y, problem.qid, ties="include", query_weight="pairs")
-    to_judge = label_pairs(judge.y, judge.qid, ties="exclude", query_weight="pairs")
+    to_score = label_pairs(validation.y, validation.qid, ties="exclude", query_weight="pairs")
     labels = RankRLSCV(GRID, query_weight="pairs", method=method)
-    labels.fit(convert(problem.X), problem.y, eval_set=(convert(judge.X), judge.y))
+    labels.fit(convert(problem.X), problem.y, eval_set=(convert(validation.X), validation.y))
     pairs = RankRLSCV(GRID, method=method).fit_pairs(
         convert(problem.X),
         np.column_stack([listed.winner, listed.loser]),
         listed.difference,
-        eval_set=(convert(judge.X), np.column_stack([to_judge.winner, to_judge.loser])),
+        eval_set=(convert(validation.X), np.column_stack([to_score.winner, to_score.loser])),
     )
     close(pairs.surface_, labels.surface_)
     assert (pairs.alpha_, pairs.best_iteration_) == (labels.alpha_, labels.best_iteration_)
@@ -198,12 +198,14 @@ def test_few_judging_pairs_are_a_fixed_choice():
 
 @pytest.mark.parametrize("convert", STORAGES)
 def test_early_stopping_watches_an_evaluation_set(convert):
-    train, judge = Drawn(7), Drawn(8)
+    train, validation = Drawn(7), Drawn(8)
     model = RankRLS(0.0, early_stopping=True)
-    model.fit_pairs(convert(train.X), *train.lists, eval_set=(convert(judge.X), judge.pairs, judge.weight))
+    model.fit_pairs(
+        convert(train.X), *train.lists, eval_set=(convert(validation.X), validation.pairs, validation.weight)
+    )
     kept = model.history_[model.best_iteration_ - 1]
     assert kept == min(model.history_)
-    assert 1 - model.score_pairs(judge.X, judge.pairs, judge.weight) == pytest.approx(kept)
+    assert 1 - model.score_pairs(validation.X, validation.pairs, validation.weight) == pytest.approx(kept)
     assert model.n_iter_ == len(model.history_)
     close(model.coef_, cg(0.0, model.best_iteration_, train.X, *train.lists).coef_)
 

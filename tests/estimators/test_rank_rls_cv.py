@@ -460,7 +460,7 @@ def test_a_splitter_whose_test_sets_overlap():
 
 @pytest.mark.parametrize("estimator", [RankRLSCV(GRID), RankRLS(early_stopping=True)])
 def test_a_fold_that_has_nothing_to_train_on(estimator):
-    # All ordered pairs are in one query, so whoever is judged by it knows nothing.
+    # All ordered pairs are in one query, so whoever is scored by it knows nothing.
     y = np.append(np.arange(30.0), 0.0)
     qid = np.append(np.zeros(30), 1)
     X = np.random.default_rng(0).normal(size=(31, 4))

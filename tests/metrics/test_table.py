@@ -1,4 +1,4 @@
-"""The table of metrics: names, words, invariances, evaluators and the door."""
+"""The table of metrics: names, descriptions, invariances, evaluators and validation."""
 
 import re
 from concurrent.futures import ThreadPoolExecutor

@@ -54,7 +54,7 @@ def explicit_solution(seed, queries, weighted, alpha, **settings):
 @pytest.mark.parametrize("weighted", [False, True])
 def test_solution_equals_the_explicit_pairs(solver, storage, ties, cost, query_weight, weighted):
     if cost == "relative" and ties == "include":
-        return  # refused at the door
+        return  # refused by validation
     settings = {"ties": ties, "cost": cost, "query_weight": query_weight}
     for seed, queries in [(0, 6), (1, 1)]:
         problem = make_problem(seed, queries=queries, weighted=weighted)

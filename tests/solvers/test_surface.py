@@ -24,8 +24,8 @@ from strategies import make_problem
 ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
 
 
-def evaluated(objective, validation, judge):
-    return HeldOutSystem(GraphEquations(objective), EvalRows(as_design(validation.X), [judge]))
+def evaluated(objective, validation, scorer):
+    return HeldOutSystem(GraphEquations(objective), EvalRows(as_design(validation.X), [scorer]))
 
 
 def forever(_):
@@ -86,8 +86,8 @@ def test_validation_scores_move_with_the_coefficients():
     _, objective = problem_and_objective(3)
     validation = make_problem(30, rows=50, features=12)
     metric = get_metric("pairwise_error")
-    judge = MetricScorer(metric.prepare(validation.y, validation.qid), greater_is_better=False)
-    run = SurfaceRun(evaluated(objective, validation, judge), ALPHAS, tol=1e-10)
+    scorer = MetricScorer(metric.prepare(validation.y, validation.qid), greater_is_better=False)
+    run = SurfaceRun(evaluated(objective, validation, scorer), ALPHAS, tol=1e-10)
     run.advance(forever, 9)
     table = run.surfaces[0].table
     for index, alpha in enumerate(ALPHAS):
@@ -98,10 +98,10 @@ def test_validation_scores_move_with_the_coefficients():
 
 def test_gains_are_turned_into_errors():
     validation = make_problem(31)
-    judge = MetricScorer(
+    scorer = MetricScorer(
         get_metric("concordance").prepare(validation.y, validation.qid), greater_is_better=True
     )
-    assert judge.errors(validation.y[None])[0] == -1.0
+    assert scorer.errors(validation.y[None])[0] == -1.0
 
 
 @pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
@@ -166,10 +166,10 @@ def test_more_iterations_without_starting_over():
 def test_alphas_that_come_later_are_as_if_they_had_been_there(later):
     _, objective = problem_and_objective(6)
     validation = make_problem(31, features=12)
-    judge = MetricScorer(
+    scorer = MetricScorer(
         get_metric("pairwise_error").prepare(validation.y, validation.qid), greater_is_better=False
     )
-    system = evaluated(objective, validation, judge)
+    system = evaluated(objective, validation, scorer)
     whole = SurfaceRun(system, ALPHAS, tol=1e-6)
     run = SurfaceRun(system, np.setdiff1d(ALPHAS, later), tol=1e-6, keep_scores=True)
     run.advance(forever, 4)

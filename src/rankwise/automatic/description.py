@@ -16,7 +16,7 @@ def describe_choice(ranker: AutoRanker) -> str:
     """Say what was tried, what scored it and what was chosen."""
     board = ranker.leaderboard_
     lines = [
-        f"judged by {ranker.cv_}, {board.metric}",
+        f"scored by {ranker.cv_}, {board.metric}",
         f"           {ranker.metric_.describe()}",
         "",
         str(board),
@@ -34,7 +34,7 @@ def describe_choice(ranker: AutoRanker) -> str:
         lines.append(
             f"           log-loss {ranker.log_loss_:.4f} of probabilities; knowing nothing is {np.log(2):.4f}"
         )
-    lines += [f"left out   {words}" for words in ranker.skipped_]
+    lines += [f"left out   {which}" for which in ranker.skipped_]
     if ranker.stopped_:
         lines.append(f"stopped by {ranker.stopped_}, before everything was tried")
     return "\n".join(lines)

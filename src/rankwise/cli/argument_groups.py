@@ -238,7 +238,7 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         choices=("magnitude", "unit", "relative"),
         help="least squares, kernel: what a pair of labels asks for",
     )
-    group.add_argument("--folds", type=folds, metavar="N", help="how many folds judge, without --valid")
+    group.add_argument("--folds", type=folds, metavar="N", help="how many folds to score by, without --valid")
     group.add_argument(
         "--gamma", type=gamma, action="append", metavar="G", help="kernel: its width; repeat it for a grid"
     )

@@ -76,7 +76,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
         "data", metavar="DATA", nargs="*", help="files of rows, read one after the other; - is standard input"
     )
     parser.add_argument(
-        "--run", action="append", metavar="FILE", help="judge a run instead: TREC's, or a .tsv of predict"
+        "--run", action="append", metavar="FILE", help="score a run instead: TREC's, or a .tsv of predict"
     )
     parser.add_argument("--qrels", metavar="FILE", help="what is right, in TREC's lines, for --run")
     parser.add_argument(

@@ -28,7 +28,7 @@ class Choice:
     """What was tried, and what was chosen."""
 
     ranker: AutoRanker
-    judged_by: str
+    scored_by: str
     of_preferences: bool
 
     @property
@@ -88,9 +88,9 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         elif train.y is not None:
             ranker.fit(train.X, train.y, train.qid, sample_weight=train.weight, eval_set=_eval_set(valid))
     except (NoPairsError, UndefinedMetricError) as error:
-        raise _cannot_judge(error, train, valid) from error
-    judged_by = ranker.cv_ if valid is None else valid.source
-    return Choice(ranker, judged_by, train.pairs is not None)
+        raise _cannot_score(error, train, valid) from error
+    scored_by = ranker.cv_ if valid is None else valid.source
+    return Choice(ranker, scored_by, train.pairs is not None)
 
 
 def _check_target(options: argparse.Namespace) -> None:
@@ -149,23 +149,23 @@ def _check(train: Rows, valid: Rows | None, options: argparse.Namespace) -> None
     if valid is None and not options.alpha and train.qid is not None and len(train.queries) < 2:
         raise NoPairsError(
             f"{train.source} has one query, and folds of whole queries take two.",
-            "add --valid FILE with rows that judge, or train on more.",
+            "add --valid FILE with rows to score by, or train on more.",
             names_file=True,
         )
 
 
-def _cannot_judge(error: InvalidInputError, train: Rows, valid: Rows | None) -> NoPairsError:
+def _cannot_score(error: InvalidInputError, train: Rows, valid: Rows | None) -> NoPairsError:
     """Say of files that what was to score cannot: there is something to learn, for that was looked at before."""
     if valid is not None:
         return NoPairsError(
-            f"{valid.source} cannot judge: {error.problem}",
+            f"{valid.source} cannot score: {error.problem}",
             "validate on rows with more labels.",
             names_file=True,
         )
     what = "rows" if train.qid is None else "queries"
     return NoPairsError(
-        f"{train.source} has too few {what} to judge models by folds of them: {error.problem}",
-        "add --valid FILE with rows that judge, or train on more.",
+        f"{train.source} has too few {what} to score models by folds of them: {error.problem}",
+        "add --valid FILE with rows to score by, or train on more.",
         names_file=True,
     )
 

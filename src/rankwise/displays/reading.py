@@ -62,7 +62,7 @@ class Reading:
         check_is_fitted(estimator)
         name, selection = type(estimator).__name__, Selection.of_model(estimator)
         if selection is None or selection.tables is None or selection.unpenalised is None:
-            judged = f": {estimator.cv_} judged converged models" if hasattr(estimator, "cv_") else ""
+            judged = f": {estimator.cv_} scored converged models" if hasattr(estimator, "cv_") else ""
             raise InvalidInputError(
                 f"This {name} has no regularisation surface{judged}.",
                 "fit a RankRLSCV(cv=5), or a KernelRankRLSCV(solver='cg') without a basis, and pass that.",

@@ -56,7 +56,7 @@ def level_pair_out_scores(
 ) -> Iterator[_Found]:
     """Yield scores of rows i and j without the two of them, in portions.
 
-    Every pair of rows with different labels comes once an alpha; only differences of scores mean anything.
+    Every pair of rows with different labels comes once per alpha; only differences of scores mean anything.
 
     Parameters
     ----------

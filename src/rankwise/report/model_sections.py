@@ -93,7 +93,7 @@ def _regularisation(
         )
         body = (
             f"<p>Held-out {text(surface.metric)} of {number(surface.alphas.size)} alphas after each of "
-            f"{counted(surface.n_iter, 'iteration')}, judged by {text(surface.judged_by)}. "
+            f"{counted(surface.n_iter, 'iteration')}, scored by {text(surface.judged_by)}. "
             '<span class="noprint">Hover, or use the arrow keys.</span></p>'
             f'{heatmap(surface)}<p id="surface-says" class="says" aria-live="polite">'
             f"{text(choice_sentences(surface))}</p>"
@@ -113,7 +113,7 @@ def _regularisation(
         )
         body = (
             f"<p>Held-out {text(curve.metric)} of {number(curve.alphas.size)} alphas, "
-            f"judged by {text(curve.judged_by)}. Chosen: alpha {text(alpha_name(curve.chosen))}.</p>"
+            f"scored by {text(curve.judged_by)}. Chosen: alpha {text(alpha_name(curve.chosen))}.</p>"
             f"{alpha_curve(curve)}"
             f"<details><summary>As a table</summary><div><table><thead><tr><th class='n'>alpha</th><th class='n'>"
             f"{text(curve.metric)}</th></tr></thead><tbody>{rows}</tbody></table></div></details>{convergence}"

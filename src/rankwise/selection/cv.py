@@ -203,7 +203,7 @@ def _sampled(plan: RowPlan, data: TrainingData, sampling: Sampling) -> RowPlan:
         return plan
     drawn = data.assigner.sample(sampling.limit, sampling.seed + 1)
     scored = plan.scored[drawn[plan.scored]]
-    description = f"{plan.description}, judged by {scored.size} of {n_held} rows"
+    description = f"{plan.description}, scored by {scored.size} of {n_held} rows"
     return replace(plan, scored=scored, description=description)
 
 

@@ -165,7 +165,7 @@ def _sampled_pairs(plan: PairPlan, data: PairData, sampling: Sampling) -> PairPl
     n_folds = share_as_folds(sampling.limit / n_scored, _n_units(data, unit))
     chosen = _assign(data, unit, n_folds, sampling.seed + 1) == 0
     is_scored = plan.is_scored & chosen[plan.pair]
-    description = f"{plan.description}, judged by {int(is_scored.sum())} of {n_scored} pairs"
+    description = f"{plan.description}, scored by {int(is_scored.sum())} of {n_scored} pairs"
     return replace(plan, is_scored=is_scored, description=description)
 
 

@@ -133,7 +133,7 @@ def _check_metrics(options: argparse.Namespace) -> None:
         if options.convention is not None or any(one.name != "pairwise_error" for one in names):
             option = "--convention" if options.convention is not None else "--metrics"
             raise UsageError(
-                f"{option}: preferences are judged by the pairwise error alone.", f"leave {option} out."
+                f"{option}: preferences are scored by the pairwise error alone.", f"leave {option} out."
             )
     elif options.convention is not None and names and all(n.base_name not in _WITH_CONVENTION for n in names):
         raise UsageError(

@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print_facts({"train": train.describe()})
     print_encoding(train)
-    print_facts({"judged by": f"{choice.judged_by}, {choice.metric.name}"})
+    print_facts({"scored by": f"{choice.scored_by}, {choice.metric.name}"})
     write(f"           {choice.convention}")
     write()
     print_tried(choice)
@@ -197,7 +197,7 @@ def choice_json(choice: Choice, *, times: bool = True) -> dict[str, object]:
     return {
         "metric": choice.metric.name,
         "convention": choice.convention,
-        "judged_by": choice.judged_by,
+        "judged_by": choice.scored_by,
         "rule": ranker.rule,
         "stopped": ranker.stopped_,
         **nested,

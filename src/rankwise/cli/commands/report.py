@@ -25,7 +25,7 @@ def run(options: argparse.Namespace) -> int:
     check_applicable(options)
     if options.items is not None and options.metrics not in {None, "pairwise_error"}:
         raise UsageError(
-            "--metrics: preferences are judged by the pairwise error alone.", "leave --metrics out."
+            "--metrics: preferences are scored by the pairwise error alone.", "leave --metrics out."
         )
     saved = read_model(options.model)
     options = recall(options, saved.notes)

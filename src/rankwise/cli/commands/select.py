@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print_facts({"train": train.describe()})
     print_encoding(train)
-    print_facts({"judged by": f"{choice.judged_by}, {choice.metric.name}"})
+    print_facts({"scored by": f"{choice.scored_by}, {choice.metric.name}"})
     write(f"           {choice.convention}\n")
     print_tried(choice)
     write()
