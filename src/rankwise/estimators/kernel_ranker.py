@@ -21,9 +21,6 @@ from rankwise.threads import one_blas_thread
 
 __all__ = ["KernelRanker"]
 
-_HAS_GAMMA = {"rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"}
-_HAS_OFFSET = {"poly", "polynomial", "sigmoid"}
-
 
 class KernelRanker(Ranker):
     """A ranker whose scores are kernel values times `dual_coef_`."""
@@ -83,7 +80,10 @@ class KernelRanker(Ranker):
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
         X = whole_entries(design.stored())
-        kernel = self._make_kernel(gamma, X, row_weight)
+        kernel = Kernel(self.kernel, self.kernel_params or {})
+        if kernel.lacks("gamma"):
+            kernel = kernel.with_defaults(gamma=resolve_gamma(gamma, X, row_weight))
+        kernel = kernel.with_defaults(coef0=self.coef0, degree=self.degree)
         if kernel.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
@@ -97,21 +97,10 @@ class KernelRanker(Ranker):
     def _keep_kernel(self, problem: KernelProblem) -> None:
         """Set the attributes that describe the kernel and the reduced set."""
         self.kernel_, self.basis_ = problem.kernel, problem.basis
-        if isinstance(self.kernel, str) and self.kernel in _HAS_GAMMA:
+        if problem.kernel.takes("gamma"):
             self.gamma_ = problem.kernel.parameters["gamma"]
         rows = slice(None) if self.basis_ is None else self.basis_
         self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(problem.X[rows])
-
-    def _make_kernel(self, gamma: str | float, X: Matrix, row_weight: Floats | None) -> Kernel:
-        parameters = dict(self.kernel_params or {})
-        if isinstance(self.kernel, str):
-            if self.kernel in _HAS_GAMMA:
-                parameters.setdefault("gamma", resolve_gamma(gamma, X, row_weight))
-            if self.kernel in _HAS_OFFSET:
-                parameters.setdefault("coef0", self.coef0)
-            if self.kernel in {"poly", "polynomial"}:
-                parameters.setdefault("degree", self.degree)
-        return Kernel(self.kernel, parameters)
 
     def _require_matrix(self, design: Design, by_default: str) -> str:
         """Return the solver to take; operators are only multiplied by."""
