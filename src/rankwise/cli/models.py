@@ -30,6 +30,7 @@ class SavedModel:
     notes: dict[str, Any]
     header: dict[str, Any] = field(default_factory=dict)
     encoder: Any = None
+    calibration: list[list[float]] | None = None  # of differences of scores, to probabilities
 
     @property
     def n_columns(self) -> int:
@@ -92,7 +93,7 @@ def read_model(path: str) -> SavedModel:
 def _saved(path: str, model: BaseEstimator, header: dict[str, Any]) -> SavedModel:
     """Take apart a ranker that chose its model, and maybe encodes what the model takes."""
     chosen, encoder = getattr(model, "best_estimator_", model), getattr(model, "encoder_", None)
-    return SavedModel(path, chosen, header["notes"], header, encoder)
+    return SavedModel(path, chosen, header["notes"], header, encoder, getattr(model, "calibration_", None))
 
 
 def fit_columns(rows: Rows, saved: SavedModel) -> Rows:

@@ -150,7 +150,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "report": (
         "write one HTML page about a model",
-        "  rankwise report model.rw test.txt -o report.html",
+        (
+            "  rankwise report model.rw test.txt -o report.html\n"
+            "  rankwise report model.rw test.txt --against old.rw --train train.txt"
+        ),
     ),
     "explain": (
         "say what each column contributes to the scores of rows, or of the difference of two",

@@ -21,11 +21,11 @@ from rankwise.metrics import (
     Metric,
     PerQuery,
     bootstrap_interval,
-    bootstrap_mean,
     compare_rankings,
     get_metric,
-    paired_test,
 )
+from rankwise.metrics.sharing import compare_over_pairs, mean_over_pairs, wrong_pairs
+from rankwise.report.duels import record_errors
 from rankwise.report.top import Top, look_at_top
 
 __all__ = ["Evidence", "Figure", "evaluate_labels", "evaluate_pairs", "suitable_metrics"]
@@ -52,6 +52,10 @@ class Figure:
         That of a random order, in expectation.
     against_single : Comparison or None
         The model minus the best single column.
+    record : Interval or None
+        Of duels: that of betting on whoever won the larger share of its other duels.
+    metric : Metric or None
+        None for preferences.
     """
 
     name: str
@@ -61,6 +65,8 @@ class Figure:
     single: Interval | None
     random: Interval | None
     against_single: Comparison | None
+    record: Interval | None = None
+    metric: Metric | None = None
 
 
 @dataclass(frozen=True)
@@ -128,23 +134,24 @@ def _figure(
         None
         if column is None
         else compare_rankings(y, scores, column, queries, metric=metric, random_state=seed),
+        metric=metric,
     )
 
 
 def evaluate_pairs(
-    given: MatrixLike, pairs: npt.ArrayLike, weight: npt.ArrayLike | None, scores: Doubles, seed: int
+    given: MatrixLike, pairs: npt.ArrayLike, weight: npt.ArrayLike | None, scores: Doubles
 ) -> Evidence:
     """Evaluate scores by a list of preferences."""
     X: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
     checked = check_pairs(pairs, scores.shape[0], weight=weight)
     share = np.ones(len(checked)) if checked.weight is None else checked.weight
+    edges = np.column_stack([checked.winner, checked.loser])
 
     def wrong(values: Doubles) -> Doubles:
-        difference = values[checked.winner] - values[checked.loser]
-        return np.where(difference < 0, 1.0, np.where(difference == 0, 0.5, 0.0))
+        return wrong_pairs(values, edges)
 
     def interval(values: Doubles) -> Interval:
-        return bootstrap_mean(values, share, random_state=seed, unit="pairs")
+        return mean_over_pairs(values, edges, share)
 
     tried = columns_to_try(X)
     errors = np.array([np.average(wrong(column), weights=share) for column in take_columns(X, tried).T])
@@ -152,24 +159,16 @@ def evaluate_pairs(
     best = (int(tried[np.argmin(errors) if sign > 0 else np.argmax(errors)]), sign)
     own = wrong(scores)
     single = wrong(best[1] * take_columns(X, np.array([best[0]]))[:, 0])
-    difference = own - single
-    wins, losses = int((difference < 0).sum()), int((difference > 0).sum())
-    comparison = Comparison(
-        interval(difference),
-        paired_test(share * difference, random_state=seed),
-        wins,
-        losses,
-        own.size - wins - losses,
-        "pairwise_error",
-    )
+    record = record_errors(edges, share, scores.size)
     figure = Figure(
         "pairwise_error",
         "Pairwise error: share of the listed preferences that the scores contradict; tied scores count one half",
         False,
         interval(own),
         interval(single),
-        None,
-        comparison,
+        Interval(0.5, np.nan, np.nan, 0.95, len(checked), "pairs"),
+        compare_over_pairs(own, single, edges, share),
+        None if record is None else interval(record),
     )
     return Evidence([figure], None, best)
 

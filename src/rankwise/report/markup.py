@@ -7,7 +7,19 @@ import json
 import math
 import re
 
-__all__ = ["counted", "decimals", "embed", "lines", "name", "number", "plain", "section", "signed", "text"]
+__all__ = [
+    "counted",
+    "decimals",
+    "embed",
+    "lines",
+    "name",
+    "number",
+    "plain",
+    "section",
+    "signed",
+    "table",
+    "text",
+]
 
 _LONGEST = 80
 # Characters that a browser may not show, or that reorder what stands around them.
@@ -65,6 +77,15 @@ def embed(data: object) -> str:
     """Write data for a script element: nothing in it can end the element."""
     written = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def table(label: str, head: str, lines: str, kind: str = "") -> str:
+    """Set a table that may scroll by itself; `head` and `lines` are cells and rows."""
+    named = f' class="{kind}"' if kind else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="group" aria-label="{text(label)}"><table{named}>'
+        f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
+    )
 
 
 def section(identity: str, title: str, body: str) -> str:

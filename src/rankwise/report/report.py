@@ -2,43 +2,42 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from html import escape
-from importlib.resources import files
 
 import numpy as np
 
-import rankwise
-from rankwise.arrays import ArrayLike, MatrixLike, RandomSource, is_sparse, shape_of
+from rankwise.arrays import ArrayLike, MatrixLike, RandomSource, shape_of
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries, one_query
-from rankwise.data.summary import is_graded, label_counts, summarise
+from rankwise.data.summary import is_graded, label_counts
 from rankwise.data.validation import check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import Doubles, ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.replacing import replacing
-from rankwise.report.charts import alpha_name, curves
-from rankwise.report.evidence import Evidence, evaluate_labels, evaluate_pairs, suitable_metrics
-from rankwise.report.formula_parts import formula_parts
-from rankwise.report.markup import counted, decimals, embed, name, number, plain, text
-from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
-from rankwise.report.openings import OpenQuery, open_queries
-from rankwise.report.score_parts import ColumnParts, TermParts, parts_of
-from rankwise.report.sections import (
-    RowNaming,
-    in_words,
-    metrics_section,
-    queries_section,
-    verdict,
-    why_section,
+from rankwise.report.against import (
+    Against,
+    against_section,
+    compare_labels,
+    compare_pairs,
+    on_training,
+    read_other,
+    told_apart,
+    training_section,
 )
-from rankwise.report.selection import SurfaceTable, read_curve, read_surface, read_trial
+from rankwise.report.duels import duels_section, look_at_duels, probability_of
+from rankwise.report.embedded import embedded_data
+from rankwise.report.evidence import evaluate_labels, evaluate_pairs, suitable_metrics
+from rankwise.report.formula_parts import formula_parts
+from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
+from rankwise.report.openings import open_queries
+from rankwise.report.page import data_facts, lead, parameters, tiles, whole_page
+from rankwise.report.score_parts import ColumnParts, TermParts, parts_of
+from rankwise.report.sections import RowNaming, metrics_section, queries_section, verdict, why_section
+from rankwise.report.selection import read_curve, read_surface, read_trial
 from rankwise.report.term_pictures import TermPictures
 
 __all__ = ["Report"]
@@ -78,6 +77,14 @@ class Report:
         What the model was chosen from: ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
         ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"`` and ``"chosen"``; ``"metric"`` and ``"judged_by"``.
         The notes of a model file that `rankwise fit` wrote have this shape.
+    against : fitted ranker, Pipeline, or array-like of shape (rows,), optional
+        Another model of the same rows, or its scores: a section shows both, with paired differences.
+    against_name, own_name : str, optional
+        What the two are called there; by default what they are.
+    train : tuple (X, y), (X, y, qid) or (X, pairs), optional
+        What the model was trained on; a section compares it with the rows of the report.
+    calibration : two lists of float, optional
+        The ``calibration_`` of the `AutoRanker` that chose the model; by default the model's own.
     random_state : int, RandomState, Generator or None, default=0
         Seeds the bootstrap and the paired tests.
 
@@ -111,6 +118,11 @@ class Report:
         settings: Mapping[str, object] | None = None,
         source: str | None = None,
         choice: Mapping[str, Json] | None = None,
+        against: object = None,
+        against_name: str | None = None,
+        own_name: str | None = None,
+        train: tuple[object, ...] | None = None,
+        calibration: Sequence[Sequence[float]] | None = None,
         random_state: RandomSource = 0,
     ) -> None:
         if (y is None) == (pairs is None):
@@ -130,7 +142,7 @@ class Report:
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
         if labels is None:
             assert pairs is not None
-            self.evidence = evaluate_pairs(X, pairs, weight, self.scores, seed)
+            self.evidence = evaluate_pairs(X, pairs, weight, self.scores)
         else:
             chosen = suitable_metrics(labels, len(queries)) if metrics is None else metrics
             self.evidence = evaluate_labels(X, labels, queries, self.scores, chosen, seed)
@@ -160,14 +172,42 @@ class Report:
         # Grades say by themselves what is irrelevant; other labels only in comparison.
         lowest = 0.0 if labels is not None and is_graded(labels) else lowest
         self._naming = RowNaming(thing, row_names is not None, lowest, highest)
-        self._facts = _data_facts(X, labels, queries, n_pairs, thing)
+        self._own_name = own_name or self._view.describe()
+        self._duels = None
+        if pairs is not None:
+            chances = probability_of(self._view.ranker, calibration or getattr(model, "calibration_", None))
+            self._duels = look_at_duels(pairs, weight, self.scores, chances, self._row_names)
+        self._facts = data_facts(X, labels, queries, n_pairs, thing)
         self._source = source
         self._trial = read_trial(choice)
         self._grades = [] if labels is None else label_counts(labels)
+        self._other = (
+            None if against is None else self._beside(against, against_name, X, qid, labels, queries, seed)
+        )
+        self._trained = None if train is None else on_training(train, self._view, self.evidence, seed)
         self._title = title or f"Report of {self._view.describe()}"
         commands = [command] if isinstance(command, str) else (command or ())
         self._commands = [str(one) for one in commands if one]
         self._settings = dict(settings or {})
+
+    def _beside(
+        self,
+        against: object,
+        against_name: str | None,
+        X: MatrixLike,
+        qid: ArrayLike | None,
+        labels: Doubles | None,
+        queries: Queries,
+        seed: int,
+    ) -> Against:
+        """Compare with another model of the same rows."""
+        other, called = read_other(against, against_name, X, qid, self.scores.size)
+        self._own_name, called = told_apart(self._own_name, called)
+        scores = (self.scores, other)
+        if labels is None:
+            assert self._duels is not None
+            return compare_pairs(called, self._duels.pairs, self._duels.weight, scores)
+        return compare_labels(called, labels, queries, scores, self.evidence, seed)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file; one that is there is replaced, and never left half-written."""
@@ -183,6 +223,9 @@ class Report:
         body = "".join(
             [
                 metrics_section(evidence, best),
+                "" if self._other is None else against_section(self._other, self._own_name),
+                "" if self._trained is None else training_section(self._trained),
+                "" if self._duels is None else duels_section(self._duels, self._naming.thing),
                 queries_section(evidence, self.opened, self._naming),
                 why_section(self.opened, self._parts),
                 weights_section(
@@ -194,19 +237,25 @@ class Report:
                 else self._pictures.section(),
                 choice_section(surface, curve, view.ranker, self._trial),
                 data_section(self._facts, self._grades, self._source),
-                settings_section(self._settings, _parameters(view), self._commands),
+                settings_section(self._settings, parameters(view), self._commands),
             ]
         )
-        return _page(
+        return whole_page(
             self._title,
-            f"{self._lead()}{_tiles(evidence, self._facts)}{verdict(evidence.figures[0], best)}",
+            f"{lead(view)}{tiles(evidence, self._facts)}{verdict(evidence.figures[0], best)}",
             body,
-            self._data(surface),
+            embedded_data(surface, self.opened, self._parts, self._naming, self._names, self._marks),
             links=self._links(),
         )
 
     def _links(self) -> dict[str, str]:
-        links = dict(_LINKS)
+        links = {
+            "metrics": "How good",
+            **({} if self._other is None else {"against": "Two models"}),
+            **({} if self._trained is None else {"training": "Training rows"}),
+            **({} if self._duels is None else {"duels": "Wins and losses"}),
+            **_LINKS,
+        }
         if self.evidence.per_query is None or len(self.evidence.per_query) == 1:
             links["queries"] = "Ranking"
         if self._trial is not None:
@@ -224,59 +273,15 @@ class Report:
         """Show the page in a notebook, in a frame of its own."""
         return f'<iframe srcdoc="{escape(self.html())}" style="width:100%;height:80vh;border:0"></iframe>'
 
-    def _lead(self) -> str:
-        ranker = self._view.ranker
-        words = [self._view.describe()]
-        alpha = getattr(ranker, "alpha_", getattr(ranker, "alpha", None))
-        if isinstance(alpha, (int, float)):
-            words.append(f"alpha {alpha_name(float(alpha))}")
-        steps = getattr(ranker, "best_iteration_", None)
-        if isinstance(steps, int):
-            words.append(counted(steps, "iteration"))
-        return f'<p class="lead">{text(" · ".join(words))}</p>'
 
-    def _data(self, surface: SurfaceTable | None) -> dict[str, Json]:
-        data: dict[str, Json] = {
-            "open": [self._open(query) for query in self.opened if self._parts is not None],
-            "columns": len(self._names if self._parts is None else self._parts.names),
-            "marks": self._marks,
-        }
-        if surface is not None:
-            alpha, step, _ = surface.choices[surface.chosen]
-            data["surface"] = {
-                "alphas": [alpha_name(value) for value in surface.alphas],
-                "steps": surface.steps.tolist(),
-                "values": [[_short(value, 5) for value in row] for row in surface.values],
-                "metric": surface.metric,
-                "chosen": [
-                    int(np.argmin(np.abs(surface.alphas - alpha))),
-                    int(np.searchsorted(surface.steps, step)),
-                ],
-                "shown": curves(surface)[1],
-            }
-        return data
-
-    def _open(self, query: OpenQuery) -> dict[str, Json]:
-        label = (
-            f"all {self._naming.thing}s"
-            if query.kind == "only"
-            else f"{plain(query.name)} ({query.kind}, {decimals(query.value)})"
-        )
-        return {
-            "label": label,
-            "columns": [plain(self._parts.names[part]) for part in query.columns if self._parts is not None],
-            "rows": [
-                [
-                    plain(row.called),
-                    row.rank,
-                    None if row.label is None else _short(row.label, 6),
-                    _short(row.score, 7),
-                    [_short(value, 6) for value in row.parts],
-                    [_short(value, 4) for value in row.values],
-                ]
-                for row in query.rows
-            ],
-        }
+_LINKS = {
+    "queries": "Queries",
+    "why": "Why A above B",
+    "weights": "Weights",
+    "choice": "Regularisation",
+    "data": "Data",
+    "settings": "Settings",
+}
 
 
 def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str] | None:
@@ -288,86 +293,3 @@ def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str]
             "give one name per row, in the order of the rows.",
         )
     return [str(name) for name in names]
-
-
-def _short(value: float, digits: int) -> float | int | None:
-    if not np.isfinite(value):
-        return None
-    rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
-
-
-def _parameters(view: ModelView) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for part in (*view.steps, view.ranker):
-        kind = type(part).__name__
-        for key, value in part.get_params(deep=False).items():
-            found[f"{kind}.{key}"] = " ".join(repr(value).split())  # arrays break their lines
-    return found
-
-
-def _data_facts(
-    X: MatrixLike, labels: Doubles | None, queries: Queries, n_pairs: int | None, thing: str
-) -> dict[str, str]:
-    summary = summarise(X if is_sparse(X) else np.asarray(X), labels, queries)
-    facts = {f"{thing.capitalize()}s": number(summary.rows), "Columns": number(summary.columns)}
-    facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
-    if n_pairs is not None:
-        facts["Preferences"] = number(n_pairs)
-    if labels is not None and summary.queries > 1:
-        low, middle, high = summary.sizes
-        facts["Queries"] = number(summary.queries)
-        facts["Rows in a query"] = (
-            number(low) if low == high else f"{number(low)} to {number(high)}, median {number(middle, 3)}"
-        )
-    if labels is not None:
-        facts["Pairs with different labels"] = number(summary.pairs)
-    for problem in summary.problems:
-        facts["Note"] = f"{facts['Note']}; {problem}" if "Note" in facts else problem
-    return facts
-
-
-def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
-    first = evidence.figures[0]
-    shown = in_words(first.name)
-    brackets = (
-        f' <span class="whole">[{decimals(first.model.low, 3)}, {decimals(first.model.high, 3)}]</span>'
-        if np.isfinite(first.model.low)
-        else ""
-    )
-    tiles = f'<div class="tile main"><b>{decimals(first.model.value)}</b><span>{text(shown)}{brackets}</span></div>'
-    for key in ("Queries", "Preferences", "Rows", "Items", "Columns"):
-        if key in facts:
-            tiles += f'<div class="tile"><b>{text(facts[key])}</b><span>{text(key.lower())}</span></div>'
-    return f'<div class="tiles">{tiles}</div>'
-
-
-_LINKS = {
-    "metrics": "How good",
-    "queries": "Queries",
-    "why": "Why A above B",
-    "weights": "Weights",
-    "choice": "Regularisation",
-    "data": "Data",
-    "settings": "Settings",
-}
-
-
-def _page(title: str, head: str, body: str, data: dict[str, Json], *, links: Mapping[str, str]) -> str:
-    style, script = (
-        files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
-    )
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # Only our own script runs, whatever a file's feature names hold, and nothing is fetched.
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    anchors = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in links.items())
-    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{text(policy)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="data:,"><title>{text(plain(title))}</title><style>{style}</style></head><body>'
-        f'<header><h1>{name(title)}</h1>{head}<nav aria-label="Sections">{anchors}</nav></header>'
-        f"<main>{body}</main><footer>Written by rankwise {text(rankwise.__version__)} on {written}.</footer>"
-        f'<script type="application/json" id="embedded">{embed(data)}</script><script>{script}</script></body></html>\n'
-    )

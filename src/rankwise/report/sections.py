@@ -19,8 +19,10 @@ from rankwise.report.top import top_pictures
 __all__ = [
     "RowNaming",
     "in_words",
+    "meaning",
     "metrics_section",
     "queries_section",
+    "title_of",
     "verdict",
     "why_section",
 ]
@@ -28,7 +30,8 @@ __all__ = [
 _SURE = 0.05
 
 
-def _title(metric: str) -> str:
+def title_of(metric: str) -> str:
+    """Write a metric as a heading: abbreviations in capitals."""
     words = metric.replace("_", " ")
     head, at, cutoff = words.partition("@")
     return (head.upper() if head in {"ndcg", "map", "mrr", "err", "auc"} else head.capitalize()) + at + cutoff
@@ -36,7 +39,7 @@ def _title(metric: str) -> str:
 
 def in_words(metric: str) -> str:
     """Write a metric inside a sentence: only abbreviations in capitals."""
-    title = _title(metric)
+    title = title_of(metric)
     return title if title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
@@ -64,31 +67,67 @@ def verdict(figure: Figure, best_name: str | None) -> str:
     )
 
 
+def meaning(figure: Figure) -> str:
+    """Say in words what the value of a metric means; empty where that would say no more than its convention."""
+    value, (base, _, cutoff) = figure.model.value, figure.name.partition("@")
+    words = ""
+    if base == "pairwise_error":
+        words = f"Of 100 pairs it puts {number(round(100 * value))} in the wrong order; a random order 50."
+    elif base in {"concordance", "auc"}:
+        words = f"Of 100 pairs it puts {number(round(100 * value))} in the right order; a random order 50."
+    elif base == "kendall_tau":
+        words = "1 is the order of the labels, 0 no relation, −1 the reverse order."
+    elif base == "precision":
+        length = int(cutoff or 10)
+        words = f"Of the first {length} rows of a query {number(round(value * length, 1))} are relevant."
+    elif base == "mrr" and value > 0:
+        words = f"The first relevant row stands typically at place {number(round(1 / value, 1))}."
+    elif base in {"ndcg", "map"} and figure.random is not None and figure.random.value < 1:
+        way = (value - figure.random.value) / (1 - figure.random.value)
+        words = f"1 would be the best possible order; the model goes {way:.0%} of the way there from a random one."
+    return words
+
+
 def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     """Show every metric with its interval, beside the baselines."""
     rows = "".join(_metric_row(figure) for figure in evidence.figures)
-    first = evidence.figures[0].model
     keys = '<span><s class="m swatch"></s>model</span>'
     if best_name is not None:
         sign = "" if evidence.best_column is None or evidence.best_column[1] > 0 else ", smallest first"
         keys += f' <span><s class="b swatch"></s>best single column: {name(best_name)}{sign}</span>'
     if evidence.figures[0].random is not None:
         keys += ' <span><s class="r swatch"></s>random order</span>'
-    chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
-    note = (
-        f"Brackets: {first.level:.0%} bootstrap intervals over {number(first.n)} {text(first.unit)}. The single column "
-        f"is chosen on {chosen_on}. p: paired randomisation test of the model against it."
+    note = _note(evidence.figures[0])
+    conventions = "".join(
+        f"<li>{text(figure.describe)}. {text(meaning(figure))}</li>" for figure in evidence.figures
     )
-    conventions = "".join(f"<li>{text(figure.describe)}.</li>" for figure in evidence.figures)
-    has_random = evidence.figures[0].random is not None
-    head = "<th>Metric</th><th></th><th>Model</th><th>Best single column</th>"
-    head += "<th>Random order</th>" if has_random else ""
+    shown = evidence.figures[0]
+    head = "<th>Metric</th><th></th><th>Model</th>"
+    head += "<th>Best single column</th>" if shown.single is not None else ""
+    head += "<th>Who won more of its other duels</th>" if shown.record is not None else ""
+    head += "<th>Random order</th>" if shown.random is not None else ""
     return section(
         "metrics",
         "How good it is",
         f'<p class="legend">{keys}</p><div class="scroll" tabindex="0" role="group" aria-label="Metrics">'
         f'<table class="metrics"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
         f'<p class="note">{note}</p><ul class="note">{conventions}</ul>',
+    )
+
+
+def _note(figure: Figure) -> str:
+    """Say what the brackets, the baselines and p are."""
+    first = figure.model
+    if first.unit == "pairs":
+        return (
+            f"Brackets: {first.level:.0%} intervals over {number(first.n)} pairs, where two that share an item count "
+            "as dependent; so does p, of the model against the single column. That is chosen on these very pairs, "
+            "which favours it."
+        )
+    chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
+    return (
+        f"Brackets: {first.level:.0%} bootstrap intervals over {number(first.n)} {text(first.unit)}. The single column "
+        f"is chosen on {chosen_on}. p: paired randomisation test of the model against it."
     )
 
 
@@ -107,10 +146,12 @@ def _metric_row(figure: Figure) -> str:
     if figure.single is not None:
         test = "" if figure.against_single is None else f"<small>{_p(figure.against_single)}</small>"
         cells += f'<td data-label="Best single column">{_interval(figure.single)}{test}</td>'
+    if figure.record is not None:
+        cells += f'<td data-label="Who won more of its other duels">{_interval(figure.record)}</td>'
     if figure.random is not None:
         cells += f'<td data-label="Random order">{_interval(figure.random)}</td>'
     return (
-        f'<tr><th scope="row">{text(_title(figure.name))} <small>{better} is better</small></th>'
+        f'<tr><th scope="row">{text(title_of(figure.name))} <small>{better} is better</small></th>'
         f'<td class="forest" aria-hidden="true"><div>{forest}</div></td>{cells}</tr>'
     )
 
@@ -166,7 +207,7 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: Row
         return section(
             "queries", "The ranking", f"<p>One ranking; its first {naming.thing}s:</p>{rows}{order}"
         )
-    title = _title(evidence.figures[0].name)
+    title = title_of(evidence.figures[0].name)
     values = per_query.values[per_query.counted]
     left = len(per_query) - values.size
     note = f" {left} queries have no value and do not count." if left else ""

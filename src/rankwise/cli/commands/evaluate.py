@@ -30,13 +30,12 @@ from rankwise.metrics import (
     Interval,
     Metric,
     bootstrap_interval,
-    bootstrap_mean,
     compare_rankings,
     get_metric,
     holm,
-    paired_test,
 )
 from rankwise.metrics.comparison import p_text
+from rankwise.metrics.sharing import compare_over_pairs, mean_over_pairs, wrong_pairs
 
 __all__ = ["run"]
 
@@ -203,28 +202,13 @@ def _evaluate_pairs(
     # A magnitude of 0 is a tie: nobody won, so nothing can be contradicted.
     decided = np.ones(len(share), dtype=bool) if rows.magnitude is None else rows.magnitude > 0
     winner, loser, share = winner[decided], loser[decided], share[decided]
-    wrong = {
-        name: np.where(
-            values[winner] < values[loser], 1.0, np.where(values[winner] == values[loser], 0.5, 0.0)
-        )
-        for name, values in scores.items()
-    }
-    figures = {
-        name: bootstrap_mean(values, share, level=level, unit="pairs") for name, values in wrong.items()
-    }
+    edges = np.column_stack([winner, loser])
+    wrong = {name: wrong_pairs(values, edges) for name, values in scores.items()}
+    figures = {name: mean_over_pairs(values, edges, share, level=level) for name, values in wrong.items()}
     first, *others = wrong
-    comparisons = {}
-    for other in others:
-        difference = wrong[first] - wrong[other]
-        wins, losses = int((difference < 0).sum()), int((difference > 0).sum())
-        comparisons[other] = Comparison(
-            bootstrap_mean(difference, share, level=level, unit="pairs"),
-            paired_test(share * difference),
-            wins,
-            losses,
-            difference.size - wins - losses,
-            "pairwise_error",
-        )
+    comparisons = {
+        other: compare_over_pairs(wrong[first], wrong[other], edges, share, level=level) for other in others
+    }
     return {"pairwise_error": figures}, {"pairwise_error": comparisons}, {"pairwise_error": CONTRADICTED}
 
 
@@ -237,7 +221,8 @@ def _print(
 ) -> None:
     models = list(next(iter(figures.values())))
     some = next(iter(figures.values()))[models[0]]
-    print_facts({"data": rows.describe(), "intervals": f"{level:.0%}, bootstrap over {some.n:,} {some.unit}"})
+    drawn = "where pairs that share an item count as dependent" if some.unit == "pairs" else "bootstrap"
+    print_facts({"data": rows.describe(), "intervals": f"{level:.0%}, over {some.n:,} {some.unit}, {drawn}"})
     write()
     if len(models) == 1:
         lines = [
