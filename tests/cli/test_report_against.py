@@ -1,0 +1,31 @@
+"""`rankwise report` with a second model and with training rows."""
+
+from command_line import call
+
+
+def test_two_models_and_training_rows(searches, tmp_path, capsys):
+    other = tmp_path / "old.rw"
+    fit = ("fit", searches / "vali.txt", "--method", "rls", "--scaling", "none", "-o", other)
+    assert call(capsys, *fit)[0] == 0
+    page = tmp_path / "r.html"
+    train = ("--train", searches / "train.txt")
+    code, _, err = call(
+        capsys, "report", searches / "model.rw", searches / "test.txt", "--against", other, *train, "-o", page
+    )
+    assert (code, err) == (0, "")
+    written = page.read_text(encoding="utf-8")
+    assert "Against old.rw" in written
+    assert "<bdi>model.rw</bdi>" in written
+    assert "Training rows against these" in written
+
+
+def test_what_is_named_must_be_what_it_is_named_as(searches, tmp_path, capsys):
+    page = tmp_path / "r.html"
+    rows = (searches / "model.rw", searches / "test.txt")
+    code, _, err = call(capsys, "report", *rows, "--against", searches / "vali.txt", "-o", page)
+    assert code != 0
+    assert "vali.txt: This is not a rankwise model file" in err
+    code, _, err = call(capsys, "report", *rows, "--train", tmp_path / "nothing.txt", "-o", page)
+    assert code != 0
+    assert "nothing.txt" in err
+    assert not page.exists()
