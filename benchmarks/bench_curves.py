@@ -6,6 +6,7 @@
     python benchmarks/bench_curves.py ablation
     python benchmarks/bench_curves.py picture
     python benchmarks/bench_curves.py tune
+    python benchmarks/bench_curves.py million [--rows 1000000]
 
 **search**: `letor_like.make`, with seeds that nothing was tuned on; training rows, and a quarter as many to validate
 and to test on, one thread each, processor time. Settings are fixed by `tune`, which walks small grids on seed 0 judged
@@ -22,6 +23,9 @@ Nobody is fitted again after. Standard errors are paired, over test queries or o
 than the best of the others by more than two of them on nine sets of ten.
 
 **ablation**: what each part of the recipe is worth, on `letor_like.make` with another seed, scored by its test rows.
+**million**: one fit of 20 surfaces on 10⁶ × 136 in single precision (the 46 columns of `letor_like.make`, and noisy
+copies of them) beside 100 trees of LightGBM as it comes; one thread and a process each, processor seconds, and the most
+memory beyond X. Bars: a third of the time of the trees, codes below 1.5 times X.
 **picture**: the page of curves and surfaces in docs/curves.md.
 """
 
@@ -29,6 +33,11 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import json
+import resource
+import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -45,6 +54,7 @@ from rankwise.metrics import get_metric
 
 ERROR, NDCG = get_metric("pairwise_error"), get_metric("ndcg@10")
 SEEDS = (201, 202, 203)
+SEARCH_ROWS = 60_000
 # Found by `tune`.
 CURVES = {"alpha": 1e-3, "interactions": 80, "tol": 1e-2}
 TREES = {
@@ -357,15 +367,72 @@ def sets(args):
     write_json("curves_sets", {}, results=rows)
 
 
+MILLION = ("curves", "lambdarank", "regression")
+WIDE = 136
+
+
+def million(args):
+    """Measure every contender in a process of its own."""
+    rows = args.rows if args.rows != SEARCH_ROWS else 1_000_000
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        X, y, qid = letor_like.make(rows)
+        rng = np.random.default_rng(0)
+        wide = np.empty((rows, WIDE), dtype=np.float32)
+        wide[:, : X.shape[1]] = X
+        for column in range(X.shape[1], WIDE):
+            wide[:, column] = X[:, column % X.shape[1]] + rng.normal(0, 0.2, size=rows)
+        for name, array in (("X", wide), ("y", y), ("qid", qid)):
+            np.save(Path(folder) / f"{name}.npy", array)
+        del X, wide
+        for name in args.contenders or MILLION:
+            command = [sys.executable, __file__, "million", "--one", name, "--folder", folder]
+            found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+            results.append({"name": name, "rows": rows, **found})
+            print(
+                f"{name:12} {found['seconds']:8.1f} processor s, {found['memory']:.2f} times X beyond X, "
+                f"error on its training rows {found['error']:.4f}",
+                flush=True,
+            )
+    write_json(f"curves_million_{rows}", {}, results=results)
+
+
+def one_of_a_million(args):
+    """Print what one contender takes, as JSON."""
+    X, y, qid = (np.load(Path(args.folder) / f"{name}.npy") for name in ("X", "y", "qid"))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    if args.one == "curves":
+        model = AdditiveRanker(n_threads=1, **{**CURVES, "interactions": 20}).fit(X, y, qid)
+    else:
+        is_ranking = args.one == "lambdarank"
+        data = lightgbm.Dataset(X, y, group=sizes(qid) if is_ranking else None)
+        model = lightgbm.train({"objective": args.one, "num_threads": 1, "verbose": -1}, data, 100)
+    seconds = time.process_time() - start
+    used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    error = ERROR.prepare(y, qid)(model.predict(X))
+    print(json.dumps({"seconds": seconds, "memory": used / X.nbytes, "error": error}))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("search", "sets", "ablation", "picture", "tune"))
-    parser.add_argument("--rows", type=int, default=60_000)
+    parser.add_argument("what", choices=("search", "sets", "ablation", "picture", "tune", "million"))
+    parser.add_argument("--rows", type=int, default=SEARCH_ROWS)
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--sets", nargs="+")
+    parser.add_argument("--contenders", nargs="+", choices=MILLION)
+    parser.add_argument("--one", choices=MILLION, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    calls = {"search": search, "sets": sets, "ablation": ablation, "picture": picture, "tune": tune}
+    calls = {
+        "search": search,
+        "sets": sets,
+        "ablation": ablation,
+        "picture": picture,
+        "tune": tune,
+        "million": one_of_a_million if args.one else million,
+    }
     calls[args.what](args)
 
 
