@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from rankwise.additive.alphas import DEFAULT_ALPHAS, Ladder
-from rankwise.additive.choosing import Search, Wanted
+from rankwise.additive.choosing import Candidate, Knots, Search, Wanted
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
+from rankwise.additive.problem import AdditiveProblem
+from rankwise.additive.squared import SquaredSearch
 from rankwise.arrays import AnyArray, ArrayLike, Floats, RandomSource
 from rankwise.data.validation import check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
+from rankwise.selection.closed_form import exact_for_columns
 from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.scorers import oriented
+from rankwise.selection.splits import is_exact_name
+from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AdditiveRankerCV"]
 
@@ -41,9 +47,10 @@ class AdditiveRankerCV(AdditiveModel):
     interactions : int, "auto", list of int or list of pairs, default="auto"
         How many surfaces to try, in increasing order while they help: "auto" is 0, 5, 10, 20, ..., 320. Or which pairs
         of columns have one.
-    cv : "auto", int or splitter, default="auto"
-        Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used
-        where `fit` gets an `eval_set`.
+    cv : "auto", int, splitter, "leave-query-out" or "leave-pair-out", default="auto"
+        Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. With the
+        squared loss and no surfaces, or listed ones, hold-out can be exact, as in `RankRLSCV`, and "auto" makes it so
+        where that is cheap. Not used where `fit` gets an `eval_set`.
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
     judge_rows : int, default=None
@@ -71,6 +78,9 @@ class AdditiveRankerCV(AdditiveModel):
         Its value for the chosen setting. It is optimistic: the choice was made on the same rows.
     cv_ : str
         What scored the models, in words.
+    surface_ : ndarray of shape (alphas, iterations)
+        With the squared loss and given surfaces, where hold-out is not exact: the held-out value of `scoring` after
+        every iteration; `unpenalised_`, `best_iteration_`, `choices_` and `n_products_` as in `RankRLSCV`.
     curves_, surfaces_, constant_columns_, interactions_, terms_, values_, shares_, importances_, duality_gap_, n_iter_
         As in `AdditiveRanker`.
     loss_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
@@ -128,10 +138,18 @@ class AdditiveRankerCV(AdditiveModel):
         """Try the settings, and fit the best one on all rows."""
         n_knots, surface_knots = self._tried("n_knots"), self._tried("surface_knots")
         problem = self._problem(data, n_knots[0], surface_knots[0])
-        held_out = self._held_out(problem.data, eval_set, groups)
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
         ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
         wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed)
+        if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):
+            self._learn_squares(problem, wanted, eval_set, groups)
+            return
+        if is_exact_name(self.cv) and eval_set is None:
+            raise InvalidInputError(
+                f"cv={self.cv!r} is exact for the squared loss of curves, and of surfaces that are listed.",
+                "use loss='squared' with interactions=0 or a list of pairs and without monotone, or cv=5.",
+            )
+        held_out = self._held_out(problem.data, eval_set, groups)
         search = Search(problem.blueprints, problem.splits(held_out, self._metric), wanted)
         best = search.run()
         self.cv_ = held_out.description + (", interrupted" if search.is_interrupted else "")
@@ -141,11 +159,26 @@ class AdditiveRankerCV(AdditiveModel):
         else:
             layout, solution = fit.solve_with_best(best.alpha, best.n_pairs, search.start_of_curves)
         self._finish(layout, solution, problem)
-        self._keep(search.selection(self.values_).with_facts(**self._facts(search)), data)
+        facts = self._facts(search.tried, best.knots)
+        self._keep(search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts), data)
 
-    def _facts(self, search: Search) -> dict[str, object]:
+    def _learn_squares(
+        self, problem: AdditiveProblem, wanted: Wanted, eval_set: object, groups: ArrayLike | None
+    ) -> None:
+        """Choose among all alphas at once, which the squared loss of given terms allows."""
+        by = exact_for_columns(self.cv, "tikhonov", problem.data, len(wanted.ladder.alphas), "folds")
+        held_out = self._held_out(problem.data, eval_set, groups, by=by)
+        self.cv_ = held_out.description
+        search = SquaredSearch(problem, held_out, self._metric, wanted)
+        search.run()
+        n_iter = int(str(search.selection.facts["n_iter_"]))
+        solution = Solution(search.selection.models[0], Status.EXACT, n_iter=n_iter)
+        self._finish(search.layout, solution, problem)
+        selection = replace(search.selection, models=[self.values_])
+        self._keep(selection.with_facts(**self._facts(search.tried, search.best)), problem.data)
+
+    def _facts(self, tried: Sequence[Candidate], knots: Knots) -> dict[str, object]:
         """Return what was tried and chosen beside alpha."""
-        tried, knots = search.tried, search.best.knots
         errors = np.array([one.error for one in tried])
         results = {
             "n_knots": np.array([one.knots.curve for one in tried]),
@@ -154,12 +187,7 @@ class AdditiveRankerCV(AdditiveModel):
             "alpha": np.array([one.alpha for one in tried]),
             "score": oriented(errors, greater_is_better=self._metric.greater_is_better),
         }
-        return {
-            "cv_results_": results,
-            "n_knots_": knots.curve,
-            "surface_knots_": knots.surface,
-            "n_iter_": self.n_iter_,
-        }
+        return {"cv_results_": results, "n_knots_": knots.curve, "surface_knots_": knots.surface}
 
     def _counts(self) -> list[int]:
         given = self.interactions

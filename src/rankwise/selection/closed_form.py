@@ -17,7 +17,7 @@ from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
 from rankwise.selection.cv_pairs import PairPlan
-from rankwise.selection.grids import choose_among
+from rankwise.selection.grids import POWERS_OF_TWO, choose_among
 from rankwise.selection.held_out import held_out_scorer, training_weights
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import EvalSet, MetricScorer, difference_scorer, oriented
@@ -38,8 +38,13 @@ def choose_in_closed_form(
     averaging: str,
     alphas: Floats,
     groups: PairPlan | None = None,
+    *,
+    default: tuple[float, ...] = POWERS_OF_TWO,
 ) -> Selection:
-    """Choose alpha from one decomposition; listed pairs are decomposed by `groups` where an eval set scores."""
+    """Choose alpha from one decomposition, beyond the `default` grid where the best is at its end.
+
+    Listed pairs are decomposed by `groups` where an eval set scores.
+    """
     scored: _RowClosedForm | _PairClosedForm
     if isinstance(data, TrainingData):
         assert not isinstance(held_out, PairPlan)
@@ -49,7 +54,7 @@ def choose_in_closed_form(
         assert plan is not None
         eval_set = held_out if isinstance(held_out, EvalSet) else None
         scored = _PairClosedForm(space, data, plan, metric, averaging, eval_set)
-    selection = choose_among(scored, alphas)
+    selection = choose_among(scored, alphas, default)
     if isinstance(space, KernelSpace):
         return replace(selection, notices=notices_of_extremes(space.problem.kernel, space.extremes))
     return selection

@@ -1,0 +1,151 @@
+"""Least squares of curves, and of surfaces that are known: all alphas at once, for nothing else depends on the folds.
+
+Hold-out is exact where one decomposition of the coordinates answers for it, as in `RankRLSCV`; else one run of
+conjugate gradients per split knows every alpha after every iteration. Either way the penalty is that of all rows, where
+the other losses weigh it by the pairs that a fold trains on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rankwise.additive.alphas import DEFAULT_ALPHAS, is_worth
+from rankwise.additive.choosing import Candidate, Knots, Wanted
+from rankwise.additive.fitting import Layout, encode
+from rankwise.additive.problem import AdditiveProblem
+from rankwise.arrays import Floats
+from rankwise.holdout.spaces import ColumnSpace, exact_bytes
+from rankwise.memory import fits
+from rankwise.metrics import Metric
+from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.selection.closed_form import choose_in_closed_form
+from rankwise.selection.equations import LinearCoordinates
+from rankwise.selection.grids import is_default_grid
+from rankwise.selection.held_out import HeldOut
+from rankwise.selection.result import Choice, Selection
+from rankwise.selection.scorers import EvalSet
+from rankwise.selection.surface import SurfaceSearch, table_tolerance
+
+__all__ = ["SquaredSearch"]
+
+_PATIENCE = 10  # of iterations; alphas are read converged
+
+
+@dataclass
+class SquaredSearch:
+    """What held-out rows or pairs say about knots and alphas.
+
+    Attributes
+    ----------
+    problem : AdditiveProblem
+        Of the squared loss, without monotone curves.
+    held_out : HeldOut
+    metric : Metric
+    wanted : Wanted
+        Its numbers of surfaces do not count, only those that are fixed.
+    best : Knots
+    selection : Selection
+        Of the best knots, with alphas of means over pairs; its model holds the coordinates of `layout`.
+    layout : Layout
+    tried : list of Candidate
+    """
+
+    problem: AdditiveProblem
+    held_out: HeldOut
+    metric: Metric
+    wanted: Wanted
+    best: Knots = field(init=False)
+    selection: Selection = field(init=False)
+    layout: Layout = field(init=False)
+    tried: list[Candidate] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Try more and more knots while they help noticeably."""
+        wanted = self.wanted
+        self.best = Knots(wanted.n_knots[0], wanted.surface_knots[0])
+        self.layout, self.selection = self._choose(self.best)
+        self._refine([Knots(n, self.best.surface) for n in wanted.n_knots[1:]])
+        if wanted.fixed:
+            self._refine([Knots(self.best.curve, n) for n in wanted.surface_knots[1:]])
+
+    def _refine(self, finer: Sequence[Knots]) -> None:
+        for knots in finer:
+            layout = self._layout(knots)
+            if self._is_exact and not fits(exact_bytes(layout.design.shape)):
+                return
+            layout, selection = self._choose(knots, layout)
+            if not is_worth(selection.error, self.selection.error):
+                self.problem.blueprints.forget(*knots)
+                return
+            self.best, self.layout, self.selection = knots, layout, selection
+
+    @property
+    def _is_exact(self) -> bool:
+        return not isinstance(self.held_out, EvalSet) and self.held_out.is_exact
+
+    def _layout(self, knots: Knots) -> Layout:
+        blueprint = self.problem.blueprints.at(*knots)
+        return blueprint.layout(self.wanted.fixed) if self.wanted.fixed else blueprint.curves
+
+    def _choose(self, knots: Knots, layout: Layout | None = None) -> tuple[Layout, Selection]:
+        """Choose alpha for some knots, and fit everything."""
+        layout = layout or self._layout(knots)
+        data: TrainingProblem = replace(self.problem.data, design=layout.design)
+        # RankRLS minimises the sum over pairs.
+        weight = (data.graph if isinstance(data, PairData) else data.graphs()[0]).weight
+        grid = np.sort(self.wanted.ladder.alphas)
+        default = (
+            tuple(weight * np.sort(DEFAULT_ALPHAS)) if is_default_grid(grid, DEFAULT_ALPHAS) else (np.inf,)
+        )
+        found = self._in_sums(data, layout, weight * grid, default)
+        found = _in_means(found, weight, grid)
+        alphas, errors = found.table
+        n_pairs = len(self.wanted.fixed or ())
+        self.tried += [
+            Candidate(error, n_pairs, knots, -alpha, 0)
+            for alpha, error in zip(alphas.tolist()[::-1], errors[::-1, 0].tolist(), strict=True)
+        ]
+        return layout, found
+
+    def _in_sums(
+        self, data: TrainingProblem, layout: Layout, alphas: Floats, default: tuple[float, ...]
+    ) -> Selection:
+        """Choose among alphas of sums over pairs."""
+        held_out = self.held_out
+        if not isinstance(held_out, EvalSet) and held_out.is_exact:
+            space = ColumnSpace.of_design(layout.design, 0.0)
+            found = choose_in_closed_form(
+                space, data, held_out, self.metric, "folds", alphas, default=default
+            )
+            return found.with_facts(n_iter_=0)
+        if isinstance(held_out, EvalSet):
+            rows = encode(held_out.rows.stored(), layout.terms, layout.coordinates, data.design.n_threads)
+            held_out = replace(held_out, rows=rows)
+        tol = table_tolerance(layout.design, "tikhonov", self.problem.tol)
+        max_iter = self.problem.max_iter
+        search = SurfaceSearch(self.metric, "tikhonov", "folds", _PATIENCE, tol, max_iter, default)
+        return search.choose(data, held_out, alphas, [LinearCoordinates(layout.design, 0.0)])[0]
+
+
+def _in_means(found: Selection, weight: float, grid: Floats) -> Selection:
+    """Return a selection with alphas of means over pairs; those of the grid are themselves."""
+
+    def mean(alpha: float) -> float:
+        own = alpha / weight
+        nearest = float(grid[np.argmin(np.abs(grid - own))])
+        return nearest if abs(nearest - own) <= 1e-9 * own else own
+
+    def means(choices: Sequence[Choice]) -> list[Choice]:
+        return [choice._replace(alpha=mean(choice.alpha)) for choice in choices]
+
+    alphas, _ = found.table
+    choices = found.choices and {method: means(made) for method, made in found.choices.items()}
+    return replace(
+        found,
+        alphas=np.array([mean(alpha) for alpha in alphas.tolist()]),
+        chosen=means(found.chosen),
+        choices=choices,
+    )
