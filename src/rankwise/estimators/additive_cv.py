@@ -106,6 +106,7 @@ class AdditiveRankerCV(AdditiveModel):
     surface_knots_: int
     cv_errors_: Floats
     cv_results_: dict[str, AnyArray]
+    surface_: Floats
     best_score_: float
     _chooses = True
     _grid = DEFAULT_ALPHAS
