@@ -5,6 +5,7 @@ import os
 import pytest
 
 from rankwise.cli import printing
+from rankwise.cli.parser import COMMANDS, parse
 
 ROWS = [["a long description of many short words that goes on and on", "0.5"], ["short", "0.25"]]
 
@@ -26,3 +27,17 @@ def test_a_table_fits_the_terminal_and_loses_no_word(monkeypatch, capsys, column
 def test_a_pipe_gets_a_line_per_row(capsys):
     printing.print_table(["tried", "figure"], ROWS)
     assert len(capsys.readouterr().out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], *([name, "--help"] for name in COMMANDS), ["help", "reading"], ["help", "metrics"]],
+)
+def test_helps_fit_a_terminal_of_eighty_columns(arguments, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    with pytest.raises(SystemExit) as ended:
+        parse(arguments)
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert len(shown.splitlines()) > 5
+    assert [line for line in shown.splitlines() if len(line) > 80] == []

@@ -203,7 +203,8 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         "--scaling",
         choices=SCALINGS,
         default="auto",
-        help="how columns are scaled, all together or inside each query",
+        metavar="HOW",
+        help=f"how columns are scaled, all together or inside each query: {', '.join(SCALINGS)}",
     )
     group.add_argument(
         "--alpha", type=alpha, action="append", metavar="A", help="regularisation; repeat it for a grid"
@@ -249,7 +250,8 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         "--for",
         dest="serve",
         choices=TARGETS,
-        help="try only what this target can run; see `rankwise export`",
+        metavar="TARGET",
+        help=f"try only what this target can run: {', '.join(TARGETS)}",
     )
     group.add_argument("--seed", type=seed, default=0, metavar="N", help="seeds folds (0)")
 

@@ -148,7 +148,13 @@ def _explain(parser: argparse.ArgumentParser) -> None:
 
 def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file that `rankwise fit` wrote")
-    parser.add_argument("--to", choices=TARGETS, default="json", help="what to write for; json by default")
+    parser.add_argument(
+        "--to",
+        choices=TARGETS,
+        default="json",
+        metavar="TARGET",
+        help=f"what to write for: {', '.join(TARGETS)}; json by default",
+    )
     add_writing(parser, "where to write", default="-")
     parser.add_argument(
         "--name", metavar="NAME", help="of the model, function, profile or column that is made"

@@ -124,14 +124,14 @@ COMMANDS: dict[str, tuple[str, str]] = {
         ),
     ),
     "select": (
-        "show what fit would choose from: scalings, methods, and the surface of alphas and iterations",
+        "show what fit would choose from, and how it would score",
         (
             "  rankwise select train.txt --valid vali.txt\n"
             "  rankwise select train.txt --method rls --scaling standard --plot surface.png"
         ),
     ),
     "predict": (
-        "score rows: one score per line, or a table or TREC run with query, item, rank and score",
+        "score rows: plain scores, a table, or a TREC run",
         (
             "  rankwise predict model.rw test.txt -o scores.txt\n"
             "  rankwise predict model.rw test.txt -o ranked.run\n"
@@ -156,10 +156,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
         ),
     ),
     "explain": (
-        "say what each column contributes to the scores of rows, or of the difference of two",
+        "say what each column adds to a score, or to a difference",
         (
             "  rankwise explain model.rw test.txt --query 7\n"
-            "  rankwise explain model.rw items.parquet --query shoes --pair B0017 B0042 -o why.html"
+            "  rankwise explain model.rw items.csv --query shoes --pair B17 B42 -o why.html"
         ),
     ),
     "export": (
@@ -176,7 +176,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         ("  rankwise convert train.txt -o train.parquet\n  rankwise convert train.parquet -o train.txt.gz"),
     ),
     "inspect": (
-        "look at a data file or a model: rows, queries, labels, pairs, problems",
+        "look at a data file or a model, and at its problems",
         "  rankwise inspect train.txt\n  rankwise inspect model.rw",
     ),
     "demo": (
@@ -263,12 +263,12 @@ def _overview() -> str:
     return (
         "usage: rankwise COMMAND ...\n\nLearn to rank: from files to a chosen, evaluated, saved model.\n\n"
         "commands:\n" + "\n".join(lines) + "\n\nexamples:\n"
-        "  rankwise demo -o data                                        # made-up searches to try this on\n"
+        "  rankwise demo -o data                   # made-up searches to try this on\n"
         "  rankwise fit data/train.txt --valid data/vali.txt -o model.rw\n"
         "  rankwise evaluate model.rw data/test.txt\n"
         "  rankwise report model.rw data/test.txt -o report.html\n\n"
-        "`rankwise COMMAND --help` shows examples and options, `rankwise help reading` the options that all commands\n"
-        "read data by, `rankwise help metrics` the metrics, `rankwise --version` the version.\n"
+        "`rankwise COMMAND --help` shows examples and options, `rankwise help reading`\n"
+        "the options that all commands read data by, `rankwise help metrics` the metrics.\n"
     )
 
 
@@ -297,7 +297,7 @@ def _metrics() -> str:
         for name, metric in METRICS.items()
     ]
     return (
-        "Metrics, for --metric and --metrics; those that look at the top take a cutoff, as in ndcg@10.\n\n"
+        "Metrics, for --metric and --metrics; those of the top take a cutoff: ndcg@10.\n\n"
         + "\n".join(lines)
         + "\n"
     )
