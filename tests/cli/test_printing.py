@@ -29,10 +29,10 @@ def test_a_pipe_gets_a_line_per_row(capsys):
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["--help"], *([name, "--help"] for name in COMMANDS), ["help", "reading"], ["help", "metrics"]],
-)
+TOPICS = [["--help"], ["help", "reading"], ["help", "metrics"], *([name, "--help"] for name in COMMANDS)]
+
+
+@pytest.mark.parametrize("arguments", TOPICS)
 def test_helps_fit_a_terminal_of_eighty_columns(arguments, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as ended:
