@@ -25,7 +25,8 @@ ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
 
 
 def evaluated(objective, validation, scorer):
-    return HeldOutSystem(GraphEquations(objective), EvalRows(as_design(validation.X), [scorer]))
+    rows = EvalRows(as_design(validation.X), [scorer])
+    return HeldOutSystem(GraphEquations(objective, objective.rhs), rows)
 
 
 def forever(_):
@@ -41,7 +42,9 @@ def problem_and_objective(seed=0, *, features=12, rows=80, **options):
 @pytest.mark.parametrize("keep_basis", [True, False])
 def test_every_alpha_after_every_step_is_its_conjugate_gradient_iterate(keep_basis):
     _, objective = problem_and_objective()
-    run = SurfaceRun(HeldOutSystem(GraphEquations(objective)), ALPHAS, tol=1e-12, keep_basis=keep_basis)
+    run = SurfaceRun(
+        HeldOutSystem(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12, keep_basis=keep_basis
+    )
     run.advance(forever, 8)
     for alpha in ALPHAS:
         for step in (1, 3, 8):
@@ -56,7 +59,9 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
     problem, objective = problem_and_objective(1)
     scale = prior_scale(objective, scaling)
     scaled = ScaledObjective(objective, scale)
-    run = SurfaceRun(HeldOutSystem(GraphEquations(scaled)), ALPHAS, tol=1e-11, keep_basis=keep_basis)
+    run = SurfaceRun(
+        HeldOutSystem(GraphEquations(scaled, scaled.rhs)), ALPHAS, tol=1e-11, keep_basis=keep_basis
+    )
     assert run.advance(forever, 400)
     pairs = label_pairs(problem.y, problem.qid)
     H = problem.X.T @ pairs.laplacian @ problem.X
@@ -72,7 +77,7 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
 
 def test_residuals_are_the_true_ones():
     _, objective = problem_and_objective(2)
-    system = HeldOutSystem(GraphEquations(objective))
+    system = HeldOutSystem(GraphEquations(objective, objective.rhs))
     run = SurfaceRun(system, ALPHAS, tol=0.0)
     run.advance(forever, 5)
     for index, alpha in enumerate(ALPHAS):
@@ -141,7 +146,7 @@ def test_several_outputs_run_in_lockstep():
     Y = np.column_stack([problem.y, np.random.default_rng(0).normal(size=70)])
     graph = label_graph(Y, check_qid(problem.qid, 70))
     objective = SquaredObjective(as_design(problem.X), graph)
-    run = SurfaceRun(HeldOutSystem(GraphEquations(objective)), ALPHAS[1:], tol=1e-10)
+    run = SurfaceRun(HeldOutSystem(GraphEquations(objective, objective.rhs)), ALPHAS[1:], tol=1e-10)
     run.advance(forever, 100)
     for output in range(2):
         pairs = label_pairs(Y[:, output], problem.qid)
@@ -152,9 +157,9 @@ def test_several_outputs_run_in_lockstep():
 
 def test_more_iterations_without_starting_over():
     _, objective = problem_and_objective(6)
-    whole = SurfaceRun(HeldOutSystem(GraphEquations(objective)), ALPHAS, tol=1e-12)
+    whole = SurfaceRun(HeldOutSystem(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12)
     whole.advance(forever, 9)
-    halves = SurfaceRun(HeldOutSystem(GraphEquations(objective)), ALPHAS, tol=1e-12)
+    halves = SurfaceRun(HeldOutSystem(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12)
     assert not halves.advance(forever, 4)
     before = objective.n_products
     halves.advance(forever, 9)
@@ -185,7 +190,9 @@ def test_the_basis_stays_orthonormal_and_ends_with_the_space():
     problem = make_problem(7, rows=200, features=60, queries=1, real=True)
     problem.X = problem.X * np.logspace(-3, 1, 60)
     objective = SquaredObjective(as_design(problem.X), label_graph(problem.y, check_qid(None, 200)))
-    run = SurfaceRun(HeldOutSystem(GraphEquations(objective)), np.array([0.0, 1e-6]), tol=1e-14)
+    run = SurfaceRun(
+        HeldOutSystem(GraphEquations(objective, objective.rhs)), np.array([0.0, 1e-6]), tol=1e-14
+    )
     run.advance(forever, 500)
     assert run.space.n_steps <= 61
     steps = run.space.n_steps

@@ -30,6 +30,7 @@ from rankwise.automatic.reading import (
 )
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
+from rankwise.data.parameters import check_alphas
 from rankwise.data.validation import check_choice, check_count, check_number, read_seed
 from rankwise.design import Design
 from rankwise.estimators.checks import check_parameters
@@ -43,7 +44,6 @@ from rankwise.persistence.reader import Reader
 from rankwise.persistence.writer import Writer
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.problems.training import PairData, TrainingProblem
-from rankwise.selection.grids import check_alphas
 from rankwise.selection.nested import check_can_nest
 
 __all__ = ["AutoRanker"]

@@ -14,15 +14,14 @@ from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.squared import SquaredSearch
 from rankwise.arrays import AnyArray, ArrayLike, Floats, RandomSource
+from rankwise.data.parameters import check_alphas, check_positive, is_exact_name
 from rankwise.data.validation import check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.closed_form import exact_for_columns
-from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.scorers import oriented
-from rankwise.selection.splits import is_exact_name
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AdditiveRankerCV"]

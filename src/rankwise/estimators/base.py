@@ -310,11 +310,9 @@ class Ranker(FittedRanker):
         self._forget(*WRITTEN)
         self._keep_models(written.models, several=data.several_outputs)
         self._set(written.attributes(self._metric, several=data.several_outputs))
-        say(best.notices)
-        if self._chooses and any(
-            choice.alpha > 0 for choice in best.chosen
-        ):  # stopped early, there is no alpha
-            say(notices_of_edges(self.alphas, *best.table, self._grid))
+        chose_alpha = self._chooses and any(choice.alpha > 0 for choice in best.chosen)  # not stopped early
+        edges = notices_of_edges(self.alphas, *best.table, self._grid) if chose_alpha else []
+        say([*best.notices, *edges])
 
     def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
         """Keep the coefficients of every output."""

@@ -7,13 +7,12 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
+from rankwise.data.parameters import check_cv, check_nested
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS
 from rankwise.metrics import get_metric
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
-from rankwise.selection.nested import check_nested
-from rankwise.selection.splits import check_cv
 from rankwise.selection.surface import AVERAGING, METHODS
 
 __all__ = ["check_alpha", "check_parameters", "check_share_of_gain"]

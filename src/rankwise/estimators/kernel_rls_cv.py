@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
+from rankwise.data.parameters import check_alphas
 from rankwise.data.validation import check_choice, check_count, read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
@@ -20,7 +21,7 @@ from rankwise.selection.closed_form import choose_in_closed_form
 from rankwise.selection.cv import Decomposition
 from rankwise.selection.cv_pairs import PairPlan
 from rankwise.selection.equations import DualCoordinates
-from rankwise.selection.grids import POWERS_OF_TWO, check_alphas
+from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.kernel_fit import choose_on_reduced_set
 from rankwise.selection.nested import check_can_nest, nested_score

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
+from rankwise.data.parameters import check_alphas, check_positive, check_powers, is_exact_name
 from rankwise.data.validation import check_count, check_number
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.restricted import read_restriction
@@ -24,12 +25,11 @@ from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.alpha_path import SquaredFit, choose_on_paths, paths_of, squares_of
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
 from rankwise.selection.equations import Coordinates, LinearCoordinates
-from rankwise.selection.grids import POWERS_OF_TWO, check_alphas, check_positive, check_powers
+from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov_fit import KrylovFit
 from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.solving import LeastSquares
-from rankwise.selection.splits import is_exact_name
 from rankwise.selection.surface import SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import SolverOptions
 

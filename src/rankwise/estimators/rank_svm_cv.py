@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
+from rankwise.data.parameters import check_alphas, check_positive
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.restricted import read_restriction
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.alpha_path import choose_on_paths, paths_of
-from rankwise.selection.grids import check_alphas, check_positive
 from rankwise.selection.margin_fit import curvature_of, margins_of
 
 __all__ = ["RankSVMCV"]

@@ -127,7 +127,7 @@ class KernelProblem:
         """Return the features of all rows, if they fit."""
         n_bytes = self._feature_bytes(feature_map)
         self.budget.demand(n_bytes, self.n_rows, f"The features of {self.n_rows} rows")
-        return feature_map.transform(self.X[:, self.basis] if self.kernel.is_precomputed else self.X)
+        return feature_map.transform(self._seen)
 
     def features(self, feature_map: FeatureMap, report: Report = no_report) -> Design:
         """Return the features of all rows: kept if they fit, else made again whenever they are needed.
@@ -137,10 +137,8 @@ class KernelProblem:
         report : callable
             Gets how many of the rows have been made, whenever some have.
         """
-        if self.kernel.is_precomputed:
-            return DenseDesign(feature_map.transform(self.X[:, self.basis]), self.n_threads)
-        if self.budget.allows(self._feature_bytes(feature_map)):
-            return DenseDesign(feature_map.transform(self.X, report), self.n_threads)
+        if self.kernel.is_precomputed or self.budget.allows(self._feature_bytes(feature_map)):
+            return DenseDesign(feature_map.transform(self._seen, report), self.n_threads)
         return KernelDesign(
             self.kernel,
             self.X,
@@ -149,6 +147,11 @@ class KernelProblem:
             n_threads=self.n_threads,
             report=report,
         )
+
+    @property
+    def _seen(self) -> Matrix:
+        """What the kernel's columns of the reduced set are made of: rows, or those columns themselves."""
+        return self.X[:, self.basis] if self.kernel.is_precomputed else self.X
 
     def _feature_bytes(self, feature_map: FeatureMap) -> int:
         return 8 * 2 * self.n_rows * feature_map.n_features

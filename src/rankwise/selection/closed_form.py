@@ -9,6 +9,7 @@ import numpy as np
 
 from rankwise.arrays import Floats, Rows
 from rankwise.cached import cached_property
+from rankwise.data.parameters import is_exact_name
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import KernelSpace, PairDecomposition, RowDecomposition, Space, exact_bytes
@@ -22,7 +23,6 @@ from rankwise.selection.held_out import held_out_scorer, training_weights
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import EvalSet, MetricScorer, difference_scorer, oriented
 from rankwise.selection.solving import notices_of_extremes
-from rankwise.selection.splits import is_exact_name
 
 __all__ = ["choose_in_closed_form", "exact_for_columns"]
 

@@ -112,7 +112,13 @@ def plan_rows(
     is_whole = by is not None and not plan.splits_queries(data.queries)
     if by is not None and (is_whole or by.refits or has_closed_form(data)):
         return replace(plan, is_exact=True)
-    return _sampled(plan, data, sampling)
+    n_held = plan.scored.size
+    if sampling.limit is None or n_held <= sampling.limit:
+        return plan
+    drawn = data.assigner.sample(sampling.limit, sampling.seed + 1)
+    scored = plan.scored[drawn[plan.scored]]
+    description = f"{plan.description}, scored by {scored.size} of {n_held} rows"
+    return replace(plan, scored=scored, description=description)
 
 
 def held_out_rows(data: TrainingData, share: float, seed: int) -> RowPlan:
@@ -195,16 +201,6 @@ def _is_held(fold: Rows, data: TrainingData) -> Bools:
     if data.fold_weight is not None:
         held &= data.fold_weight > 0
     return held
-
-
-def _sampled(plan: RowPlan, data: TrainingData, sampling: Sampling) -> RowPlan:
-    n_held = plan.scored.size
-    if sampling.limit is None or n_held <= sampling.limit:
-        return plan
-    drawn = data.assigner.sample(sampling.limit, sampling.seed + 1)
-    scored = plan.scored[drawn[plan.scored]]
-    description = f"{plan.description}, scored by {scored.size} of {n_held} rows"
-    return replace(plan, scored=scored, description=description)
 
 
 def _rows_of_splitter(splitter: Splitter, data: TrainingData) -> Rows:

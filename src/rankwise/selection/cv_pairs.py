@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import ArrayLike, Bools, Ints
+from rankwise.data.parameters import EXACT_CV
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.problems.folds import assign_pairs, share_as_folds
 from rankwise.problems.training import PairData
 from rankwise.selection.splits import (
-    EXACT_CV,
     Sampling,
     Splitter,
     as_splitter,

@@ -108,7 +108,8 @@ def _read_surface(
                 objective = fit.scaled(SquaredObjective(data.design, graph))
                 require_range(SOLVERS["cg"](objective, fit.alpha, SolverOptions(max_iter=1)))
     histories = [surface.table[0].tolist() for surface in trial.surfaces]
-    chosen, facts = trial.choices(trial.cells), _facts("cg", histories)
+    chosen = trial.choices(trial.cells)
+    facts = {"solver_": "cg", "n_iter_": max(len(errors) for errors in histories)}
     return Selection(coefs, chosen, histories=histories, facts=facts, notices=trial.notices)
 
 
@@ -143,9 +144,5 @@ def _watch(
             coefs += monitor.coef
             histories += monitor.history
             chosen += monitor.choices(fit.alpha)
-    facts = _facts(fit.solver, histories)
+    facts = {"solver_": fit.solver, "n_iter_": max(len(errors) for errors in histories)}
     return Selection(coefs, chosen, histories=histories, facts=facts, notices=notices)
-
-
-def _facts(solver: str, histories: Sequence[list[float]]) -> dict[str, object]:
-    return {"solver_": solver, "n_iter_": max(len(errors) for errors in histories)}

@@ -71,7 +71,8 @@ class LinearCoordinates:
 
     def of_graph(self, graph: PairGraph) -> LinearEquations:
         """Return the equations of a graph, one column per output."""
-        return GraphEquations(SquaredObjective(self.design, graph), self._scale(graph))
+        objective = SquaredObjective(self.design, graph)
+        return GraphEquations(objective, objective.rhs, self._scale(graph))
 
     def of_folds(
         self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
@@ -123,8 +124,8 @@ class LinearEquations(ABC):
 class GraphEquations(LinearEquations):
     """Of one graph; one column per output."""
 
-    def __init__(self, objective: QuadraticObjective, scale: Floats | None = None) -> None:
-        super().__init__(objective.rhs.reshape(objective.n_features, -1), scale)
+    def __init__(self, objective: QuadraticObjective, rhs: Floats, scale: Floats | None = None) -> None:
+        super().__init__(rhs.reshape(rhs.shape[0], -1), scale)
         self._objective = objective
 
     def _product(self, models: Floats) -> tuple[Floats, None]:

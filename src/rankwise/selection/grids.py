@@ -7,8 +7,6 @@ from typing import Protocol
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Bools, Floats, Ints
-from rankwise.data.containers import unmasked
-from rankwise.exceptions import Change, InvalidInputError
 from rankwise.selection.result import Choice, Notice, Selection
 from rankwise.solvers.surface import EQUAL
 
@@ -18,9 +16,6 @@ __all__ = [
     "Scored",
     "alphas_beyond",
     "best_positions",
-    "check_alphas",
-    "check_positive",
-    "check_powers",
     "choose_among",
     "is_default_grid",
     "notices_of_edges",
@@ -166,40 +161,3 @@ def notices_of_edges(
             what = f"The best alpha is the {end} of the grid, {grid[last]:g}, and one beyond may be better"
             notices.append(Notice(what, f"extend alphas there, or {instead}", UserWarning))
     return notices
-
-
-def check_alphas(alphas: ArrayLike) -> Floats:
-    """Return a grid of alphas: finite, not negative, in increasing order, without duplicates."""
-    example = "pass for example alphas=2.0 ** np.arange(-10, 11)."
-    try:
-        grid = np.unique(np.asarray(unmasked("alphas", alphas), dtype=np.float64).ravel())
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"alphas must be numbers ({error}).", example) from error
-    if grid.size == 0:
-        raise InvalidInputError("alphas is empty.", example)
-    if not np.isfinite(grid).all() or grid[0] < 0:
-        raise InvalidInputError(
-            "alphas must be finite and not negative.", "use powers of two around 1; 0 means no penalty."
-        )
-    return grid
-
-
-def check_positive(alphas: ArrayLike) -> None:
-    """Raise unless a grid of alphas is one of positive numbers."""
-    if check_alphas(alphas)[0] == 0:
-        raise InvalidInputError(
-            "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7).", Change("alphas")
-        )
-
-
-def check_powers(scaling: ArrayLike) -> list[float]:
-    """Return the values of `scaling` to try."""
-    try:
-        powers = np.asarray(unmasked("scaling", scaling), dtype=np.float64).ravel()
-    except (TypeError, ValueError):
-        powers = np.empty(0)
-    if powers.size == 0 or not np.isfinite(powers).all():
-        raise InvalidInputError(
-            f"scaling={scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
-        )
-    return [float(power) for power in powers]

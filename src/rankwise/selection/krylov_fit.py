@@ -152,8 +152,7 @@ class KrylovFit:
 
     def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
         """Return the coefficients, or dual coefficients, of an alpha after some iterations."""
-        found = self._run.coefficients(column, alpha, steps)
-        return found if isinstance(self._run, DualSurfaceRun) else self._system.model(column, found)
+        return self._run.coefficients(column, alpha, steps)
 
     def path(self, column: int, alpha: float) -> Floats:
         """Return the coefficients of an alpha after every iteration, (iterations, features)."""

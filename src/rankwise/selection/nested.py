@@ -9,23 +9,15 @@ from sklearn.base import clone
 
 from rankwise.arrays import Floats, Matrix, RandomSource
 from rankwise.data.queries import encode_queries
-from rankwise.data.validation import check_count, read_seed
+from rankwise.data.validation import read_seed
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 
-__all__ = ["check_can_nest", "check_nested", "nested_score"]
+__all__ = ["check_can_nest", "nested_score"]
 
 _OUTER_FOLDS = 5
-
-
-def check_nested(nested: object) -> None:
-    """Raise unless `nested` is a truth value or a number of outer folds."""
-    if not isinstance(nested, bool):
-        check_count("nested", nested, optional=False)
-        if nested == 1:
-            raise InvalidInputError("nested=1 leaves nothing to train on.", "use nested=True, or at least 2.")
 
 
 def check_can_nest(nested: object, data: TrainingProblem, eval_set: object) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints, Labels, Matrix, MatrixLike, Rows
+from rankwise.arrays import Floats, Ints, Matrix, Rows
 from rankwise.data.containers import unmasked
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
@@ -47,20 +47,6 @@ class Scorer(Protocol):
 
     def errors(self, scores: Floats) -> Floats:
         """Score (alphas, rows) scores, alpha by alpha; lower is better."""
-
-
-class RowCheck(Protocol):
-    """The validation of a matrix like those that a model is fitted on."""
-
-    def __call__(self, X: MatrixLike, *, reset: bool) -> Matrix:
-        """Return the checked matrix."""
-
-
-class LabelCheck(Protocol):
-    """The same with labels beside it."""
-
-    def __call__(self, X: MatrixLike, y: Labels, *, reset: bool) -> tuple[Matrix, Floats]:
-        """Return the checked matrix and labels."""
 
 
 @dataclass(frozen=True)
@@ -193,9 +179,14 @@ def scorer_of_pairs(data: PairData, pair: Rows, metric: Metric) -> PreferenceSco
 
 
 def row_eval_set(
-    eval_set: object, data: TrainingData, metric: Metric, check: LabelCheck, *, with_qid: bool
+    eval_set: object,
+    data: TrainingData,
+    metric: Metric,
+    check: Callable[..., tuple[Matrix, Floats]],
+    *,
+    with_qid: bool,
 ) -> EvalSet:
-    """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``."""
+    """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``; `check` is that of X and y."""
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
         raise InvalidInputError(
             "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
@@ -220,7 +211,7 @@ def row_eval_set(
     return EvalSet(rows, scorers, f"an evaluation set of {y.shape[0]} rows")
 
 
-def pair_eval_set(eval_set: object, data: PairData, metric: Metric, check: RowCheck) -> EvalSet:
+def pair_eval_set(eval_set: object, data: PairData, metric: Metric, check: Callable[..., Matrix]) -> EvalSet:
     """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
     if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
         raise InvalidInputError(

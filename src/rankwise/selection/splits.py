@@ -8,23 +8,18 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from rankwise.arrays import Ints
-from rankwise.data.validation import check_choice, check_count
 from rankwise.exceptions import Change, InvalidInputError
 
 __all__ = [
-    "EXACT_CV",
     "Sampling",
     "Splitter",
     "as_splitter",
-    "check_cv",
     "count_folds",
-    "is_exact_name",
     "read_splits",
     "requests_groups",
     "require_decomposition",
 ]
 
-EXACT_CV = ("leave-query-out", "leave-pair-out")
 FOLDS = 5  # what "auto" makes where it leaves out neither queries nor pairs
 
 
@@ -40,21 +35,6 @@ class Sampling(NamedTuple):
 
     seed: int
     limit: int | None
-
-
-def is_exact_name(cv: object) -> bool:
-    """Tell whether `cv` names an exact hold-out, which takes a decomposition."""
-    return isinstance(cv, str) and cv in EXACT_CV
-
-
-def check_cv(cv: object) -> None:
-    """Raise unless `cv` is a name, a number of folds, a splitter, or a list of (train, test)."""
-    if isinstance(cv, str):
-        check_choice("cv", cv, ("auto", *EXACT_CV))
-    elif not hasattr(as_splitter(cv), "split"):
-        check_count("cv", cv, optional=False)
-        if cv == 1:
-            raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
 
 
 def require_decomposition(cv: str, *, has_one: bool) -> None:

@@ -33,7 +33,7 @@ class HeldOutSystem:
         self.rhs = equations.rhs
         unscored = [np.empty(0, dtype=np.int64)] * self.rhs.shape[1]
         self.row_columns = unscored if readout is None else readout.row_columns
-        self.model = self.dual_coefficients = equations.model
+        self.model = equations.model
 
     def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
         """Return the image of the vectors, and the scores of what is held out, output by output."""

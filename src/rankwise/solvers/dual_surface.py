@@ -21,7 +21,6 @@ An alpha has converged by the relative residual of the normal equations in the k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
 import numpy as np
 import scipy.linalg
@@ -30,14 +29,7 @@ from rankwise.arrays import Floats
 from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, System
 
-__all__ = ["DualSurfaceRun", "DualSystem"]
-
-
-class DualSystem(System, Protocol):
-    """A `System` of dual variables: its right-hand sides are ``t``, its products ``FKF'v``."""
-
-    def dual_coefficients(self, column: int, b: Floats) -> Floats:
-        """Return ``F'b`` of a column: what the kernel's columns are multiplied by."""
+__all__ = ["DualSurfaceRun"]
 
 
 class _Lane:
@@ -96,7 +88,8 @@ class DualSurfaceRun:
 
     Parameters
     ----------
-    system : DualSystem
+    system : System
+        Of dual variables: its right-hand sides are ``t``, its products ``FKF'v``, its models ``F'b``.
     alphas : (alphas,) float64
         In increasing order.
     tol : float
@@ -106,7 +99,7 @@ class DualSurfaceRun:
 
     def __init__(
         self,
-        system: DualSystem,
+        system: System,
         alphas: Floats,
         *,
         tol: float,
@@ -147,7 +140,7 @@ class DualSurfaceRun:
             b = self.space.combine(column, weights)
         else:
             b = self.space.replay(lambda v: self._system.multiply(v)[0], column, weights)
-        return self._system.dual_coefficients(column, b)
+        return self._system.model(column, b)
 
     def _step(self) -> None:
         image, row_scores = self._system.multiply(self.space.vectors)

@@ -206,6 +206,9 @@ class System(Protocol):
     def errors(self, output: int, scores: Floats) -> Floats:
         """Score (alphas, rows) scores of an output; lower is better."""
 
+    def model(self, column: int, solution: Floats) -> Floats:
+        """Return the coefficients that a solution of a column, or each row of a path of them, stands for."""
+
 
 Rule = Callable[[Sequence[Surface]], bool]
 
@@ -260,12 +263,13 @@ class SurfaceRun:
         return True
 
     def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
-        """Return the iterate of an alpha after some steps; without a stored basis, by another run."""
+        """Return the model of an alpha after some steps; without a stored basis, by another run."""
         if self.space.keep_basis:
-            return self.space.coefficients(column, alpha, steps)
-        return self.space.replay(
-            lambda v: self._system.multiply(v)[0], column, self.space.projected_solution(column, alpha, steps)
-        )
+            found = self.space.coefficients(column, alpha, steps)
+        else:
+            weights = self.space.projected_solution(column, alpha, steps)
+            found = self.space.replay(lambda v: self._system.multiply(v)[0], column, weights)
+        return self._system.model(column, found)
 
     def widen(self, alphas: Floats) -> None:
         """Add alphas to the tables, as if they had been there from the start; needs `keep_scores`."""
