@@ -10,8 +10,8 @@ by another part or by something odd, which changes of single bytes hardly ever d
 """
 
 import io
-import json
 import random
+import struct
 import sys
 from pathlib import Path
 
@@ -30,8 +30,8 @@ from sklearn.pipeline import FeatureUnion, make_pipeline  # noqa: E402
 from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder, StandardScaler  # noqa: E402
 
 import rankwise  # noqa: E402
-from model_checks import USES, check_input  # noqa: E402
-from rankwise.persistence import container, files, models, values  # noqa: E402
+from model_checks import USES, check_input, put_together, taken_apart, without_checksum  # noqa: E402
+from rankwise.persistence import container_reader, files, models, reader  # noqa: E402
 from rankwise.preprocessing import QueryScaler  # noqa: E402
 
 ODD = [
@@ -76,28 +76,27 @@ def make_whole():
     for name, model in fitted.items():
         stream = io.BytesIO()
         rankwise.save(model, stream)
-        yield name, stream.getvalue()[:-32]  # without its checksum
+        yield name, without_checksum(stream.getvalue())
+    old = Path(__file__).parents[1] / "tests" / "persistence" / "format_1"
+    for path in old.glob("*.rw"):
+        yield f"old-{path.stem}", without_checksum(path.read_bytes())
 
 
 def mutate(data, max_size, seed):
     rng = random.Random(seed)
     if rng.random() < 0.3:  # what the fuzzer keeps is mostly refused early
         data = rng.choice(WHOLE)
-    length = int.from_bytes(data[12:16], "little")
     if rng.random() < 0.25:
         return atheris.Mutate(data, max_size)
     try:
-        header = json.loads(data[16 : 16 + length])
+        header, description, rest = taken_apart(data)
         for _ in range(rng.choice([1, 1, 1, 2, 4])):
             alter(header, rng, ODD, NAMES)
-        text = json.dumps(header).encode()
-    except (ValueError, RecursionError):
+        if rng.random() < 0.2:
+            rest = atheris.Mutate(rest, max(len(rest) + 64, 64))
+        return put_together(header, description, rest)[:max_size]
+    except (ValueError, RecursionError, struct.error):
         return atheris.Mutate(data, max_size)
-    rest = data[16 + length :]
-    if rng.random() < 0.2:
-        rest = atheris.Mutate(rest, max(len(rest) + 64, 64))
-    text += b" " * (-(16 + len(text)) % 64)
-    return (b"RANKWISE\x01\0\0\0" + len(text).to_bytes(4, "little") + text + rest)[:max_size]
 
 
 WHOLE = [data for _, data in make_whole()]
@@ -113,5 +112,5 @@ if __name__ == "__main__":
         for name, data in make_whole():
             Path(sys.argv[2], name).write_bytes(data)
         sys.exit()
-    instrument(container, files, models, values)
+    instrument(container_reader, files, models, reader)
     run(one_input, mutate)

@@ -407,3 +407,50 @@ def block_least_squares(blocks, alpha):
         w = w + np.linalg.solve(H + np.diag(np.diag(past)) + alpha * np.eye(n), b - H @ w)
         past = past + H
     return w
+
+
+# The constants of XXH3, as its definition has them.
+XXH3_KEY = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671fcb79e64eccc0e578825ad07dccff7221"
+    "b8084674f743248ee03590e6813a264c3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
+    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364eac5ac8334d3ebc3c581a0fffa1363eb"
+    "170ddd51b7f0da49d316552629d4689e2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
+)
+XXH3_START = (
+    0xC2B2AE3D, 0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9,
+    0x85EBCA77C2B2AE63, 0x85EBCA77, 0x27D4EB2F165667C5, 0x9E3779B1,
+)  # fmt: skip
+
+
+def xxh3(data):
+    """Return XXH3 in 64 bits of more than 240 bytes: stripes of 64 bytes into eight sums, scrambled every kilobyte."""
+    sums, full = list(XXH3_START), 2**64 - 1
+
+    def word(source, at):
+        return int.from_bytes(source[at : at + 8], "little")
+
+    def add(at, key):
+        for i in range(8):
+            value = word(data, at + 8 * i)
+            mixed = value ^ word(XXH3_KEY, key + 8 * i)
+            sums[i ^ 1] = (sums[i ^ 1] + value) & full
+            sums[i] = (sums[i] + (mixed & 0xFFFFFFFF) * (mixed >> 32)) & full
+
+    whole = (len(data) - 1) // 1024
+    for block in range(whole):
+        for stripe in range(16):
+            add(1024 * block + 64 * stripe, 8 * stripe)
+        for i in range(8):
+            sums[i] = ((sums[i] ^ sums[i] >> 47 ^ word(XXH3_KEY, 128 + 8 * i)) * 0x9E3779B1) & full
+    for stripe in range((len(data) - 1 - 1024 * whole) // 64):
+        add(1024 * whole + 64 * stripe, 8 * stripe)
+    add(len(data) - 64, 121)
+    total = len(data) * XXH3_START[1]
+    for i in range(4):
+        product = (sums[2 * i] ^ word(XXH3_KEY, 11 + 16 * i)) * (
+            sums[2 * i + 1] ^ word(XXH3_KEY, 19 + 16 * i)
+        )
+        total += (product & full) ^ (product >> 64)
+    total &= full
+    total = (total ^ total >> 37) * 0x165667919E3779F9 & full
+    return total ^ total >> 32

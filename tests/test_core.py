@@ -495,6 +495,17 @@ CASES: dict[str, Callable[[], Case]] = {
     "checksum": lambda: Case(
         _core.checksum, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
     ),
+    "read_json": lambda: Case(
+        _core.read_json,
+        {"content": np.frombuffer(b"[1, 2]", np.uint8), "begin": 0, "end": 6, "deepest": 9, "arrays": {}},
+        free=(("content", 0),),
+    ),
+    "is_whole": lambda: Case(
+        _core.is_whole, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
+    ),
+    "Xxh3": lambda: Case(
+        _core.Xxh3().update, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
+    ),
     "watch_mapping": lambda: Case(
         lambda **file: _core.forget_mapping(_core.watch_mapping(**file)),
         {"content": np.arange(40, dtype=np.uint8), "name": "a file"},

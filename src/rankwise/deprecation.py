@@ -60,7 +60,7 @@ def former_names(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
         @wraps(function)
         def former_call(*args: P.args, **kwargs: P.kwargs) -> R:
-            for was in names.keys() & kwargs.keys():
+            for was in names.keys() & kwargs.keys() if kwargs else ():  # a service may call `load` often
                 warn_former(f"{function.__name__}({was}=...)", f"{names[was]}=...")
                 kwargs[names[was]] = kwargs.pop(was)
             return function(*args, **kwargs)

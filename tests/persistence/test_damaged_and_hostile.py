@@ -1,9 +1,6 @@
 """Model files that are damaged, from the future, or made to hurt: refused, quickly, and with little memory."""
 
-import copy
-import hashlib
 import io
-import json
 import tracemalloc
 from pathlib import Path
 
@@ -19,16 +16,18 @@ from sklearn.preprocessing import StandardScaler
 import rankwise
 from fuzz_corpus import read_corpus
 from identical import assert_identical
-from model_checks import check_input
+from model_checks import check_input, opened, put_together, taken_apart, with_checksum, without_checksum
 from rankwise import KernelRankRLS, RankRLS, RankRLSCV
 from rankwise.exceptions import MemoryLimitError, ModelFileError
-from rankwise.persistence.container import Container, read_container, write_container
+from rankwise.persistence.container import Container, write_container
+from rankwise.persistence.container_reader import read_container
 from rankwise.persistence.models import RANKERS, SCALERS
 from rankwise.persistence.parameters import PARAMETERS, unfit_parameter
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import parameters_of
 from rankwise.persistence.writer import Writer
 
+OLD = Path(__file__).with_name("format_1")
 CORPUS = read_corpus(Path(__file__).with_name("model_corpus.txt"))
 
 
@@ -39,61 +38,55 @@ def model_bytes(model=None, X=None):
     return stream.getvalue()
 
 
-def taken_apart(data):
-    length = int.from_bytes(data[12:16], "little")
-    return json.loads(data[16 : 16 + length]), data[16 + length : -32]
-
-
-def put_together(header, rest, *, prefix=b"RANKWISE\x01\0\0\0", text=None):
-    text = json.dumps(header).encode() if text is None else text
-    text += b" " * (-(16 + len(text)) % 64)
-    data = prefix + len(text).to_bytes(4, "little") + text + rest
-    return data + hashlib.sha256(data).digest()
-
-
 def load(data):
     return rankwise.load(io.BytesIO(data))
 
 
 def changed(change, data=None):
-    header, rest = taken_apart(data or model_bytes())
-    return put_together(change(header) or header, rest)
+    header, description, rest = taken_apart(without_checksum(data or model_bytes()))
+    return with_checksum(put_together(change(header) or header, description, rest))
 
 
-def test_what_is_put_together_again_loads():
-    assert load(put_together(*taken_apart(model_bytes()))).coef_.shape == (3,)
+@pytest.fixture(params=["format 1", "format 2"])
+def whole(request):
+    """A model file of each format that is read."""
+    return (OLD / "linear.rw").read_bytes() if request.param == "format 1" else model_bytes()
 
 
-def test_every_changed_byte_is_noticed():
-    data = model_bytes()
-    for at in range(len(data)):
+def test_what_is_put_together_again_loads(whole):
+    assert load(changed(lambda _: None, whole)).coef_.shape == (3,)
+
+
+def test_every_changed_byte_is_noticed(whole):
+    for at in range(len(whole)):
         for flip in (1, 0x80):
-            damaged = bytearray(data)
+            damaged = bytearray(whole)
             damaged[at] ^= flip
             with pytest.raises(ModelFileError, match=r"Hint: "):
                 load(bytes(damaged))
 
 
-def test_every_cut_and_every_addition_is_noticed():
-    data = model_bytes()
-    for end in range(len(data)):
+def test_every_cut_and_every_addition_is_noticed(whole):
+    for end in range(len(whole)):
         with pytest.raises(ModelFileError):
-            load(data[:end])
-    for extra in (b"\0", b"\n", data):
+            load(whole[:end])
+    for extra in (b"\0", b"\n", whole):
         with pytest.raises(ModelFileError, match="checksum"):
-            load(data + extra)
+            load(whole + extra)
 
 
-def test_a_newer_format_is_refused_and_a_newer_minor_one_is_read():
-    header, rest = taken_apart(model_bytes())
+def test_a_newer_format_is_refused_and_a_newer_minor_one_is_read(whole):
+    header, description, rest = taken_apart(without_checksum(whole))
+    newer = put_together(header, description, rest, version=(3, 5))
     with pytest.raises(
-        ModelFileError, match=r"format 2\.5, and this version.* reads format 1.*Hint: upgrade"
+        ModelFileError, match=r"format 3\.5, and this version.* reads formats 1 and 2.*Hint: upgrade"
     ):
-        load(put_together(header, rest, prefix=b"RANKWISE\x02\0\x05\0"))
+        load(with_checksum(newer))
     with pytest.raises(ModelFileError, match="format 0"):
-        load(put_together(header, rest, prefix=b"RANKWISE\0\0\0\0"))
+        load(with_checksum(put_together(header, description, rest, version=(0, 0))))
     header["something new"] = {"that": ["readers", "ignore"]}
-    assert load(put_together(header, rest, prefix=b"RANKWISE\x01\0\x07\0")).coef_.shape == (3,)
+    version = (whole[8], 7)
+    assert load(with_checksum(put_together(header, description, rest, version=version))).coef_.shape == (3,)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +99,9 @@ def test_other_files_are_refused(data):
 
 def with_array(**changes):
     def change(header):
-        header["arrays"][0].update(changes)
+        entry = header["arrays"][0]
+        for key, value in changes.items():
+            entry[key if isinstance(entry, dict) else ("name", "dtype", "shape", "order").index(key)] = value
 
     return change
 
@@ -151,6 +146,8 @@ HOSTILE = {
     "no order": with_array(order="A"),
     "no name": with_array(name=None),
     "too short an array": with_array(shape=[1]),
+    "an array of three parts": lambda header: header.update(arrays=[["coef_", "<f8", [3]]]),
+    "an array that is text": lambda header: header.update(arrays=["coef_"]),
     "the same array twice": lambda header: header["arrays"].append(header["arrays"][0]),
     "no arrays": lambda header: header.pop("arrays") and None,
     "arrays that are a number": lambda header: header.update(arrays=3),
@@ -206,12 +203,12 @@ HOSTILE = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_header_is_refused(name):
+def test_a_hostile_header_is_refused(name, whole):
     if name == "an empty array of a huge shape":
-        assert load(changed(HOSTILE[name])).x_.size == 0  # odd, and harmless
+        assert load(changed(HOSTILE[name], whole)).x_.size == 0  # odd, and harmless
         return
     with pytest.raises(ModelFileError, match=r"Hint: "):
-        load(changed(HOSTILE[name]))
+        load(changed(HOSTILE[name], whole))
 
 
 @pytest.mark.parametrize(
@@ -231,17 +228,19 @@ def test_a_hostile_header_is_refused(name):
         b'{"a":' * 100_000,
     ],
 )
-def test_a_header_that_is_no_json_is_refused(text):
+@pytest.mark.parametrize("description", [None, {}])
+def test_a_header_that_is_no_json_is_refused(text, description):
     with pytest.raises(ModelFileError, match=r"Hint: "):
-        load(put_together(None, b"", text=text))
+        load(with_checksum(put_together(None, description, b"", text=text)))
 
 
 def test_promised_sizes_cost_nothing():
     tracemalloc.start()
     for length in (2**26, 2**32 - 1):
-        data = b"RANKWISE\x01\0\0\0" + length.to_bytes(4, "little") + b"{}"
-        with pytest.raises(ModelFileError, match="header is said to take"):
-            load(data + hashlib.sha256(data).digest())
+        for before in (0, 4, 8):  # each of the texts
+            data = b"RANKWISE\x02\0\0\0" + bytes(before) + length.to_bytes(4, "little") + bytes(300)
+            with pytest.raises(ModelFileError, match="header is said to take"):
+                load(with_checksum(data))
     with pytest.raises(ModelFileError, match="no room for array"):
         load(changed(with_array(shape=[2**33])))
     peak = tracemalloc.get_traced_memory()[1]
@@ -265,7 +264,7 @@ def test_sparse_rows_that_point_elsewhere_are_refused(change):
     model = KernelRankRLS("linear").fit(sp.csr_matrix(np.eye(3)), np.arange(3.0))
     stream = io.BytesIO()
     model.save(stream)
-    container = read_container(io.BytesIO(stream.getvalue()))
+    container = opened(stream.getvalue())
     for part, values in change.items():
         container.arrays[f"X_fit_/{part}"] = np.array(values, dtype=float if part == "data" else np.int64)
     again = io.BytesIO()
@@ -369,8 +368,7 @@ JSON = st.recursive(
 @given(data=st.data())
 def test_any_header_is_read_or_refused(data):
     """Some part of a good header is replaced by anything."""
-    header, rest = taken_apart(GOOD)
-    header = copy.deepcopy(header)
+    header, description, rest = taken_apart(without_checksum(GOOD))
     where = header
     for _ in range(data.draw(st.integers(1, 5))):
         keys = list(where) if isinstance(where, dict) else list(range(len(where)))
@@ -382,7 +380,7 @@ def test_any_header_is_read_or_refused(data):
         where, key = parent, key  # noqa: PLW0127 - replace the innermost that was reached
     where[key] = data.draw(JSON)
     try:
-        load(put_together(header, rest))
+        load(with_checksum(put_together(header, description, rest)))
     except ModelFileError as error:
         assert "Hint: " in str(error)  # noqa: PT017 - either outcome is right
 
@@ -521,7 +519,7 @@ def test_what_follows_a_model_in_a_pipe_is_noticed_at_its_first_byte():
 
 def test_a_pipe_that_promises_more_than_there_is_memory_is_refused_at_its_header():
     def promise(header):
-        header["arrays"][0]["shape"] = [2**50]
+        header["arrays"][0][2] = [2**50]
 
     pipe = Pipe(changed(promise, GOOD), endless=True)
     with pytest.raises(MemoryLimitError, match=r"comes through a pipe.*Hint: save it to a file"):

@@ -1,12 +1,12 @@
 """Models in files: what is loaded is what was saved, bit for bit."""
 
 import io
-import json
 import os
 import re
 import subprocess
 import sys
 import warnings
+from inspect import signature
 from pathlib import Path
 
 import numpy as np
@@ -43,9 +43,12 @@ from rankwise.exceptions import InvalidInputError, ModelFileError
 from rankwise.metrics import get_metric
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.persistence import read_header
+from rankwise.persistence.container import FORMAT
+from rankwise.persistence.models import RANKERS, SCALERS
 from strategies import make_problem
 
 DOCS = Path(__file__).parents[2] / "docs" / "model-files.md"
+OLD = Path(__file__).with_name("format_1")
 
 
 def saved(model, **options):
@@ -300,7 +303,46 @@ def test_the_pages_examples_and_its_reader_run(tmp_path):
     assert header["estimator"] == "RankSVM"
     pipeline = rankwise.load(tmp_path / "pipeline.rw")
     assert arrays["standardscaler/mean_"].tobytes() == pipeline[0].mean_.tobytes()
-    assert json.loads(json.dumps(header)) == {
-        **read_header(tmp_path / "pipeline.rw"),
-        "arrays": header["arrays"],
-    }
+    assert header == read_header(tmp_path / "pipeline.rw")
+
+
+@pytest.mark.parametrize("path", sorted(OLD.glob("*.rw")), ids=lambda path: path.stem)
+def test_files_of_the_first_format_are_read(path, tmp_path):
+    """They were written before format 2, with rows and what their model predicts for them in the notes."""
+    model, notes = rankwise.load(path), read_header(path)["notes"]
+    assert read_header(path)["format"] == [1, 0]
+    np.testing.assert_allclose(model.predict(notes["rows"]), notes["scores"], rtol=1e-11, atol=1e-13)
+    rankwise.save(model, tmp_path / "new.rw", notes=notes)
+    header, before = read_header(tmp_path / "new.rw"), read_header(path)
+    assert header["format"] == list(FORMAT)
+    for key in ("estimator", "features", "training", "notes"):
+        assert header[key] == before[key]
+    parameters = before["steps"][-1]["parameters"]
+    plain = {key: value for key, value in parameters.items() if not isinstance(value, dict | list)}
+    last = getattr(model, "best_estimator_", model)
+    last = last[-1] if isinstance(last, Pipeline) else last
+    assert plain == {key: last.get_params(deep=False)[key] for key in plain}
+    again = rankwise.load(tmp_path / "new.rw")
+    assert again.predict(notes["rows"]).tolist() == model.predict(notes["rows"]).tolist()
+    assert saved(again, notes=notes) == (tmp_path / "new.rw").read_bytes()
+
+
+def test_there_are_files_of_the_first_format():
+    assert len(list(OLD.glob("*.rw"))) >= 7
+
+
+@pytest.mark.parametrize("kind", [*(getattr(rankwise, name) for name in RANKERS), *SCALERS.values()])
+def test_constructors_only_assign(kind):
+    """`load` sets parameters without calling them."""
+    needed = {"ColumnTransformer": [[]], "FeatureUnion": [[]], "Pipeline": [[]]}
+    made = kind(*needed.get(kind.__name__, []))
+    assert vars(made).keys() == signature(kind).parameters.keys()
+    assert all(vars(made)[name] is value for name, value in made.get_params(deep=False).items())
+
+
+def test_arrays_of_a_loaded_model_can_be_written(tmp_path):
+    model, _, _ = fit(RankRLS())
+    model.save(tmp_path / "m")
+    for again in (rankwise.load(tmp_path / "m"), rankwise.load(io.BytesIO((tmp_path / "m").read_bytes()))):
+        again.coef_ *= 2
+        assert (again.coef_ == 2 * model.coef_).all()

@@ -11,9 +11,10 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 import rankwise
 from formulas import NAMES, case, fit, frame, predict, table_steps
+from model_checks import opened
 from rankwise import RankRLS
 from rankwise.exceptions import ModelFileError
-from rankwise.persistence.container import Container, read_container, write_container
+from rankwise.persistence.container import Container, write_container
 from rankwise.preprocessing import TableEncoder
 
 
@@ -60,7 +61,7 @@ def test_a_transformer_with_code_is_refused_and_named():
 
 def changed(data, change):
     """Return a file whose header was changed, with a checksum that fits."""
-    container = read_container(io.BytesIO(data))
+    container = opened(data)
     change(container.header, container.arrays)
     out = io.BytesIO()
     write_container(out, Container(container.header, container.arrays))

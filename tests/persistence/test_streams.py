@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 import rankwise
+from model_checks import opened
 from rankwise import RankRLS
 from rankwise.exceptions import InvalidInputError, ModelFileError
-from rankwise.persistence.container import Container, read_container, write_container
+from rankwise.persistence.container import Container, write_container
 
 
 def batches(seed=0, outputs=1):
@@ -68,7 +69,7 @@ HOSTILE = {
 def test_a_hostile_stream_is_refused(name):
     X, y, qid = next(batches())
     _, data = through_a_file(RankRLS().partial_fit(X, y, qid))
-    container = read_container(io.BytesIO(data))
+    container = opened(data)
     arrays = {**container.arrays, "elsewhere": np.array([900])}
     HOSTILE[name](container.header["steps"][0]["stream"])
     out = io.BytesIO()

@@ -9,6 +9,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import rankwise
 from browser import NEEDS_BROWSER, Browser
 from rankwise import RankRLSCV
 from rankwise.report import Report
@@ -131,6 +132,37 @@ def test_the_reader_picks_a_pair_and_the_parts_add_up(browser, page, fitted):
     scaled = model[0].transform(X)
     largest = int(np.argmax(np.abs(model[-1].coef_ * (scaled[a] - scaled[b]))))
     assert heads[0].startswith("</script>" if largest == 0 else f"column {largest}")
+
+
+def test_one_row_is_explained_by_itself(browser, page, fitted):
+    """Without a B, what follows adds up to the score of A, as `rankwise.explain` has it."""
+    model, X, _, qid, _ = fitted
+    browser.open(page)
+    Select(browser.find("#pick-query")).select_by_index(1)
+    Select(browser.find("#pick-a")).select_by_index(2)
+    Select(browser.find("#pick-b")).select_by_visible_text("nothing: A alone")
+    said = browser.find("#why-says").text
+    row = int(re.search(r"row (\d+)", said).group(1))
+    (why,) = rankwise.explain(model, X, qid, rows=[row])
+    assert float(re.search(r"score ([−\d.e-]+)", said).group(1).replace("−", "-")) == pytest.approx(
+        why.total, rel=1e-3
+    )
+    lines = [
+        [cell.text for cell in line.find_elements("css selector", "td")]
+        for line in browser.all("#why-rows tr")
+    ]
+    assert all(b == "" for _, b, _, _ in lines)
+    added = [float(part.replace("−", "-")) for _, _, part, _ in lines]
+    assert sum(added) == pytest.approx(why.total, abs=0.02 * sum(map(abs, added)))
+    assert browser.find("#why-direction").text == "lowers ← → raises the score"
+    # A press on a button of a row goes on from there.
+    details = browser.all("#queries details")[1]
+    details.find_element("css selector", "summary").click()
+    details.find_elements("css selector", "button[data-side='0']")[0].click()
+    assert "B: nothing" in browser.find(".goto").text
+    details.find_elements("css selector", "button[data-side='1']")[3].click()
+    assert browser.find("#why-direction").text == "for B ← → for A"
+    assert browser.messages() == []
 
 
 def test_buttons_in_a_query_pick_its_rows(browser, page):

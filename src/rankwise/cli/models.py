@@ -75,7 +75,7 @@ class SavedModel:
 def read_model(path: str) -> SavedModel:
     """Read a model and what its file says beside it."""
     from rankwise.persistence import load, read_header  # noqa: PLC0415 - imports every estimator
-    from rankwise.persistence.container import gathered  # noqa: PLC0415
+    from rankwise.persistence.container_reader import gathered  # noqa: PLC0415
 
     if path == "-":
         stream = gathered(sys.stdin.buffer)

@@ -16,7 +16,9 @@ import rankwise
 from rankwise.deprecation import former_names
 from rankwise.exceptions import ModelFileError
 from rankwise.json_values import Json
-from rankwise.persistence.container import FORMAT, Container, read_container, write_container
+from rankwise.persistence.container import FORMAT, Container, write_container
+from rankwise.persistence.container_reader import read_container
+from rankwise.persistence.defaults import DEFAULTS
 from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.values import wrong
@@ -26,6 +28,7 @@ from rankwise.replacing import replacing
 __all__ = ["load", "read_header", "save"]
 
 File = str | os.PathLike[str] | BinaryIO
+_RANKERS = frozenset(RANKERS)
 Step = tuple[str, BaseEstimator | str]  # of a pipeline
 
 
@@ -70,7 +73,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         )
     check_is_fitted(steps[-1][1])
     writer = Writer(write_step)
-    header: dict[str, Json] = {
+    description: dict[str, Json] = {
         "format": list(FORMAT),
         "rankwise": rankwise.__version__,
         "sklearn": sklearn.__version__,
@@ -78,6 +81,9 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         "features": _feature_names(steps),
         "training": writer.write(training_summary(model), "training"),
         "notes": writer.write(dict(notes or {}), "notes"),
+    }
+    header: dict[str, Json] = {
+        "defaults": DEFAULTS,
         "steps": [_write_named(name, step, len(steps) > 1, writer) for name, step in steps],
     }
     if type(model) is Pipeline:
@@ -90,7 +96,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         header["pipeline"] = writer.write(options, "pipeline")
     if chooser is not None:
         header["automatic"] = chooser.written(writer)
-    container = Container(header, writer.arrays)
+    container = Container(header, writer.arrays, description)
     destination: Any = nullcontext(path) if hasattr(path, "write") else replacing(path)
     with destination as stream:
         write_container(stream, container)
@@ -134,21 +140,25 @@ def load(path: File) -> BaseEstimator:
 
 def _load(file: File) -> BaseEstimator:
     container = _read(file)
-    reader = Reader(container.arrays, read_step)
-    written = container.header.get("steps")
+    header, defaults = container.header, container.header.get("defaults", DEFAULTS)
+    if type(defaults) is not int or not 0 < defaults <= DEFAULTS:
+        raise wrong(f"its parameters have defaults {defaults!r:.80}, which are not known here")
+    reader = Reader(container.arrays, read_step, defaults)
+    written = header.get("steps")
     if not isinstance(written, list) or not written:
         raise wrong("it holds no model")
     try:
         steps = [_read_named(step, reader) for step in written]
     except RecursionError as error:
         raise wrong("something is nested too deep") from error
-    if type(steps[-1][1]).__name__ not in RANKERS:
+    model, options = steps[-1][1], header.get("pipeline")
+    if type(model).__name__ not in _RANKERS:
         raise wrong("its last step is no ranker")
-    options = container.header.get("pipeline")
-    if options is None and len(steps) > 1:
+    if options is not None:
+        model = _read_pipeline(steps, reader.read(options))
+    elif len(steps) > 1:
         raise wrong("it holds several steps and no pipeline")
-    model = steps[0][1] if options is None else _read_pipeline(steps, reader.read(options))
-    chooser = container.header.get("automatic")
+    chooser = header.get("automatic")
     return model if chooser is None else choosing_class().read(chooser, model, reader)
 
 
@@ -179,9 +189,10 @@ def read_header(path: File) -> dict[str, Any]:
     ('RankRLS', {'by': 'me'})
     """
     try:
-        return _read(path, only_header=True).header
+        container = _read(path, only_header=True)
     except ModelFileError as error:
         raise _naming(path, error) from error
+    return {**container.description, **container.header}
 
 
 def _naming(file: File, error: ModelFileError) -> ModelFileError:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache, lru_cache
+from collections.abc import Mapping
+from functools import lru_cache
 from inspect import signature
 from typing import Any, Protocol
 
@@ -17,8 +18,9 @@ import rankwise
 from rankwise.exceptions import ModelFileError
 from rankwise.json_values import Json
 from rankwise.kernels import Kernel
-from rankwise.persistence.parameters import unfit_parameter
-from rankwise.persistence.reader import Reader
+from rankwise.persistence.defaults import DEFAULTS, current, former, is_default
+from rankwise.persistence.parameters import FIT_BY_TYPE, unfit_parameter
+from rankwise.persistence.reader import PLAIN, Reader
 from rankwise.persistence.streams import read_stream, write_stream
 from rankwise.persistence.transformers import PRIVATE, TRANSFORMERS, check_transformer, parameters_of
 from rankwise.persistence.values import wrong
@@ -43,6 +45,7 @@ RANKERS = (
 _CHOOSER = "AutoRanker"
 SCALERS = TRANSFORMERS
 
+_USUAL = frozenset({"name", "class", "parameters", "attributes"})  # what every step of a file has
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 _METHODS = ("fit", "score", "transform", "inverse_transform", "predict", "partial_fit")
 _SUMMARY = (
@@ -61,11 +64,6 @@ _SUMMARY = (
     "n_iter_",
     "duality_gap_",
 )
-
-
-def _class_of(name: str) -> type | None:
-    """Return the class that a file means by a name; None where it means none."""
-    return getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
 
 
 class ChoosingModel(Protocol):
@@ -87,16 +85,49 @@ def choosing_class() -> type[ChoosingModel]:
     return found
 
 
-@cache
-def _parameter_names(kind: type) -> frozenset[str]:
-    return frozenset(signature(kind).parameters)
+class _Kind:
+    """What is known of a class that files may name, found out once.
+
+    Attributes
+    ----------
+    kind : type
+    required : frozenset of str
+        Parameters without a default.
+    plain : frozenset of (str, type)
+        Parameters with the types of JSON values that may be taken as they are.
+    """
+
+    def __init__(self, kind: type) -> None:
+        self.kind, self.is_ranker = kind, kind.__name__ in RANKERS
+        self.names = frozenset(signature(kind).parameters)
+        self.required = self.names - current(kind).keys()
+        self.plain = frozenset(pair for pair in FIT_BY_TYPE if pair[0] in self.names)
+
+    def made(
+        self, parameters: Mapping[str, object], attributes: Mapping[str, object], defaults: int
+    ) -> BaseEstimator:
+        """Return what `__init__`, which only assigns, and `setattr` make, without calling either."""
+        step: BaseEstimator = object.__new__(self.kind)
+        own = vars(step)
+        if len(parameters) < len(self.names):
+            own.update(current(self.kind) if defaults == DEFAULTS else former(self.kind, defaults))
+        own.update(parameters)
+        own.update(attributes)
+        return step
+
+
+@lru_cache(256)
+def _known(name: str) -> _Kind | None:
+    """Return the class that a file means by a name; None where it means none."""
+    kind = getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
+    return None if kind is None else _Kind(kind)
 
 
 def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
     """Return the JSON of one estimator or scaler; `prefix` starts the names of its arrays."""
     kind = type(step)
     name = kind.__name__
-    if kind is not _class_of(name):
+    if (known := _known(name)) is None or kind is not known.kind:
         raise ModelFileError(
             f"{name} is not one of the classes that a model file holds.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(SCALERS)} that ends in one; anything else "
@@ -108,7 +139,11 @@ def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
             f"{name} has a function, and a model file holds no code.",
             "do what it does where the columns are made; or pickle the model, for readers who trust you.",
         )
-    writes = {key: writer.write(value, f"{prefix}parameters/{key}") for key, value in parameters.items()}
+    writes = {
+        key: writer.write(value, f"{prefix}parameters/{key}")
+        for key, value in parameters.items()
+        if name not in RANKERS or not is_default(kind, key, value)
+    }
     if (unfit := unfit_parameter(parameters)) is not None:
         raise ModelFileError(
             f"{name} has {unfit}={parameters[unfit]!r:.80}, which a model file does not hold.",
@@ -137,42 +172,59 @@ def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
 
 def read_step(written: object, reader: Reader) -> BaseEstimator:
     """Make the estimator or scaler that some JSON describes."""
-    if not isinstance(written, dict) or not isinstance(written.get("class"), str):
+    if not isinstance(written, dict) or type(name := written.get("class")) is not str:
         raise wrong("a step names no class")
-    kind = _class_of(written["class"])
-    if kind is None:
-        raise wrong(f"class {written['class']!r:.80} is not known here")
-    parameters, attributes = reader.read(written.get("parameters")), reader.read(written.get("attributes"))
-    if not isinstance(parameters, dict) or not isinstance(attributes, dict):
-        raise wrong(f"{kind.__name__} has no parameters or attributes")
-    if not parameters.keys() <= (known := _parameter_names(kind)):
-        unknown = next(name for name in parameters if name not in known)
-        raise wrong(f"{kind.__name__} has no parameter {unknown!r:.80}")
-    if (unfit := unfit_parameter(parameters)) is not None:
-        raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
-    try:
-        step = kind(**parameters)
-    except TypeError as error:
-        raise wrong(f"{kind.__name__} lacks parameters ({error})") from error
-    for name, value in attributes.items():
-        if (refusal := _refusal(kind, name)) is not None:
-            raise wrong(refusal)
-        setattr(step, name, value)
-    _restore_requests(step, written.get("requests"))
-    _restore_output(step, written.get("output"))
-    _check_shapes(step)
-    check_transformer(step)
-    _restore_stream(step, written.get("stream"), reader)
+    known = _known(name)
+    if known is None:
+        raise wrong(f"class {name!r:.80} is not known here")
+    parameters, attributes = written.get("parameters"), written.get("attributes")
+    if type(parameters) is not dict or type(attributes) is not dict:
+        raise wrong(f"{name} has no parameters or attributes")
+    if parameters and not known.plain.issuperset(
+        zip(parameters, map(type, parameters.values()), strict=True)
+    ):
+        parameters = _read_parameters(known, parameters, reader)
+    if not PLAIN.issuperset(map(type, attributes.values())):
+        attributes = {key: reader.read(value) for key, value in attributes.items()}
+    if not known.required <= parameters.keys():
+        raise wrong(f"{name} lacks parameters ({', '.join(sorted(known.required - set(parameters)))})")
+    kind = known.kind
+    if (refusal := _refusal(kind, tuple(attributes))) is not None:
+        raise wrong(refusal)
+    step = known.made(parameters, attributes, reader.defaults)
+    if known.is_ranker:
+        _check_shapes(step, known.names)
+    else:
+        check_transformer(step)
+    if not _USUAL.issuperset(written):
+        _restore_requests(step, written.get("requests"))
+        _restore_output(step, written.get("output"))
+        _restore_stream(step, written.get("stream"), reader)
     return step
 
 
+def _read_parameters(known: _Kind, written: dict[str, object], reader: Reader) -> dict[str, object]:
+    kind, parameters = known.kind, reader.read(written)
+    if not isinstance(parameters, dict):
+        raise wrong(f"{kind.__name__} has no parameters")
+    for name in parameters:
+        if name not in known.names:
+            raise wrong(f"{kind.__name__} has no parameter {name!r:.80}")
+    if (unfit := unfit_parameter(parameters)) is not None:
+        raise wrong(f"{kind.__name__} cannot have {unfit}={parameters[unfit]!r:.80}")
+    return parameters
+
+
 @lru_cache(1024)
-def _refusal(kind: type, name: object) -> str | None:
-    """Return why no file may set an attribute; None where it may."""
-    if not isinstance(name, str) or not (_FITTED.fullmatch(name) or name in PRIVATE.get(kind.__name__, ())):
-        return f"{name!r:.80} is no fitted attribute"
-    if isinstance(getattr(kind, name, None), property):
-        return f"{name} is not an attribute to set"
+def _refusal(kind: type, names: tuple[object, ...]) -> str | None:
+    """Return why no file may set such attributes; None where it may."""
+    for name in names:
+        if not isinstance(name, str) or not (
+            _FITTED.fullmatch(name) or name in PRIVATE.get(kind.__name__, ())
+        ):
+            return f"{name!r:.80} is no fitted attribute"
+        if isinstance(getattr(kind, name, None), property):
+            return f"{name} is not an attribute to set"
     return None
 
 
@@ -217,15 +269,11 @@ def _restore_output(step: BaseEstimator, output: object) -> None:
     step.set_output(transform=output)
 
 
-def _check_shapes(step: BaseEstimator) -> None:
+def _check_shapes(step: BaseEstimator, parameters: frozenset[str]) -> None:
     """Raise unless the parts of a ranker fit together: compiled code will read them by these sizes."""
-    if type(step).__name__ not in RANKERS:
-        return
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    kind: Any = type(step)
-    parameters = _parameter_names(kind)
     if "n_knots" in parameters:
         _check_terms(step, n_features)
     elif "kernel" in parameters:

@@ -16,7 +16,7 @@ from rankwise.kernels import Kernel
 from rankwise.metrics import Metric
 from rankwise.persistence.values import is_splitter
 
-__all__ = ["PARAMETERS", "unfit_parameter"]
+__all__ = ["FIT_BY_TYPE", "PARAMETERS", "unfit_parameter"]
 
 Test = Callable[[object], bool]
 
@@ -260,7 +260,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
 def unfit_parameter(parameters: Mapping[str, object]) -> str | None:
     """Return the name of a parameter that a file must not set to what it is set to; None if all are fine."""
     for name, value in parameters.items():
-        if (name, type(value)) not in _FIT_BY_TYPE and not any(
+        if (name, type(value)) not in FIT_BY_TYPE and not any(
             test(value) for test in PARAMETERS.get(name, ())
         ):
             return name
@@ -268,7 +268,7 @@ def unfit_parameter(parameters: Mapping[str, object]) -> str | None:
 
 
 # What most values of most models are, so that one look suffices: any value of such a type passes these tests.
-_FIT_BY_TYPE = frozenset(
+FIT_BY_TYPE = frozenset(
     (name, kind)
     for name, tests in PARAMETERS.items()
     for test, kinds in (

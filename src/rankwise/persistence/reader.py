@@ -13,6 +13,7 @@ from rankwise.arrays import AnyArray, DType, SparseMatrix
 from rankwise.data.containers import compressed_misfit
 from rankwise.kernels import KERNELS, Kernel
 from rankwise.metrics import METRICS, Metric
+from rankwise.persistence.defaults import DEFAULTS
 from rankwise.persistence.values import (
     COMPRESSED,
     CURVE,
@@ -26,11 +27,11 @@ from rankwise.persistence.values import (
 )
 from rankwise.terms import Curve, Surface, Terms
 
-__all__ = ["Reader"]
+__all__ = ["PLAIN", "Reader"]
 
 Made = TypeVar("Made")
 
-_PLAIN = {bool, int, float, str, type(None)}
+PLAIN = frozenset({bool, int, float, str, type(None), np.ndarray})  # values that need no reading
 
 
 class Reader:
@@ -41,31 +42,38 @@ class Reader:
     arrays : mapping from str to ndarray
     read_step : callable, optional
         Makes an estimator that stands inside another one.
+    defaults : int
+        Which defaults the parameters have that a file leaves out.
     """
 
     def __init__(
-        self, arrays: Mapping[str, AnyArray], read_step: Callable[[object, Reader], object] | None = None
+        self,
+        arrays: Mapping[str, AnyArray],
+        read_step: Callable[[object, Reader], object] | None = None,
+        defaults: int = DEFAULTS,
     ) -> None:
-        self._arrays, self._read_step = arrays, read_step
+        self._arrays, self._read_step, self.defaults = arrays, read_step, defaults
 
     def read(self, value: object, depth: int = 0) -> object:
         """Return the value that some JSON stands for."""
         if depth > DEPTH:
             raise wrong(f"something is nested more than {DEPTH} levels deep")
-        if isinstance(value, list):
+        if type(value) is list:
             return self._items(value, depth)
-        if not isinstance(value, dict):
+        if type(value) is not dict:
             return value
-        if "$numpy" in value:
-            return self._scalar(value, depth)
-        if len(value) == 1:
-            ((kind, content),) = value.items()
-            if kind in _READERS:
-                return _READERS[kind](self, content, depth)
-        if "$" in "".join(value) and any(key.startswith("$") for key in value):  # one look for most
-            raise wrong(f"it holds a kind of value that is not known here: {', '.join(sorted(value))[:80]}")
+        if "$" in "".join(value):  # one look for most
+            if "$numpy" in value:
+                return self._scalar(value, depth)
+            if len(value) == 1:
+                ((kind, content),) = value.items()
+                if kind in _READERS:
+                    return _READERS[kind](self, content, depth)
+            if any(key.startswith("$") for key in value):
+                kinds = ", ".join(sorted(value))
+                raise wrong(f"it holds a kind of value that is not known here: {kinds:.80}")
         return {
-            key: item if type(item) in _PLAIN else self.read(item, depth + 1) for key, item in value.items()
+            key: item if type(item) in PLAIN else self.read(item, depth + 1) for key, item in value.items()
         }
 
     def _items(self, items: object, depth: int) -> list[object]:

@@ -130,7 +130,7 @@
     markRows();
   }
 
-  // Why is A above B: what each column adds to the difference of the two scores.
+  // Why is A above B: what each column adds to the difference of the two scores; or to the score of A, without a B.
   const queryPicker = find("pick-query");
   if (queryPicker) {
     const pickers = [find("pick-a"), find("pick-b")];
@@ -138,6 +138,7 @@
     const describe = (row) =>
       `rank ${row[RANK]} · ${row[NAME]}` + (row[LABEL] === null ? "" : ` · label ${write(row[LABEL])}`);
     const current = () => data.open[Number(queryPicker.value)];
+    const ALONE = "alone";
     const fill = () => {
       pickers.forEach((picker, side) => {
         picker.replaceChildren(...current().rows.map((row, i) => {
@@ -145,44 +146,56 @@
           option.value = i;
           return option;
         }));
-        picker.value = String(Math.min(side, current().rows.length - 1));
+        if (side === 1) {
+          const option = make("option", "nothing: A alone");
+          option.value = ALONE;
+          picker.append(option);
+        }
+        picker.value = side < current().rows.length ? String(side) : ALONE;
       });
     };
     const explain = () => {
       const query = current();
       const [a, b] = pickers.map((picker) => query.rows[Number(picker.value)]);
+      const alone = b === undefined;
       compared.query = Number(queryPicker.value);
       compared.rows = pickers.map((picker) => Number(picker.value));
       if (markedPicker) markedPicker.value = queryPicker.value;
       markRows();
-      const difference = a[SCORE] - b[SCORE];
+      const difference = a[SCORE] - (alone ? 0 : b[SCORE]);
       const same = a === b;
       const relation = difference > 0 ? "above" : difference < 0 ? "below" : "level with";
       const amount = difference === 0 ? "" : `, by ${write(Math.abs(difference), 3)}`;
-      find("why-says").textContent = same
+      find("why-says").textContent = alone
+        ? `A (${a[NAME]}) has the score ${write(a[SCORE])}, at rank ${a[RANK]}: the sum of what follows.`
+        : same
         ? `A and B are the same (${a[NAME]}): pick another to compare it with.`
         : `A (${a[NAME]}) stands ${relation} B (${b[NAME]})${amount}.`;
+      find("why-direction").textContent = alone ? "lowers ← → raises the score" : "for B ← → for A";
       const parts = query.columns.map((name, j) => ({
-        name, add: a[PARTS][j] - b[PARTS][j], a: a[VALUES][j], b: b[VALUES][j],
+        name, add: a[PARTS][j] - (alone ? 0 : b[PARTS][j]), a: a[VALUES][j], b: alone ? undefined : b[VALUES][j],
       }));
       parts.sort((left, right) => Math.abs(right.add) - Math.abs(left.add));
       const told = parts.filter((part) => part.add !== 0).slice(0, 12);
       const rest = difference - told.reduce((sum, part) => sum + part.add, 0);
-      if (told.length < data.columns) told.push({ name: null, add: rest, a: null, b: null });
+      // What is left of one score may be a constant, of which a difference has none.
+      const constant = alone && Math.abs(rest) > 1e-4 * Math.abs(a[SCORE]);
+      if (told.length < data.columns || constant) told.push({ name: null, add: rest });
       const largest = Math.max(...told.map((part) => Math.abs(part.add)), 1e-300);
       find("why-rows").replaceChildren(...told.map((part) => {
         const line = make("tr");
         const head = make("th");
         head.scope = "row";
-        head.append(part.name === null ? make("small", data.marks.length ? "everything else together" : "all other columns together") : make("bdi", part.name));
+        const others = data.marks.length ? "everything else together" : "all other columns together";
+        head.append(part.name === null ? make("small", alone ? "everything else and the constant" : others) : make("bdi", part.name));
         const bar = make("td", undefined, "w");
         const pull = make("div", undefined, "pull");
         const stripe = make("i", undefined, part.add > 0 ? "up" : "down");
         stripe.style.width = `${(Math.abs(part.add) / largest) * 50}%`;
         pull.append(stripe);
         bar.append(pull);
-        line.append(head, make("td", part.name === null ? "" : write(part.a, 3), "n"),
-          make("td", part.name === null ? "" : write(part.b, 3), "n"), make("td", sign(part.add), "n"), bar);
+        const shown = (value) => make("td", value === undefined ? "" : write(value, 3), "n");
+        line.append(head, shown(part.a), shown(part.b), make("td", sign(part.add), "n"), bar);
         return line;
       }));
       document.querySelectorAll("button[data-side]").forEach((button) => {
@@ -215,7 +228,8 @@
       button.parentElement.append(bar);
       bar.hidden = false;
       back.hidden = false;
-      said.textContent = a === b ? `A and B are both ${a[NAME]}: press one of them in another row.` : `A: ${a[NAME]}, B: ${b[NAME]}`;
+      const both = `A and B are both ${a[NAME]}: press one of them in another row.`;
+      said.textContent = a === b ? both : `A: ${a[NAME]}, B: ${b === undefined ? "nothing" : b[NAME]}`;
       down.hidden = a === b;
     };
     const hideBar = () => { bar.hidden = true; };

@@ -274,19 +274,20 @@ def why_section(opened: Sequence[OpenQuery], parts: ScoreParts | None) -> str:
             "<p>This model is not a weighted sum of columns, so a difference of scores does not split into parts "
             "of columns.</p>",
         )
-    if not any(len(query.rows) > 1 for query in opened):
-        return section("why", "Why is A above B", "<p>No query has two rows to compare.</p>")
+    if not opened:
+        return section("why", "Why is A above B", "<p>There is no query to look at.</p>")
     return section(
         "why",
         "Why is A above B",
         f"<p>A score is {text(parts.description)}, so the difference of two scores is a sum too. "
-        '<span class="noprint">Pick two rows here, or with the buttons in the tables above.</span></p>'
+        '<span class="noprint">Pick two rows here, or with the buttons in the tables above; with nothing for B, the '
+        "score of A is explained by itself.</span></p>"
         '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
         '<div class="pickers"><label>Query<select id="pick-query"></select></label>'
         '<label>A<select id="pick-a"></select></label><label>B<select id="pick-b"></select></label></div>'
         '<p id="why-says" class="says" tabindex="-1" aria-live="polite"></p><p id="why-back" class="noprint" hidden>'
         '<a href="#queries">↑ Back to the rows</a></p><div class="scroll" tabindex="0" role="group" '
         'aria-label="What each column adds"><table class="why"><thead><tr><th>Column</th><th class="n">A</th>'
-        '<th class="n">B</th><th class="n">adds</th><th>for B ← → for A</th></tr></thead>'
+        '<th class="n">B</th><th class="n">adds</th><th id="why-direction">for B ← → for A</th></tr></thead>'
         '<tbody id="why-rows"></tbody></table></div>',
     )
