@@ -348,7 +348,7 @@ def values_fit(
 # ---- model files: see the headers xxh3 and json_text
 
 def read_json(
-    content: npt.NDArray[np.uint8], begin: int, end: int, deepest: int, arrays: dict[str, Any]
+    content: npt.NDArray[np.uint8], begin: int, end: int, deepest: int, arrays: dict[str, npt.NDArray[Any]]
 ) -> object: ...
 def is_whole(content: npt.NDArray[np.uint8]) -> bool: ...
 

@@ -71,7 +71,7 @@ class Container:
         self,
         header: dict[str, Any],
         arrays: Mapping[str, AnyArray],
-        description: dict[str, Any] | None = None,
+        description: Mapping[str, Json] | None = None,
     ) -> None:
         self.header, self.arrays, self.description = header, arrays, description or {}
 

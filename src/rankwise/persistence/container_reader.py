@@ -124,10 +124,11 @@ def gathered(stream: BinaryIO) -> BinaryIO:
     return content
 
 
-def _fill(stream: Any, content: AnyArray) -> None:
-    at = stream.readinto(content)
+def _fill(stream: BinaryIO, content: AnyArray) -> None:
+    read: Any = stream.readinto  # type: ignore[attr-defined]  # every binary stream has it, and its type does not say so
+    at = read(content)
     while at < content.size:  # a system may read less than it is asked for
-        n_bytes = stream.readinto(content[at:])
+        n_bytes = read(content[at:])
         if not n_bytes:
             raise _damaged("it ends too early")
         at += n_bytes
@@ -171,7 +172,7 @@ def _parsed(content: AnyArray, begin: int, end: int, arrays: dict[str, AnyArray]
     return found
 
 
-def _old_index(header: dict[str, Any]) -> object:
+def _old_index(header: dict[str, object]) -> object:
     """Take the list of the arrays out of a header of format 1."""
     entries = header.pop("arrays", None)
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
