@@ -7,6 +7,7 @@
     python benchmarks/bench_curves.py picture
     python benchmarks/bench_curves.py tune
     python benchmarks/bench_curves.py million [--rows 1000000]
+    python benchmarks/bench_curves.py depth [--sets 227_cpu_small ...]
 
 **search**: `letor_like.make`, with seeds that nothing was tuned on; training rows, and a quarter as many to validate
 and to test on, one thread each, processor time. Settings are fixed by `tune`, which walks small grids on seed 0 judged
@@ -23,6 +24,8 @@ Nobody is fitted again after. Standard errors are paired, over test queries or o
 than the best of the others by more than two of them on nine sets of ten.
 
 **ablation**: what each part of the recipe is worth, on `letor_like.make` with another seed, scored by its test rows.
+**depth**: what terms of three columns and more are worth: regression trees of depth 2, which are sums of terms of two
+columns as curves and surfaces are, of depth 3 and of any depth, on two of the folds that "auto" was settled on.
 **million**: one fit of 20 surfaces on 10⁶ × 136 in single precision (the 46 columns of `letor_like.make`, and noisy
 copies of them) beside 100 trees of LightGBM as it comes; one thread and a process each, processor seconds, and the most
 memory beyond X. Bars: a third of the time of the trees, codes below 1.5 times X.
@@ -55,8 +58,10 @@ from rankwise.metrics import get_metric
 ERROR, NDCG = get_metric("pairwise_error"), get_metric("ndcg@10")
 SEEDS = (201, 202, 203)
 SEARCH_ROWS = 60_000
+MANY_ROWS = 200_000
 # Found by `tune`.
 CURVES = {"alpha": 1e-3, "interactions": 80, "tol": 1e-2}
+MANY_CURVES = {**CURVES, "alpha": 5e-4, "interactions": 160}  # from 200,000 rows on: `tune --rows 200000`
 TREES = {
     "lambdarank": {"num_leaves": 15, "learning_rate": 0.1, "lambdarank_truncation_level": 30},
     "lambdarank, best": {"num_leaves": 15, "learning_rate": 0.05, "lambdarank_truncation_level": 500},
@@ -111,8 +116,9 @@ def search(args):
     results = []
     for seed in args.seeds:
         train, validation, test = split(args.rows, seed)
+        settings = MANY_CURVES if args.rows >= MANY_ROWS else CURVES
         contenders = {
-            "curves": lambda t=train: AdditiveRanker(n_threads=1, **CURVES).fit(*t),
+            "curves": lambda t=train, s=settings: AdditiveRanker(n_threads=1, **s).fit(*t),
             "linear": lambda t=train, v=validation: RankSVMCV(
                 (1e-4, 1e-5, 1e-6), loss="squared_hinge", n_threads=1
             ).fit(*t, eval_set=v),
@@ -178,7 +184,7 @@ def tune(args):
         scores = model.predict(validation[0])
         print(f"{name:60} {error(scores):.5f} {gain(scores):.4f} {taken:6.2f} s", flush=True)
 
-    for n_pairs in (20, 40, 80, 120):
+    for n_pairs in (20, 40, 80, 160):
         for alpha in (2e-3, 1e-3, 5e-4):
             options = {**CURVES, "alpha": alpha, "interactions": n_pairs}
             show(f"curves {options}", lambda o=options: AdditiveRanker(n_threads=1, **o).fit(*train))
@@ -367,6 +373,35 @@ def sets(args):
     write_json("curves_sets", {}, results=rows)
 
 
+DEPTHS = {2: (4,), 3: (8,), -1: (4, 8, 16, 31)}  # and their numbers of leaves
+DEPTH_SETS = ("227_cpu_small", "197_cpu_act", "294_satellite_image", "537_houses")
+
+
+def depth(args):
+    """Print the errors of trees by their depth, beside curves."""
+    known, results = real_sets(), []
+    for name in args.sets or DEPTH_SETS:
+        X, y, qid = known[name]()
+        for parts in list(folds(qid, seed=1))[:2]:
+            train, validation, test = ((X[part], y[part], qid[part]) for part in parts)
+            watch, error = ERROR.prepare(*validation[1:]), ERROR.prepare(*test[1:])
+            found = {}
+            for most, leaves in DEPTHS.items():
+                tried = [
+                    boosted(train, validation, "regression", num_leaves=n, learning_rate=0.05, max_depth=most)
+                    for n in leaves
+                ]
+                best = min(tried, key=lambda model: watch(model.predict(validation[0])))
+                found["any depth" if most < 0 else f"depth {most}"] = error(best.predict(test[0]))
+            model = AdditiveRankerCV(n_threads=1).fit(*train, eval_set=validation)
+            found["curves"] = error(model.predict(test[0]))
+            results.append({"name": name, **found})
+            print(
+                f"{name:22} " + ", ".join(f"{kind} {value:.4f}" for kind, value in found.items()), flush=True
+            )
+    write_json("curves_depth", {}, results=results)
+
+
 MILLION = ("curves", "lambdarank", "regression")
 WIDE = 136
 
@@ -416,7 +451,7 @@ def one_of_a_million(args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("search", "sets", "ablation", "picture", "tune", "million"))
+    parser.add_argument("what", choices=("search", "sets", "ablation", "picture", "tune", "million", "depth"))
     parser.add_argument("--rows", type=int, default=SEARCH_ROWS)
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--repeats", type=int, default=2)
@@ -432,6 +467,7 @@ def main():
         "picture": picture,
         "tune": tune,
         "million": one_of_a_million if args.one else million,
+        "depth": depth,
     }
     calls[args.what](args)
 

@@ -226,6 +226,9 @@ def test_finer_knots_are_tried_while_they_help():
     assert (np.diff(results["n_knots"])[results["interactions"][1:] == 0] >= 0).all()
     simple = AdditiveRankerCV(cv=3, interactions=[0, 1]).fit(X, X[:, 0] + 0.1 * rng.normal(size=2000))
     assert (simple.n_knots_, simple.surface_knots_) == (8, 5)
+    few = AdditiveRankerCV(cv=3, interactions=[0, 1]).fit(X[:300], y[:300])  # too few rows for finer ones
+    assert set(few.cv_results_["n_knots"]) == {8}
+    assert set(few.cv_results_["surface_knots"]) == {5}
     only = AdditiveRankerCV(cv=3, n_knots=8, surface_knots=5, interactions=[0, 1]).fit(X, y)
     assert model.best_score_ < only.best_score_
 

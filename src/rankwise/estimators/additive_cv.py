@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,8 @@ from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AdditiveRankerCV"]
 
+# What "auto" tries, where so many rows stand for a knot of a curve, or for one of a surface's grid.
+_ROWS_OF_A_KNOT, _ROWS_OF_A_CELL = 40, 8
 _AUTO_KNOTS = {"n_knots": (8, 16, 32, 64), "surface_knots": (5, 9, 17)}
 
 
@@ -42,7 +44,8 @@ class AdditiveRankerCV(AdditiveModel):
     alphas : array-like, default=1e-1, 3e-2, 1e-2, ..., 1e-5
         The grid; order and duplicates do not matter. The default one goes on beyond an end at which the best lies.
     n_knots : int, "auto" or list of int, default="auto"
-        The most knots of a curve to try, in the order given while they help: "auto" is 8, 16, 32, 64.
+        The most knots of a curve to try, in the order given while they help: "auto" is 8, 16, 32, 64, as
+        far as there are 40 rows for each.
     interactions : int, "auto", list of int or list of pairs, default="auto"
         How many surfaces to try, in increasing order while they help: "auto" is 0, 5, 10, 20, ..., 320. Or which pairs
         of columns have one.
@@ -56,7 +59,7 @@ class AdditiveRankerCV(AdditiveModel):
         With folds, let at most about so many held-out rows (whole queries) or pairs score, as in `RankSVMCV`.
     surface_knots : int, "auto" or list of int, default="auto"
         The most knots of a surface along each of its columns to try, in the order given while they help: "auto" is 5,
-        9, 17.
+        9, 17, as far as there are 8 rows for each point of the grid.
     loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
         As in `AdditiveRanker`.
     random_state : int, RandomState, Generator or None, default=0
@@ -136,7 +139,9 @@ class AdditiveRankerCV(AdditiveModel):
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Try the settings, and fit the best one on all rows."""
-        n_knots, surface_knots = self._tried("n_knots"), self._tried("surface_knots")
+        n_rows = data.design.shape[0]
+        n_knots = self._affordable("n_knots", lambda n: n * _ROWS_OF_A_KNOT <= n_rows)
+        surface_knots = self._affordable("surface_knots", lambda n: n**2 * _ROWS_OF_A_CELL <= n_rows)
         problem = self._problem(data, n_knots[0], surface_knots[0])
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
         ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
@@ -205,6 +210,11 @@ class AdditiveRankerCV(AdditiveModel):
             first, *_, last = _AUTO_KNOTS[name]
             raise InvalidInputError(f"{name} is empty.", f"use 'auto', or a list such as [{first}, {last}].")
         return numbers
+
+    def _affordable(self, name: str, has_rows: Callable[[int], bool]) -> list[int]:
+        """Return the numbers of knots to try; of "auto" the least, and those that have enough rows."""
+        first, *finer = self._tried(name)
+        return [first, *(n for n in finer if not isinstance(getattr(self, name), str) or has_rows(n))]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
