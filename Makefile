@@ -128,9 +128,11 @@ test-sanitize:
 	done; done
 
 # Any bytes as text, and damaged stores and model files, guided by coverage and under sanitizers (needs clang with
-# them). What is worth keeping is merged into the corpora that the tests read.
+# them): so many inputs each, or as many as come through in the time there is. What is worth keeping is merged into the
+# corpora that the tests read.
 FUZZ_SECONDS ?= 300
-FUZZ_LIMITS := -timeout=20 -rss_limit_mb=4096
+FUZZ_RUNS ?= 2000000
+FUZZ_LIMITS = -runs=$(FUZZ_RUNS) -max_total_time=$(FUZZ_SECONDS) -timeout=60 -rss_limit_mb=4096
 FUZZ_TEXTS := tests/data/svmlight_corpus.txt
 FUZZ_STORES := tests/data/store_corpus.txt
 FUZZ_MODELS := tests/persistence/model_corpus.txt
@@ -141,14 +143,14 @@ fuzz: fuzz-text fuzz-store fuzz-models fuzz-mutations
 FUZZ_FIRST ?= 0
 fuzz-mutations: $(VENV)/.installed
 	for kind in tables preferences arguments; do \
-		$(BIN)/python fuzz/mutations.py $$kind --first $(FUZZ_FIRST) --inputs 2000000 --seconds $(FUZZ_SECONDS) || exit 1; done
+		$(BIN)/python fuzz/mutations.py $$kind --first $(FUZZ_FIRST) --inputs $(FUZZ_RUNS) --seconds $(FUZZ_SECONDS) || exit 1; done
 
 fuzz-text: $(BIN)/python
 	mkdir -p build/fuzz/text
 	$(FUZZ_CXX) -std=c++17 -O1 -g -Icpp -pthread -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
 		fuzz/svmlight.cpp -o build/fuzz/svmlight
 	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_TEXTS) build/fuzz/text
-	cd build/fuzz && ./svmlight -max_total_time=$(FUZZ_SECONDS) -max_len=400 $(FUZZ_LIMITS) \
+	cd build/fuzz && ./svmlight -max_len=400 $(FUZZ_LIMITS) \
 		-dict=../../fuzz/svmlight.dictionary text
 	rm -rf build/fuzz/merged-text && mkdir build/fuzz/merged-text
 	cd build/fuzz && ./svmlight -set_cover_merge=1 merged-text text
@@ -179,7 +181,7 @@ fuzz-store: build/sanitized/.built
 	mkdir -p build/fuzz/stores
 	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_STORES) build/fuzz/stores
 	cd build/fuzz && ../../$(BIN)/python ../../fuzz/store.py seed stores
-	cd build/fuzz && $(FUZZING) ../../fuzz/store.py stores -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $(FUZZ_LIMITS)
+	cd build/fuzz && $(FUZZING) ../../fuzz/store.py stores -max_len=4096 $(FUZZ_LIMITS)
 	rm -rf build/fuzz/merged-store && mkdir build/fuzz/merged-store
 	cd build/fuzz && $(MERGING) ../../fuzz/store.py -set_cover_merge=1 merged-store stores
 	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged-store $(FUZZ_STORES)
@@ -188,7 +190,7 @@ fuzz-models: build/sanitized/.built
 	mkdir -p build/fuzz/models
 	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_MODELS) build/fuzz/models
 	cd build/fuzz && ../../$(BIN)/python ../../fuzz/model_files.py seed models
-	cd build/fuzz && $(FUZZING) ../../fuzz/model_files.py models -max_total_time=$(FUZZ_SECONDS) -max_len=4096 $(FUZZ_LIMITS)
+	cd build/fuzz && $(FUZZING) ../../fuzz/model_files.py models -max_len=4096 $(FUZZ_LIMITS)
 	rm -rf build/fuzz/merged-models && mkdir build/fuzz/merged-models
 	cd build/fuzz && $(MERGING) ../../fuzz/model_files.py -set_cover_merge=1 merged-models models
 	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged-models $(FUZZ_MODELS)

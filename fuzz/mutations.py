@@ -56,11 +56,19 @@ def check_all(options, folder, counter):
     pa.enable_signal_handlers(False)  # setting them takes a third of reading a small file
     end = time.monotonic() + options.seconds
     for number in range(options.first, options.first + options.inputs):
-        if number % ROUND == 0 and time.monotonic() > end:
-            return
+        if number % ROUND == 0:
+            if time.monotonic() > end:
+                return
+            tell(options, number)
         use(AS_USED if number % 256 == 0 else QUICK)
         bad_input.run(options.kind, number, folder)
         counter[:8] = (number + 1).to_bytes(8, "little")
+
+
+def tell(options, number):
+    """Say how far it is, for runs that somebody ends."""
+    if options.progress and number > options.first:
+        options.progress.write_text(f"{number - options.first} inputs of {options.kind}\n")
 
 
 def watch(child, counter):
@@ -85,7 +93,9 @@ def main():
     arguments.add_argument("--inputs", type=int, default=100_000)
     arguments.add_argument("--first", type=int, default=0)
     arguments.add_argument("--seconds", type=float, default=float("inf"), help="stop after so long")
+    arguments.add_argument("--progress", help="a file that says how many inputs are done")
     options = arguments.parse_args()
+    options.progress = options.progress and Path(options.progress).resolve()
     start = time.monotonic()
     counter = mmap.mmap(-1, 8)
     counter[:8] = options.first.to_bytes(8, "little")
