@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import signal
+import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from typing import ParamSpec, TypeVar
 
 from rankwise.exceptions import caller_level
 
-__all__ = ["interruptible", "keep_on_interrupt", "signals_later", "tell_interrupted"]
+__all__ = ["interruptible", "keep_on_interrupt", "left_on_interrupt", "signals_later", "tell_interrupted"]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -67,6 +68,37 @@ def signals_later() -> Iterator[None]:
             signal.signal(number, handler)
     for number in came:
         before[number](number, None)
+
+
+def left_on_interrupt(work: Callable[[], Result]) -> Result:
+    """Do work that looks for no signals in a thread, so that Ctrl-C need not wait for its end.
+
+    An interrupted thread goes on, and its result is dropped; the process does not wait for it. Threads in which no
+    signals arrive do the work themselves.
+
+    Examples
+    --------
+    >>> from rankwise.interrupts import left_on_interrupt
+    >>> left_on_interrupt(lambda: 2 * 21)
+    42
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    done: list[Result] = []
+    failed: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again by who waits
+            failed.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return done[0]
 
 
 @contextmanager

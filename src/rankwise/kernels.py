@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
 from rankwise.arrays import Floats, Matrix, is_sparse
+from rankwise.decompositions import diagonalise
 from rankwise.design import Design
 from rankwise.design.offsets import Shift, find_shift, sampled_rows
 from rankwise.exceptions import InvalidInputError
@@ -196,9 +196,7 @@ class FeatureMap:
             The kernel between basis rows, where it is at hand.
         """
         K = kernel.matrix(basis, basis) if between is None else between
-        with large_algebra(K.shape[0]):
-            driver = "evd" if K.shape[0] > 1 else "ev"  # SciPy 1.11 asks for too little room for one number
-            values, vectors = scipy.linalg.eigh((K + K.T) / 2, check_finite=False, driver=driver)
+        values, vectors = diagonalise((K + K.T) / 2, overwrite=True)
         kept = values > values.size * np.finfo(np.float64).eps * max(values.max(initial=0.0), 0.0)
         extremes = float(values.min(initial=0.0)), float(values.max(initial=0.0))
         return cls(kernel, basis, vectors[:, kept] / np.sqrt(values[kept]), extremes)

@@ -23,7 +23,7 @@ from rankwise.interrupts import interruptible
 if TYPE_CHECKING:
     from threadpoolctl import LibController
 
-__all__ = ["blas_held", "default_threads", "large_algebra", "one_blas_thread"]
+__all__ = ["blas_held", "default_threads", "is_held_by_thread", "large_algebra", "one_blas_thread"]
 
 # From this many rows of a square matrix on, decompositions gain by BLAS threads on a quiet machine: at 500 two threads
 # took 1.1 (eigenvectors) and 1.8 (Cholesky) times as long as one, at 1000 both took 0.7 times.
@@ -163,6 +163,11 @@ _HOLDS = (_Holds(), _OwnHolds())
 @functools.cache
 def _needed_holds() -> tuple[_Holds, ...]:
     return tuple(holds for holds in _HOLDS if _libraries(holds.per_thread))
+
+
+def is_held_by_thread() -> bool:
+    """Tell whether each thread has a number of BLAS threads of its own, so that another one would not be held."""
+    return _HOLDS[1] in _needed_holds()
 
 
 def _renew_locks() -> None:

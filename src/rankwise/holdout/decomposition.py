@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import scipy.linalg
 
 from rankwise.arrays import Floats, Rows
+from rankwise.decompositions import diagonalise
 from rankwise.solvers.dual import DualSpectrum
 from rankwise.threads import large_algebra
 
@@ -85,8 +85,9 @@ class PrimalHoldOut:
     def with_vectors(cls, Z: Floats) -> tuple[PrimalHoldOut, Floats]:
         """Do the same, and return the W as well: coefficients are ``W (σ + α)^-1 (ZW)'t``."""
         with large_algebra(Z.shape[1]):
-            driver = "evd" if Z.shape[1] > 1 else "ev"  # SciPy 1.11 asks for too little room for one number
-            values, vectors = scipy.linalg.eigh(Z.T @ Z, check_finite=False, driver=driver)
+            gram = Z.T @ Z
+        values, vectors = diagonalise(gram, overwrite=True)
+        with large_algebra(Z.shape[1]):
             return cls(Z @ vectors, np.maximum(values, 0.0)), vectors
 
     identity = 1.0

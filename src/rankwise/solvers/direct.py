@@ -6,11 +6,11 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from rankwise.arrays import Floats
+from rankwise.decompositions import decompose
 from rankwise.objectives import QuadraticObjective
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.scales import column_norms, is_out_of_range
 from rankwise.solvers.solution import Solution, Status
-from rankwise.threads import large_algebra
 
 __all__ = ["DirectFactor"]
 
@@ -29,9 +29,8 @@ class DirectFactor:
         shifted = self._matrix.copy()
         diagonal = np.einsum("ii->i", shifted)
         diagonal += alpha
-        with large_algebra(shifted.shape[0]):
-            # The transpose is the same matrix, in LAPACK's order.
-            factor, info = dpotrf(shifted.T, lower=1, overwrite_a=1, clean=0)
+        # The transpose is the same matrix, in LAPACK's order.
+        factor, info = decompose(shifted.shape[0], lambda: dpotrf(shifted.T, lower=1, overwrite_a=1, clean=0))
         if info != 0:
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
         # A pivot that is all rounding means that the matrix is singular although Cholesky went through. Each is

@@ -19,9 +19,9 @@ import scipy.linalg
 
 from rankwise.arrays import Floats
 from rankwise.cached import cached_property
+from rankwise.decompositions import decompose, diagonalise
 from rankwise.design import Design
 from rankwise.pairs.factor import Factor
-from rankwise.threads import large_algebra
 
 __all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_indefinite", "is_positive"]
 
@@ -123,11 +123,7 @@ class DualSpectrum:
     @classmethod
     def of_matrix(cls, matrix: Floats) -> DualSpectrum:
         """Diagonalise, overwriting the matrix."""
-        with large_algebra(matrix.shape[0]):
-            driver = (
-                "evd" if matrix.shape[0] > 1 else "ev"
-            )  # SciPy 1.11 asks for too little room for one number
-            values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=True, driver=driver)
+        values, vectors = diagonalise(matrix, overwrite=True)
         smallest, largest = float(values[0]), float(values[-1])
         if is_indefinite(smallest, largest):
             kept = values > _ROUNDING * largest
@@ -163,8 +159,10 @@ def is_positive(matrix: Floats) -> bool:
     diagonal = np.einsum("ii->i", shifted)
     diagonal += _ROUNDING * max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(np.float64).tiny)
     try:
-        with large_algebra(shifted.shape[0]):
-            scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+        decompose(
+            shifted.shape[0],
+            lambda: scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False),
+        )
     except np.linalg.LinAlgError:
         return False
     return True

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.arrays import Floats
+from rankwise.decompositions import decompose
 from rankwise.objectives import QuadraticObjective
 from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status
-from rankwise.threads import large_algebra
 
 __all__ = ["EigenFactor"]
 
@@ -30,8 +30,7 @@ class EigenFactor:
         self._rhs, self._size = rhs, float(np.trace(matrix))
         if not np.isfinite(self._size):
             return
-        with large_algebra(matrix.shape[0]):
-            values, self.vectors = np.linalg.eigh(matrix)
+        values, self.vectors = decompose(matrix.shape[0], lambda: np.linalg.eigh(matrix))
         self.values = np.maximum(values, 0.0)  # H is positive semidefinite: below zero there is only rounding
         self._projected = self.vectors.T @ rhs
 

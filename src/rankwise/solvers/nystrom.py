@@ -12,14 +12,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from rankwise.arrays import Floats
 from rankwise.blocks import QueryBlocks, sampled
+from rankwise.decompositions import diagonalise
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
 from rankwise.solvers.solution import Solution, Status
-from rankwise.threads import large_algebra
 
 __all__ = ["SampledSpectrum", "preconditioned_gradients"]
 
@@ -43,9 +42,7 @@ class SampledSpectrum:
         H = design.gram_matrix(sampled(blocks, _ROWS_A_COLUMN * design.shape[1], seed))
         if H is None:
             return None
-        with large_algebra(H.shape[0]):
-            driver = "evd" if H.shape[0] > 1 else "ev"  # SciPy 1.11 asks for too little room for one number
-            values, vectors = scipy.linalg.eigh(H, check_finite=False, driver=driver)
+        values, vectors = diagonalise(H)
         return cls(np.maximum(values, 0.0), vectors)
 
     def solve(self, block: Floats, alphas: Floats) -> Floats:

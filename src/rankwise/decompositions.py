@@ -1,0 +1,102 @@
+"""Decompositions of large matrices, for which Ctrl-C does not wait.
+
+LAPACK takes minutes for ten thousand rows, and looks for no signals; SciPy's ``eigh`` also holds the interpreter's lock
+meanwhile, so that no other thread runs either. Here the same routine is called without that lock, in a thread of its
+own. Whoever interrupts the main thread gets it back at once: the other one goes on to its end, and what it finds is
+dropped.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import Any, TypeVar
+
+import numpy as np
+import scipy.linalg
+import scipy.linalg.cython_lapack
+
+from rankwise.arrays import Floats
+from rankwise.interrupts import left_on_interrupt
+from rankwise.threads import LARGE_MATRIX, is_held_by_thread, large_algebra
+
+__all__ = ["decompose", "diagonalise"]
+
+Result = TypeVar("Result")
+
+_TOO_LARGE = 30_000  # the work space would have more numbers than LAPACK can count
+_SIGNATURE = ["char", "char", "int", "d", "int", "d", "d", "int", "int", "int", "int"]  # of dsyevd
+
+
+def decompose(size: int, work: Callable[[], Result]) -> Result:
+    """Do work on a matrix of so many rows and columns that lets other threads run, and may go on when it is left."""
+    with large_algebra(size):
+        return work() if size < LARGE_MATRIX or is_held_by_thread() else left_on_interrupt(work)
+
+
+def diagonalise(matrix: Floats, *, overwrite: bool = False) -> tuple[Floats, Floats]:
+    """Return the eigenvalues of a symmetric matrix in ascending order, and its eigenvectors, by divide and conquer.
+
+    Parameters
+    ----------
+    matrix : (n, n) float64
+        Of which the lower half is looked at.
+    overwrite : bool
+        Whether the matrix is not needed any more.
+    """
+    size = matrix.shape[0]
+    if LARGE_MATRIX <= size < _TOO_LARGE and (routine := _syevd()) is not None:
+        return decompose(size, lambda: _call(routine, matrix, overwrite=overwrite))
+    driver = "evd" if size > 1 else "ev"  # SciPy 1.11 asks for too little room for one number
+    with large_algebra(size):
+        values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=overwrite, driver=driver)
+    return values, vectors
+
+
+def _call(routine: Callable[..., None], matrix: Floats, *, overwrite: bool) -> tuple[Floats, Floats]:
+    vectors = np.array(matrix, dtype=np.float64, order="F", copy=None if overwrite else True)
+    size = vectors.shape[0]
+    values, info = np.empty(size), ctypes.c_int()
+    work, integers = np.empty(1), np.empty(1, dtype=np.int32)
+    for asks in (True, False):  # how much room it wants, and then the eigenvectors
+        routine(
+            b"V",
+            b"L",
+            ctypes.c_int(size),
+            vectors.ctypes,
+            ctypes.c_int(size),
+            values.ctypes,
+            work.ctypes,
+            ctypes.c_int(-1 if asks else work.size),
+            integers.ctypes,
+            ctypes.c_int(-1 if asks else integers.size),
+            info,
+        )
+        if info.value:
+            raise np.linalg.LinAlgError(f"dsyevd did not converge ({info.value})")
+        if asks:
+            work, integers = np.empty(int(work[0])), np.empty(int(integers[0]), dtype=np.int32)
+    return values, vectors
+
+
+@cache
+def _syevd() -> Callable[..., None] | None:
+    """Return LAPACK's dsyevd as SciPy has it for compiled callers; None where it takes other integers than expected."""
+    capsule = scipy.linalg.cython_lapack.__pyx_capi__["dsyevd"]
+    name: Any = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
+    pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )
+    signature: bytes = name(capsule)
+    arguments = signature.decode().partition("(")[2].rstrip(")").replace("*", "").split(",")
+    kinds = [
+        argument.strip().removeprefix("__pyx_t_5scipy_6linalg_13cython_lapack_") for argument in arguments
+    ]
+    if kinds != _SIGNATURE:
+        return None
+    word, number, array = ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_void_p
+    routine = ctypes.CFUNCTYPE(
+        None, word, word, number, array, number, array, array, number, array, number, number
+    )
+    return routine(pointer(capsule, signature))
