@@ -30,7 +30,6 @@ from rankwise.automatic.reading import (
 )
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.search import RULES, Search, Trial
-from rankwise.data.parameters import check_alphas
 from rankwise.data.validation import check_choice, check_count, check_number, read_seed
 from rankwise.design import Design
 from rankwise.estimators.checks import check_parameters
@@ -201,7 +200,8 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
-        check_can_nest(self.nested, data, eval_set)
+        if self.nested:
+            check_can_nest(data, eval_set)
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
         how = (metric, self.cv, read_seed(self.random_state))
@@ -290,8 +290,6 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         check_count("basis", self.basis, optional=False)
         for name in self.fixed or {}:
             check_choice("a name in fixed", name, FIXED)
-        if self.alphas is not None:
-            check_alphas(self.alphas)
 
     def written(self, writer: Writer) -> dict[str, Json]:
         """Return what a model file keeps beside the chosen model."""

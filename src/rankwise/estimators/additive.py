@@ -11,7 +11,6 @@ from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
-from rankwise.estimators.checks import check_alpha
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
@@ -168,5 +167,4 @@ class AdditiveRanker(AdditiveModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_alpha(self.alpha)
         check_interactions(self.interactions)

@@ -14,7 +14,7 @@ from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.squared import SquaredSearch
 from rankwise.arrays import AnyArray, ArrayLike, Floats, RandomSource
-from rankwise.data.parameters import check_alphas, check_positive, is_exact_name
+from rankwise.data.parameters import check_alphas, is_exact_name
 from rankwise.data.validation import check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.exceptions import InvalidInputError
@@ -220,7 +220,6 @@ class AdditiveRankerCV(AdditiveModel):
         super()._check_parameters()
         for given in self.interactions if self._is_list_of_counts() else [self.interactions]:
             check_interactions(given)
-        check_positive(self.alphas)
 
     def _is_list_of_counts(self) -> bool:
         given = self.interactions

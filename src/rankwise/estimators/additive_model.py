@@ -50,6 +50,7 @@ class AdditiveModel(Ranker):
     loss_: str
 
     _coefficients = "values_"
+    _takes_zero_alpha = False
     _multiplies_columns = False  # only where a value lies between knots counts
 
     terms_: Terms

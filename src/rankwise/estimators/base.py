@@ -39,6 +39,8 @@ class Ranker(FittedRanker):
 
     # Whether columns are multiplied by anything at all, so that they must not be too large.
     _multiplies_columns: ClassVar[bool] = True
+    # Whether the loss has a minimum without a penalty, so that alpha may be 0.
+    _takes_zero_alpha: ClassVar[bool] = True
     # Where the coefficients of a model are kept, if it has some.
     _coefficients: ClassVar[str] = "coef_"
     # Whether regularisation is chosen, on an eval set or on folds; and the default of `alphas`.
@@ -146,17 +148,12 @@ class Ranker(FittedRanker):
         Examples
         --------
         >>> import numpy as np
-        >>> from rankwise import RankRLS, RankRLSCV, RankSVM
+        >>> from rankwise import RankRLS, RankRLSCV
         >>> from rankwise.model_selection import PreferenceKFold
         >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
         >>> model = RankRLS(alpha=0.1).fit_pairs(X, [[1, 0], [2, 0], [4, 3]])
-        >>> model.n_components_
-        2
-        >>> model.score_pairs(X, [[1, 0], [2, 0], [4, 3]])
-        1.0
-        >>> model = RankSVM(0.01, loss="logistic").fit_pairs(X, [[1, 0], [2, 0], [4, 3]])
-        >>> bool(model.predict_pairs(X[[4]], X[[0]])[0] > 0.5)
-        True
+        >>> model.n_components_, model.score_pairs(X, [[1, 0], [2, 0], [4, 3]])
+        (2, 1.0)
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(100, 5))
         >>> noisy = X[:, 0] + rng.normal(size=100)
@@ -177,12 +174,12 @@ class Ranker(FittedRanker):
 
     def _check_parameters(self) -> None:
         """Raise unless the arguments of `__init__` make sense."""
-        check_parameters(vars(self))
         if self._which_pairs() == ("include", "relative"):
             raise InvalidInputError(
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
                 "set ties='exclude'.",
             )
+        check_parameters(vars(self), takes_zero=self._takes_zero_alpha)
 
     # --- training data on its way in ---
 
@@ -296,9 +293,9 @@ class Ranker(FittedRanker):
         """Return what a choice is made on: an eval set, or what `cv` says."""
         if eval_set is not None:
             return self._eval_set(data, eval_set)
-        sampling = Sampling(read_seed(self.random_state), self.judge_rows)
+        metric, sampling = self._metric, Sampling(read_seed(self.random_state), self.judge_rows)
         if isinstance(data, TrainingData):
-            return plan_rows(self.cv, data, self._metric, sampling, by)
+            return plan_rows(self.cv, data, metric, sampling, by)
         how = {"is_exact": by is not None, "whole_components": whole_components}
         return plan_pairs(self.cv, data, groups, sampling, **how)
 

@@ -7,7 +7,7 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
-from rankwise.data.parameters import check_cv, check_nested
+from rankwise.data.parameters import check_alphas, check_cv, check_nested, check_positive
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS
@@ -15,21 +15,30 @@ from rankwise.metrics import get_metric
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 from rankwise.selection.surface import AVERAGING, METHODS
 
-__all__ = ["check_alpha", "check_parameters", "check_share_of_gain"]
+__all__ = ["check_parameters", "check_share_of_gain"]
 
 
-def check_parameters(given: Mapping[str, object]) -> None:
-    """Raise unless those of some parameters that are in the table below make sense."""
+def check_parameters(given: Mapping[str, object], *, takes_zero: bool = True) -> None:
+    """Raise unless those of some parameters that are in the table below make sense.
+
+    Parameters
+    ----------
+    takes_zero : bool
+        Whether the loss has a minimum without a penalty, so that alpha may be 0.
+    """
     for name, check in _CHECKS.items():
         if name in given:
             check(name, given[name])
+    if "alpha" in given:
+        _check_alpha(given["alpha"], takes_zero=takes_zero)
+    if given.get("alphas") is not None:
+        (check_alphas if takes_zero else check_positive)(given["alphas"])  # type: ignore[arg-type]
 
 
-def check_alpha(alpha: object, *, may_be_zero: bool = False) -> None:
-    """Raise unless alpha is a positive number, or 0 where a loss has a minimum without a penalty."""
-    remedy = "use 0 or a positive number" if may_be_zero else "use a positive number such as 1e-4"
+def _check_alpha(alpha: object, *, takes_zero: bool) -> None:
+    remedy = "use 0 or a positive number" if takes_zero else "use a positive number such as 1e-4"
     check_number("alpha", alpha, minimum=0, remedy=remedy)
-    if alpha == 0 and not may_be_zero:
+    if alpha == 0 and not takes_zero:
         raise InvalidInputError(
             "alpha=0 leaves the minimum undetermined and no gap to prove.", "use a small one such as 1e-8."
         )

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import check_choice, read_seed
-from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.refusals import say
 from rankwise.problems.kernel import Basis
@@ -119,4 +118,3 @@ class KernelRankRLS(KernelRanker):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_choice("solver", self.solver, ("auto", *SOLVERS))
-        check_alpha(self.alpha, may_be_zero=True)

@@ -72,22 +72,15 @@ class KernelRankRLSCV(KernelRanker):
 
     Attributes
     ----------
-    alpha_ : float, or ndarray of shape (outputs,)
+    alpha_, alphas_, best_score_, nested_score_, cv_, method_
+        As in `RankRLSCV`.
     gamma_ : float
         One for all outputs.
-    alphas_ : ndarray of shape (alphas,)
     cv_errors_ : ndarray of shape (alphas,) or (alphas, outputs); a first axis where `gamma` is a list
         The held-out value of `scoring`; NaN where the grid went on for another gamma only.
-    best_score_ : float, or ndarray of shape (outputs,)
-        That of the choice. It is optimistic: the choice was made on the same rows.
-    nested_score_ : float, or ndarray of shape (outputs,)
-        Only with `nested`: the value on outer folds that took no part in the choice.
-    cv_ : str
-        What was held out, in words.
     surface_, unpenalised_, choices_, best_iteration_, n_products_, keeps_basis_
         As in `RankRLSCV`; only with ``solver="cg"`` and no reduced set.
-    solver_, method_, n_iter_
-    dual_coef_, basis_, X_fit_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
+    solver_, n_iter_, dual_coef_, basis_, X_fit_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_
         As in `KernelRankRLS`.
 
     Examples
@@ -150,7 +143,8 @@ class KernelRankRLSCV(KernelRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
-        check_can_nest(self.nested, data, eval_set)
+        if self.nested:
+            check_can_nest(data, eval_set)
         self.solver_ = self._require_matrix(data.design, "eigen")
         self.method_ = self._resolve_method(data)
         alphas = check_alphas(self.alphas)
@@ -233,7 +227,6 @@ class KernelRankRLSCV(KernelRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_alphas(self.alphas)
         check_count("judge_rows", self.judge_rows, optional=False)
         check_choice("solver", self.solver, ("auto", "eigen", "cg"))
         self._gammas()

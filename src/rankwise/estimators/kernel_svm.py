@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from rankwise.arrays import ArrayLike, RandomSource
-from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.refusals import say
@@ -103,7 +102,3 @@ class KernelRankSVM(MarginRanker, KernelRanker):
         dual = feature_map.dual_coefficients(np.column_stack([solution.coef for solution in solutions]))
         self._keep_models(outputs_of([dual]), several=data.several_outputs)
         say(notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes}))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_alpha(self.alpha)

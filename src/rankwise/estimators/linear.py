@@ -32,9 +32,7 @@ class LinearRanker(Ranker):
     coef_: Floats
 
     def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better.
-
-        Only differences between rows of one query mean anything.
+        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
 
         Parameters
         ----------

@@ -38,6 +38,7 @@ class MarginRanker(Ranker):
     # Ties have no winner, and a listed pair's magnitude is its margin.
     ties: ClassVar[Ties] = "exclude"
     cost: ClassVar[Cost] = "magnitude"
+    _takes_zero_alpha = False
 
     @former_names(X_a="X", X_b="pairs")
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker

@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import check_choice, check_number
-from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.refusals import say
 from rankwise.estimators.restricted import read_restriction, refuse_restriction
 from rankwise.estimators.streaming import StreamingRanker
@@ -201,7 +200,6 @@ class RankRLS(StreamingRanker):
         check_choice("solver", self.solver, ("auto", *SOLVERS))
         if self.precondition is not None:
             check_choice("precondition", self.precondition, ("jacobi",))
-        check_alpha(self.alpha, may_be_zero=True)
         check_number("scaling", self.scaling, minimum=-np.inf, remedy="use 0 (off) or 0.25")
         if self.learning_rate is not None:
             tiny = float(np.nextafter(0, 1))

@@ -185,7 +185,8 @@ class RankRLSCV(LinearRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
-        check_can_nest(self.nested, data, eval_set)
+        if self.nested:
+            check_can_nest(data, eval_set)
         restriction = read_restriction(self, takes_unpenalised=True)
         if restriction is not None:
             self._choose_restricted(data, eval_set, groups, restriction)
@@ -280,7 +281,6 @@ class RankRLSCV(LinearRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_alphas(self.alphas)
         check_count("judge_rows", self.judge_rows, optional=False)
         check_powers(self.scaling)
         if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:

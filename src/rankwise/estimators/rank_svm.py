@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
-from rankwise.estimators.checks import check_alpha
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.restricted import read_restriction
@@ -151,7 +150,3 @@ class RankSVM(MarginRanker, LinearRanker):
             if last.shape == (n_outputs, n_features):
                 return list(last.copy())
         return [None] * n_outputs
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_alpha(self.alpha)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
-from rankwise.data.parameters import check_alphas, check_positive
+from rankwise.data.parameters import check_alphas
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.restricted import read_restriction
@@ -48,15 +48,11 @@ class RankSVMCV(MarginRanker, LinearRanker):
     ----------
     alpha_ : float, or ndarray of shape (outputs,)
         The chosen alpha; of equally good ones the largest.
-    alphas_ : ndarray of shape (alphas,)
-        The grid, in increasing order, with what came to it.
+    alphas_, best_score_, cv_
+        As in `RankRLSCV`.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
         The value of `scoring` for each alpha, averaged over held-out queries, or over the folds of one ranking or of
         pairs; NaN for those that the walk did not come to, or that came to the grid for another output.
-    best_score_ : float, or ndarray of shape (outputs,)
-        Its value for the chosen alpha. It is optimistic: the choice was made on the same rows.
-    cv_ : str
-        What scored the models, in words.
     n_reads_ : int
         How many times the solvers read X, selection and refit together.
     coef_, duality_gap_, n_iter_, solver_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_
@@ -119,7 +115,3 @@ class RankSVMCV(MarginRanker, LinearRanker):
         self._keep(selection, data)
         self.n_reads_ = data.design.reads - reads
         self._report_solutions(fit, solutions, several=data.several_outputs)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_positive(self.alphas)

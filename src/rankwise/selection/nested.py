@@ -20,17 +20,17 @@ __all__ = ["check_can_nest", "nested_score"]
 _OUTER_FOLDS = 5
 
 
-def check_can_nest(nested: object, data: TrainingProblem, eval_set: object) -> None:
-    """Raise where outer folds are asked for and cannot be made."""
+def check_can_nest(data: TrainingProblem, eval_set: object) -> None:
+    """Raise where outer folds cannot be made."""
     design = data.design
-    if nested and isinstance(data, PairData):
+    if isinstance(data, PairData):
         raise InvalidInputError("nested is for labelled rows.", "use nested=False with fit_pairs.")
-    if nested and (eval_set is not None or not design.has_rows):
+    if eval_set is not None or not design.has_rows:
         raise InvalidInputError(
             "nested makes outer folds of the rows of X, so it takes neither an eval_set nor a LinearOperator.",
             "use nested=False and score the model on rows of its own.",
         )
-    if nested and design.is_on_disk:
+    if design.is_on_disk:
         needed = design.nnz * (design.dtype.itemsize + 4)
         if not MemoryBudget().allows(needed):
             raise MemoryLimitError(
