@@ -1,6 +1,9 @@
 """`rankwise report` with a second model and with training rows."""
 
+import pytest
+
 from command_line import call
+from rankwise.cli.commands.report import without_folders
 
 
 def test_two_models_and_training_rows(searches, tmp_path, capsys):
@@ -29,3 +32,16 @@ def test_what_is_named_must_be_what_it_is_named_as(searches, tmp_path, capsys):
     assert code != 0
     assert "nothing.txt" in err
     assert not page.exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("rankwise fit /home/me/a/train.txt -o /tmp/m.rw", "rankwise fit …/train.txt -o …/m.rw"),
+        ("rankwise fit data/train.txt -o ../m.rw", "rankwise fit data/train.txt -o ../m.rw"),
+        ("rankwise fit '/home/me/a/b c.txt'", "rankwise fit '…/b c.txt'"),
+        ("--valid=/x/y.txt and 1/2", "--valid=…/y.txt and 1/2"),
+    ],
+)
+def test_folders_of_this_machine_are_left_out(line, shown):
+    assert without_folders(line) == shown

@@ -234,7 +234,9 @@ def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
         if index == query.n_top:
             lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
         label = "" if row.label is None else f"<td>{naming.badge(row.label)}</td>"
-        called = f"<td>{name(row.called)}</td>" if has_names else f'<td class="n">{row.row}</td>'
+        called = (
+            f'<td class="called">{name(row.called)}</td>' if has_names else f'<td class="n">{row.row}</td>'
+        )
         buttons = (
             "".join(
                 f'<button type="button" hidden data-query="{position}" data-row="{index}" data-side="{side}" '

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 
 from rankwise.cli.applicable import check_applicable
@@ -15,7 +16,7 @@ from rankwise.cli.printing import print_facts, show_warnings
 from rankwise.cli.scoring import score
 from rankwise.report import Report
 
-__all__ = ["run"]
+__all__ = ["run", "without_folders"]
 
 _NAMED = 3  # files that a title names
 
@@ -34,9 +35,9 @@ def run(options: argparse.Namespace) -> int:
     read = read_rows(options.data, options, first_column=saved.notes.get("first_column"))
     rows = fit_columns(read, saved)
     other = None if options.against is None else read_model(options.against)
-    commands = [saved.notes.get("command"), options.line]
+    commands = [without_folders(str(line)) for line in (saved.notes.get("command"), options.line) if line]
     settings = {
-        key: saved.notes[name]
+        key: without_folders(str(saved.notes[name]))
         for key, name in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric"))
         if saved.notes.get(name)
     }
@@ -56,10 +57,10 @@ def run(options: argparse.Namespace) -> int:
         feature_names=saved.names(rows),
         row_names=None if rows.item_ids is None else list(rows.item_ids),
         title=options.title or f"{Path(options.model).name} on {_short_source(options.data)}",
-        command=[str(command) for command in commands if command],
+        command=commands,
         settings=settings,
         source=_source(options),
-        choice=saved.notes,
+        choice={**saved.notes, "judged_by": without_folders(str(saved.notes.get("judged_by") or ""))},
         against=None if other is None else score(other, fit_columns(read, other)),
         against_name=None if other is None else Path(other.path).name,
         own_name=Path(options.model).name,
@@ -93,5 +94,10 @@ def _short_source(paths: list[str]) -> str:
 
 
 def _source(options: argparse.Namespace) -> str:
-    files = ", ".join("standard input" if path == "-" else path for path in options.data)
-    return files if options.items is None else f"{files}, between the items of {options.items}"
+    files = ", ".join(_file_name(path) for path in options.data)
+    return files if options.items is None else f"{files}, between the items of {_file_name(options.items)}"
+
+
+def without_folders(line: str) -> str:
+    """Leave out the folders of absolute paths: a page is for others, whom they tell who made it and nothing else."""
+    return re.sub(r"(?<![\w./])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])", "…/", line)
