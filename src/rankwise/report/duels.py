@@ -146,7 +146,8 @@ def duels_section(duels: Duels, thing: str) -> str:
     written = decimals if 1e-2 <= largest < 1e5 else number  # scores may be of any size
     lines = "".join(
         f'<tr><td class="n">{one.rank}</td><td class="called">{name(one.called)}</td>'
-        f'<td class="n">{written(one.score)}</td><td class="n">{number(one.won)}</td><td class="n">{number(one.lost)}</td>'
+        f'<td class="n">{written(one.score)}</td><td class="n">{number(one.won)}</td>'
+        f'<td class="n">{number(one.lost)}</td>'
         + (f'<td class="n">{decimals(one.expected, 1)}</td>' if has_expected else "")
         + "</tr>"
         for one in duels.records
