@@ -74,7 +74,7 @@ private:
             say("rankwise: error: ");
             say(file.name);
             say(" became shorter, or could not be read, while it was in use; the process ends.\n"
-                "Hint: replace stores by write_store or `rankwise convert`, which leave the old one to those who use it.\n");
+                "Hint: replace stores by save_store or `rankwise convert`, which leave the old one to those who use it.\n");
             break;
         }
         sigaction(SIGBUS, &before_, nullptr);  // the same read fails again

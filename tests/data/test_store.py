@@ -473,7 +473,7 @@ def test_a_file_that_becomes_shorter_ends_the_process_with_a_word(name, tmp_path
     assert done.stdout == "truncated\n"
     assert done.returncode == -signal.SIGBUS
     assert f"{name} of the store {tmp_path}/store became shorter" in done.stderr
-    assert "Hint: replace stores by write_store" in done.stderr
+    assert "Hint: replace stores by save_store" in done.stderr
 
 
 def test_a_bus_error_of_somebody_else_stays_theirs(tmp_path):
