@@ -2,9 +2,11 @@
 
 import os
 import signal
+import socket
 import threading
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import dask.array as da
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 import rankwise
-from on_cluster import in_blocks, kill, ranking_data, wait_for_successor
+from on_cluster import in_blocks, kill, local_cluster, ranking_data, wait_for_successor
 from rankwise import RankRLS, RankRLSCV, RankSVM
 from rankwise.distributed import distribute
 from rankwise.distributed.loading import Loading
@@ -104,6 +106,17 @@ def test_a_worker_that_dies_once_its_rows_have_come_is_replaced(client, monkeypa
     wait_for_successor(client, killed[0], 2)
 
 
+def stop(client, address):
+    """Stop a worker, and return its process once none of its threads goes on."""
+    process = client.run(os.getpid)[address]
+    os.kill(process, signal.SIGSTOP)
+    end = time.monotonic() + 60
+    while Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < end
+        time.sleep(0.01)
+    return process
+
+
 def test_a_silent_worker_is_named(client):
     X, y, qid = ranking_data(41)
     data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=60)
@@ -111,8 +124,7 @@ def test_a_silent_worker_is_named(client):
     # Only now: on a busy machine the rows themselves may take longer to come.
     design.cluster._seats.options = replace(data.X.options, timeout=2.0)
     address = design.cluster.addresses[0]
-    stopped = client.run(os.getpid)[address]
-    os.kill(stopped, signal.SIGSTOP)
+    stopped = stop(client, address)
     try:
         with pytest.raises(ClusterError, match=rf"worker {address} did not answer for 2 s.*Hint: look at it"):
             design.dot(np.ones(10))
@@ -146,3 +158,52 @@ def test_an_interrupted_client_keeps_the_best_model(client, monkeypatch):
         model.fit(data.X, data.y, qid=data.qid)
     assert len(n_products) == 8
     assert model.score(X, y, qid=qid) > 0.6
+
+
+def test_a_slow_worker_is_waited_for(client):
+    X, _y, qid = ranking_data(44)
+    design = distribute(in_blocks(X, [100]), client=client, timeout=120).X.grouped(qid).as_design(1)
+    process = stop(client, design.cluster.addresses[0])
+    threading.Timer(1.5, os.kill, (process, signal.SIGCONT)).start()
+    assert np.allclose(design.dot(np.ones(10)), X.sum(axis=1))
+    assert design.cluster.n_rebuilt == 0
+
+
+def test_a_lost_connection_is_made_again(client):
+    X, y, qid = ranking_data(45)
+    design = distribute(in_blocks(X, [100]), client=client, timeout=120).X.grouped(qid).as_design(1)
+    before = design.tdot(y)
+    line = design.cluster._seats[1].line
+    assert line is not None
+    line._stream._socket.shutdown(socket.SHUT_RDWR)  # as a router does that forgets about it
+    assert np.array_equal(design.tdot(y), before)
+    assert design.cluster.n_rebuilt == 1
+    assert design.cluster._seats[1].line is not None
+
+
+def use_up_memory():
+    """Take more than the worker may: its nanny ends it."""
+    taken = np.ones(1 << 26)
+    while taken.all():
+        time.sleep(0.01)
+
+
+@pytest.mark.long
+def test_workers_that_run_out_of_memory_or_come_later():
+    """The nanny ends a worker at its limit; its rows go to one that came meanwhile, or to its successor."""
+    X, y, qid = ranking_data(46)
+    with local_cluster(2) as client:
+        data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=120)
+        design = data.X.grouped(qid).as_design(1)
+        before, at_first = design.tdot(y), set(design.cluster.addresses)
+        client.cluster.scale(3)
+        client.wait_for_workers(3, timeout=120)
+        lost = design.cluster.addresses[1]
+        client.submit(use_up_memory, workers=[lost], pure=False, retries=0)
+        end = time.monotonic() + 120
+        while lost in client.nthreads():
+            assert time.monotonic() < end, "nobody ended the worker"
+            time.sleep(0.05)
+        assert np.array_equal(design.tdot(y), before)
+        assert design.cluster.n_rebuilt == 1
+        assert set(design.cluster.addresses) - at_first  # the one that came later, or the successor
