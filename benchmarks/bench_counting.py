@@ -63,9 +63,11 @@ def fitted(model, data, counted):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=40_000)
+    parser.add_argument("--columns", type=int, default=500, help="of 47,152; so few that rows decide")
     arguments = parser.parse_args()
     rows = arguments.rows - arguments.rows % (16 * QUERY)
     X, y = rcv1like.make(rows)[:2]
+    X = X[:, : arguments.columns].tocsr()
     qid = np.arange(rows) // QUERY
     options = {"dashboard_address": ":0", "host": "127.0.0.1", "memory_limit": "4GiB", "silence_logs": 60}
     counted, facts = Counted(), {"rows": rows}
@@ -80,7 +82,7 @@ def main():
             for way in ("workers", "client"):
                 found = []
                 # Two fits, of which one goes on for longer: what they have in common is told once.
-                for tol in (1e-1, 1e-4):
+                for tol in (1e-1, 1e-6):
                     counting = DaskDesign.counting if way == "workers" else lambda *_: None
                     with mock.patch.object(DaskDesign, "counting", counting):
                         found.append(fitted(RankSVM(1e-4, loss=loss, tol=tol), data, counted))

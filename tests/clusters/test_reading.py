@@ -3,7 +3,10 @@
 import gzip
 
 import numpy as np
+import pyarrow.feather
+import pyarrow.parquet
 import pytest
+import zstandard
 
 from on_cluster import ranking_data
 from rankwise import RankRLS
@@ -23,7 +26,7 @@ def table():
     return X, y, np.repeat(np.arange(24), 10)
 
 
-@pytest.mark.parametrize("kind", ["text", "gzip", "several", "store"])
+@pytest.mark.parametrize("kind", ["text", "gzip", "zstd", "several", "store"])
 def test_files_and_stores(client, table, tmp_path, kind):
     X, y, qid = table
     whole = tmp_path / "rows.txt"
@@ -33,6 +36,9 @@ def test_files_and_stores(client, table, tmp_path, kind):
     if kind == "gzip":
         source = tmp_path / "rows.gz"
         source.write_bytes(gzip.compress(whole.read_bytes()))
+    elif kind == "zstd":
+        source = tmp_path / "rows.zst"
+        source.write_bytes(zstandard.compress(whole.read_bytes()))
     elif kind == "several":
         lines = whole.read_bytes().splitlines(keepends=True)
         source = [tmp_path / "a.txt", tmp_path / "b.txt"]
@@ -46,7 +52,7 @@ def test_files_and_stores(client, table, tmp_path, kind):
     assert np.array_equal(data.qid, qid)
     assert data.X.shape == X.shape
     assert (rows_at(data) != X).nnz == 0
-    assert len(data.X.source.blocks) > 1 or kind == "gzip"
+    assert len(data.X.source.blocks) > 1 or kind in {"gzip", "zstd"}
     model = RankRLS().fit(X, y, qid=qid)
     assert np.allclose(model.predict(data.X).compute(), model.predict(X), rtol=1e-13)
     assert model.score(data.X, data.y, qid=data.qid) == model.score(X, y, qid=qid)
@@ -58,14 +64,19 @@ def test_tables_have_named_columns(client, table, tmp_path):
     names = [f"c{number}" for number in range(10)]
     for at, rows in enumerate((slice(0, 95), slice(95, 240))):
         save_table(X[rows], y[rows], tmp_path / f"{at}.parquet", qid=qid[rows], feature_names=names)
-    data = read([tmp_path / "0.parquet", tmp_path / "1.parquet"], client=client, dtype=np.float32)
+    pyarrow.feather.write_feather(pyarrow.parquet.read_table(tmp_path / "1.parquet"), tmp_path / "1.arrow")
+    data = read([tmp_path / "0.parquet", tmp_path / "1.arrow"], client=client, dtype=np.float32)
     assert np.array_equal(rows_at(data), X.astype(np.float32))
     model = RankRLS().fit(data.X, data.y, qid=data.qid)
     assert model.feature_names_in_.tolist() == names
     assert np.allclose(model.predict(data.X).compute(), X.astype(np.float32) @ model.coef_)
 
 
-def test_what_is_not_there_is_named(client, tmp_path):
+def test_what_is_not_there_is_named(client, table, tmp_path):
+    for name in ("one", "other"):
+        save_store([table], tmp_path / name)
+    with pytest.raises(InvalidInputError, match=r"2 sources, of which 2 are stores.*Hint: read one store"):
+        read([tmp_path / "one", tmp_path / "other"], client=client)
     with pytest.raises(
         InvalidInputError, match=r"nothing.txt cannot be read: No such file.*Hint: check its name"
     ):

@@ -9,7 +9,8 @@ from rankwise.blocks import Folds, laplacian
 from rankwise.data.queries import encode_queries
 from rankwise.distributed.shares import cut
 from rankwise.exceptions import InvalidInputError
-from rankwise.pairs.labels import label_graph
+from rankwise.pairs.labels import find_levels, label_graph
+from rankwise.pairs.violations import ViolationSweep
 
 
 @given(
@@ -75,3 +76,23 @@ def test_the_laplacian_of_whole_queries_is_that_of_the_parts(seed, n_shares, tie
             for (blocks, kept), part in zip(parts, shares.split(scores), strict=True)
         ]
         assert np.allclose(shares.joined(own), whole, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("is_scattered", [False, True])
+def test_pairs_of_shares_are_the_pairs_of_all(is_scattered):
+    rng = np.random.default_rng(5)
+    qid = np.sort(rng.integers(12, size=200))
+    qid = rng.permutation(qid) if is_scattered else qid
+    y, weight = rng.integers(4, size=200).astype(float), rng.integers(3, size=200).astype(float)
+    queries = encode_queries(qid)
+    scale = rng.random(len(queries))
+    sweep = ViolationSweep.from_levels(find_levels(y, queries), queries, row_weight=weight, scale=scale)
+    shares = cut(np.ones(200, dtype=np.int64), queries, 3)
+    owner = shares.query_owners(*sweep.query_rows)
+    parts = [sweep.part(share.rows, np.flatnonzero(owner == number)) for number, share in enumerate(shares)]
+    scores = rng.normal(size=200)
+    found = [part.at(own) for part, own in zip(parts, shares.split(scores), strict=True)]
+    whole = sweep.at(scores)
+    assert np.isclose(sum(own.hinge() for own in found), whole.hinge())
+    assert np.allclose(shares.joined([own.net_wins for own in found]), whole.net_wins)
+    assert np.allclose(shares.joined([own.squared_hinge()[1] for own in found]), whole.squared_hinge()[1])
