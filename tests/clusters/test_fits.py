@@ -12,7 +12,7 @@ import pytest
 from sklearn.base import clone
 
 from on_cluster import in_blocks, local_cluster, ranking_data
-from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM, RankSVMCV, progress
 from rankwise.distributed import distribute
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 
@@ -221,3 +221,19 @@ def test_any_number_of_workers(n_workers):
                 agree(here.coef_, there.coef_)
                 here, there = fitted(RankSVM(1e-2, tol=1e-6), X, y, ids, cuts)
                 assert there.duality_gap_ <= 1.01 * here.duality_gap_ + 1e-12
+
+
+def test_a_terminal_shows_how_far_it_has_come(client, monkeypatch):
+    X, y, qid = ranking_data(18)
+    shown = []
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "_REFRESH", 0.0)
+    monkeypatch.setattr(progress, "_put", lambda parts, _ending: shown.append(", ".join(parts)))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    RankSVM(1e-2).fit(in_blocks(X, [90]), y, qid=qid)
+    address = next(iter(client.nthreads())).split("//")[1].split(":")[0]
+    words = (
+        rf"iteration \d+, gap \S+, cluster: \d+ products, \S+ non-zeros/s, slowest tcp://{address}:\d+ \S+ s"
+    )
+    assert any(re.search(words, line) for line in shown)
+    assert any("cluster: [" in line and "loading block" in line for line in shown)

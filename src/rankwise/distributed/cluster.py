@@ -59,6 +59,7 @@ class Cluster:
         self._lock = threading.RLock()
         self._seats = Seats(client, source, survey, shares, options)
         self._seats.take(range(len(shares)))
+        self._began = time.monotonic()
         weakref.finalize(self, self._seats.close).atexit = False
 
     def answers(self, method: Callable[..., Found], arguments: Arguments) -> Iterator[Found]:
@@ -140,9 +141,10 @@ class Cluster:
         slowest = int(np.argmax(self.worker_seconds))
         seat, seconds = self._seats[slowest], float(self.worker_seconds[slowest])
         if seat is not None and seconds > 0:
+            # Of all that happened since the rows came: trials of a line search multiply nothing.
+            rate = self.n_products * self.survey.nnz / (time.monotonic() - self._began)
             self._seats.line.update(
-                f"{self.n_products} products, {self.survey.nnz / seconds:.2g} non-zeros/s, slowest {seat.address} "
-                f"{seconds:.2g} s"
+                f"{self.n_products} products, {rate:.2g} non-zeros/s, slowest {seat.address} {seconds:.2g} s"
             )
 
 
