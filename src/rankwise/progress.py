@@ -45,6 +45,11 @@ class ProgressLine:
 
     Work inside other work is shown behind it: ``choosing: [####......] 3 of 6, RankRLS, fitting: iteration 12 (9 s)``.
 
+    Attributes
+    ----------
+    is_shown : bool
+        Whether there is a terminal; without one, nothing needs to be put into words.
+
     Examples
     --------
     >>> with ProgressLine("fitting") as progress:
@@ -55,7 +60,7 @@ class ProgressLine:
         self.title = title
         self.text = ""
         self.start = time.monotonic()
-        self._is_terminal = bool(getattr(sys.stderr, "isatty", lambda: False)())
+        self.is_shown = bool(getattr(sys.stderr, "isatty", lambda: False)())
 
     def update(self, text: str, share: float | None = None) -> None:
         """Show what is going on, if it is time to.
@@ -71,7 +76,7 @@ class ProgressLine:
         lines = _SCREEN.lines if self in _SCREEN.lines else [*_SCREEN.lines, self]
         now = time.monotonic()
         seconds = now - lines[0].start
-        if not self._is_terminal or seconds < _PATIENCE or now - _SCREEN.last < _REFRESH:
+        if not self.is_shown or seconds < _PATIENCE or now - _SCREEN.last < _REFRESH:
             return
         _SCREEN.last = now
         _put([f"{line.title}: {line.text}" for line in lines if line.text], f" ({seconds:.0f} s)")

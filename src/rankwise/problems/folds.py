@@ -52,13 +52,6 @@ def tell_apart_by(rows: Design) -> Iterator[None]:
 class FoldAssigner:
     """Assigns whole queries to folds, or the rows where there is one query only; rows that weigh nothing are not there.
 
-    Parameters
-    ----------
-    design : Design
-    labels : (rows,) or (rows, outputs) float64
-    queries : Queries
-    weight : (rows,) float64, optional
-
     Attributes
     ----------
     n_units : int

@@ -42,13 +42,10 @@ class KernelProblem:
 
     Attributes
     ----------
-    kernel : Kernel
     X : matrix or LinearOperator
         The rows, or the kernel matrix itself where it is precomputed.
     basis : (b,) int64 or None
         The rows of the reduced set; None for all.
-    budget : MemoryBudget
-    n_threads : int
     """
 
     kernel: Kernel

@@ -251,16 +251,7 @@ def choose_on_paths(
     """Choose alpha for every output by the mean error of its splits, and fit all pairs.
 
     On Ctrl-C the choice is made among the alphas that all splits have scored, and the first split's model is kept; the
-    text that is returned says so.
-
-    Parameters
-    ----------
-    paths : sequence of AlphaPath
-        Output by output.
-    grid : (alphas,) float64
-        In increasing order.
-    default : tuple of float
-        A grid that goes on where the best is at its end.
+    text that is returned says so. The grid, in increasing order, goes on at its ends where it is the default.
     """
     found: list[Selection] = []
     solutions: list[Solution] = []

@@ -35,7 +35,6 @@ class EvalSetMonitor:
 
     Parameters
     ----------
-    eval_set : EvalSet
     patience : int
         How many iterations without improvement to wait for.
     objective : ScaledObjective, optional

@@ -48,7 +48,7 @@ def alphas_beyond(
     grid : (alphas,) float64
         What was scored, in increasing order, all positive.
     errors : (alphas, outputs) float64
-        Lower is better; NaN where an alpha was not scored for an output.
+        NaN where an alpha was not scored for an output.
     default : tuple of float
         The grid that is extended, in geometric progression.
     small_is_cheap : bool

@@ -105,18 +105,8 @@ class KrylovFit:
     def advance(self, is_done: Rule, title: str, metric: Metric | None = None) -> bool:
         """Grow the tables until the rule is satisfied; on Ctrl-C keep what there is.
 
-        Parameters
-        ----------
-        is_done : callable
-        title : str
-            What this is called while it runs.
-        metric : Metric, optional
-            What the tables hold, where there is a scorer.
-
-        Returns
-        -------
-        bool
-            Whether it ended before `max_iter`.
+        `title` and the values of `metric`, where there is a scorer, are shown while it runs. Return whether it ended
+        before `max_iter`.
         """
         fills_memory = False
 
@@ -162,7 +152,9 @@ class KrylovFit:
 
 
 def _show(progress: ProgressLine, metric: Metric | None, surfaces: Sequence[Surface]) -> None:
-    """Show how far a run has come."""
+    """Show how far a run has come, where somebody can see it."""
+    if not progress.is_shown:
+        return
     best = ""
     if metric is not None:
         error = float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))

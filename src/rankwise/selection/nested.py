@@ -51,11 +51,7 @@ def nested_score(
 ) -> float | Floats:
     """Choose and fit on all but one outer fold, and score on that fold; one value per output.
 
-    Parameters
-    ----------
-    estimator : ranker
-    X : matrix
-        Of the rows of `data`; with `is_kernel` the kernel between them.
+    X is that of the rows of `data`; with `is_kernel` the kernel between them.
     """
     queries, unit = data.queries, data.assigner.unit
     n_outer = min(data.assigner.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))

@@ -51,15 +51,7 @@ class Scorer(Protocol):
 
 @dataclass(frozen=True)
 class EvalSet:
-    """Rows of their own to score by, with one scorer per output.
-
-    Attributes
-    ----------
-    rows : Design
-    scorers : sequence of Scorer
-    description : str
-        The same for a reader.
-    """
+    """Rows of their own to score by, with one scorer per output, and the same for a reader."""
 
     rows: Design
     scorers: Sequence[Scorer]

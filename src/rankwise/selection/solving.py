@@ -49,9 +49,6 @@ class LeastSquares:
     ----------
     solver : str
         A name of `SOLVERS`, or "auto".
-    alpha : float
-    scaling : float
-    options : SolverOptions
     restriction : Restriction or None
         What is known of the coefficients; with signs, the solver is "bounded".
     """

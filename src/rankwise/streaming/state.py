@@ -38,7 +38,6 @@ class Stream:
 
     Attributes
     ----------
-    options : PairOptions
     exact : bool
         Whether exact statistics are kept, or the model learns as the rows come.
     with_qid : bool
