@@ -1,6 +1,7 @@
 """Commands that write, what they are attacked with, and how one content is told from another."""
 
 import hashlib
+import shutil
 import time
 
 from rankwise.data import open_store
@@ -60,6 +61,17 @@ class Attack:
         if not fault:
             assert done.code == 0, done.said
         return done
+
+    def next_run_removes(self, name):
+        """Tell whether a killed run left something; the next one must remove it, and leave its own content."""
+        if not self.left_over():
+            return False
+        self.run(name)
+        assert [path for path in self.left_over() if not path.startswith("rankwise-")] == []
+        for path in (self.server.folder / "tmp").iterdir():
+            assert path.name.startswith("rankwise-")
+            shutil.rmtree(path)
+        return True
 
     def left_over(self):
         return [path.name for path in self.folder.iterdir() if path != self.target] + self.server.left_over()

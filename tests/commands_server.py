@@ -72,6 +72,7 @@ class CommandsServer:
         cwd=None,
         limits=(),
         cpus=None,
+        group=None,
         code=None,
         stdin=None,
     ):
@@ -83,6 +84,8 @@ class CommandsServer:
             What to do to the process instead, given its number.
         limits : sequence of (str, int)
             Such as ("RLIMIT_NOFILE", 20).
+        group : path, optional
+            The folder of a control group that the process joins.
         """
         files = [str(self.folder / name) for name in ("stdout", "stderr")]
         request = {
@@ -91,6 +94,7 @@ class CommandsServer:
             "files": files,
             "limits": list(limits),
             "cpus": cpus,
+            "group": None if group is None else str(group),
             "code": code,
             "stdin": None if stdin is None else str(stdin),
         }
@@ -139,6 +143,15 @@ def _say(stream, text):
     stream.flush()
 
 
+def _confine(request):
+    if request["group"]:
+        Path(request["group"], "cgroup.procs").write_text(str(os.getpid()))
+    if request["cpus"]:
+        os.sched_setaffinity(0, request["cpus"])
+    for name, value in request["limits"]:
+        resource.setrlimit(getattr(resource, name), (value, value))
+
+
 def _run(request):
     code = 70
     try:
@@ -148,10 +161,7 @@ def _run(request):
         os.dup2(os.open(request["stdin"] or os.devnull, os.O_RDONLY), 0)
         os.closerange(3, 64)
         os.chdir(request["cwd"])
-        if request["cpus"]:
-            os.sched_setaffinity(0, request["cpus"])
-        for name, value in request["limits"]:
-            resource.setrlimit(getattr(resource, name), (value, value))
+        _confine(request)
         if request["code"] is not None:
             exec(
                 compile(request["code"], "<fault>", "exec"),

@@ -80,3 +80,11 @@ def test_another_thread_does_the_work_itself():
     thread.start()
     thread.join()
     assert where == [thread]
+
+
+def test_where_no_thread_can_be_started_the_work_is_done_here(monkeypatch):
+    def refuse(_):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert left_on_interrupt(threading.current_thread) is threading.main_thread()

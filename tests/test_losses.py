@@ -119,6 +119,22 @@ def test_the_smoothed_hinge_curves_where_pairs_are_near_their_margin(kind, delta
         assert diagonal[row] == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-5)
 
 
+@pytest.mark.parametrize("kind", ["listed", "labels"])
+@pytest.mark.parametrize("delta", [0.05, 0.7, 3.0])
+def test_the_curvature_of_the_smoothed_hinge_is_the_change_of_its_gradient(kind, delta):
+    pairs, _ = listed_pairs("hinge") if kind == "listed" else labelled("hinge", weighted=True)
+    rng = np.random.default_rng(3)
+    scores, direction = rng.normal(size=60), rng.normal(size=60)
+    point = LOSSES["hinge"]().at(pairs, scores)
+    step = 1e-7
+    ahead, behind = (
+        LOSSES["hinge"]().at(pairs, scores + s * direction).smoothed(delta).gradient for s in (step, -step)
+    )
+    product = point.smoothed_hessian_product(direction, delta)
+    np.testing.assert_allclose(product, (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-4)
+    assert delta < 0.5 or np.abs(product).max() > 1e-3  # else there may be no pair near its margin
+
+
 def test_satisfied_pairs_cost_nothing():
     _, graph = listed_pairs("hinge")
     order = np.argsort(graph.winner, kind="stable")[:1]

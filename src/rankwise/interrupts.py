@@ -94,7 +94,10 @@ def left_on_interrupt(work: Callable[[], Result]) -> Result:
             failed.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError:  # the system allows no more of them
+        return work()
     thread.join()
     if failed:
         raise failed[0]

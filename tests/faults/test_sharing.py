@@ -17,6 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, cross_val_score
 
 import rankwise
+from on_cluster import local_cluster
 from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM
 from rankwise.data import open_store, save_store
 from strategies import make_problem
@@ -174,6 +175,58 @@ def test_loky_workers_and_stores(shared_memory, campaign, tmp_path, monkeypatch)
             campaign.count("fitted in a worker")
     scores = cross_val_score(RankRLS(), problem.X, problem.y, cv=GroupKFold(3), groups=problem.qid, n_jobs=2)
     assert np.isfinite(scores).all()
+
+
+_WITHOUT_SHARED_MEMORY = """
+import os, sys
+assert not os.path.exists("/dev/shm")
+import numpy as np
+from sklearn.model_selection import GroupKFold, cross_val_score
+from rankwise import RankRLS
+from rankwise.cli import main
+rng = np.random.default_rng(0)
+X, y, groups = rng.normal(size=(60, 3)), rng.normal(size=60), np.arange(60) // 10
+scores = [cross_val_score(RankRLS(), X, y, cv=GroupKFold(3), groups=groups, n_jobs=n) for n in (1, 2)]
+assert (scores[0] == scores[1]).all()
+sys.exit(main(["demo", "-o", sys.argv[1]]))
+"""
+
+
+@pytest.mark.long
+def test_without_shared_memory(campaign, tmp_path):
+    """In a view of the file system that has no /dev/shm: workers and commands do what they do with it."""
+    script = tmp_path / "script.py"
+    script.write_text(_WITHOUT_SHARED_MEMORY)
+    tried = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /dev"], capture_output=True, check=False
+    )
+    if tried.returncode:
+        pytest.skip("file systems cannot be hidden here")
+    # Devices that Python opens are made again.
+    devices = "mknod /dev/null c 1 3; mknod /dev/urandom c 1 9; mknod /dev/random c 1 8"
+    inside = f"mount -t tmpfs tmpfs /dev && {devices} && {sys.executable} {script} {tmp_path / 'data'}"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", inside], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    campaign.count("done")
+
+
+@pytest.mark.long
+def test_fits_beside_workers_of_dask(campaign, tmp_path):
+    """Workers fit from a store that the client fits from as well: each gets what it gets alone."""
+    problem = make_problem(2, rows=400, features=6, queries=20)
+    save_store([(problem.X, problem.y, problem.qid)], tmp_path / "store", regroup=True)
+    store = open_store(tmp_path / "store")
+    expected = _fit_in_worker(store.X, store.y, store.qid)
+    with local_cluster(2) as client:
+        pending = [
+            client.submit(_fit_in_worker, store.X, store.y, store.qid, pure=False) for _ in campaign.faults(6)
+        ]
+        for future in pending:
+            np.testing.assert_array_equal(_fit_in_worker(store.X, store.y, store.qid), expected)
+            np.testing.assert_allclose(future.result(), expected, rtol=1e-12)
+            campaign.count("fitted in a worker and beside it")
 
 
 # --- files that go away, pipes that end ---

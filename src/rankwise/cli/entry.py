@@ -96,6 +96,14 @@ def _run(argv: list[str]) -> int:
             "use fewer rows, or convert them to a store: rankwise convert --help.",
         )
         return _FAILED
+    except RuntimeError as error:
+        if "start new thread" not in str(error):
+            raise
+        complain(
+            "the system lets this process start no more threads.",
+            "allow it more (ulimit -u, or pids.max of its control group), or run fewer processes beside it.",
+        )
+        return _FAILED
     return code
 
 

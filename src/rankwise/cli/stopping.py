@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -116,13 +116,15 @@ def _watched(numbers: set[signal.Signals], written: Sequence[str]) -> Iterator[N
     os.set_blocking(writer, False)
     before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     watcher = threading.Thread(target=_watch, args=(reader, numbers, written), daemon=True)
-    watcher.start()
+    with suppress(RuntimeError):  # where no thread can be had, signals wait for compiled code
+        watcher.start()
     try:
         yield
     finally:
         signal.set_wakeup_fd(before, warn_on_full_buffer=False)
         os.close(writer)  # which ends the thread
-        watcher.join()
+        if watcher.ident is not None:
+            watcher.join()
         os.close(reader)
 
 
