@@ -19,13 +19,7 @@ __all__ = ["check_parameters", "check_share_of_gain"]
 
 
 def check_parameters(given: Mapping[str, object], *, takes_zero: bool = True) -> None:
-    """Raise unless those of some parameters that are in the table below make sense.
-
-    Parameters
-    ----------
-    takes_zero : bool
-        Whether the loss has a minimum without a penalty, so that alpha may be 0.
-    """
+    """Raise unless those parameters that are in the table below make sense; with `takes_zero` alpha may be 0."""
     for name, check in _CHECKS.items():
         if name in given:
             check(name, given[name])

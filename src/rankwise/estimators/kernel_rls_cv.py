@@ -167,17 +167,11 @@ class KernelRankRLSCV(KernelRanker):
         self._keep_kernel(problems[best])
         self._keep(tried[best], data, beside=self._joined(tried, best))
         if self.nested and isinstance(data, TrainingData):
-            is_kernel = self.kernel_.is_precomputed
-            X = problems[best].X
+            X, is_kernel = problems[best].X, self.kernel_.is_precomputed
             self.nested_score_ = nested_score(self, X, data, self._metric, is_kernel=is_kernel)
 
     def _choose_alpha(
-        self,
-        problem: KernelProblem,
-        data: TrainingProblem,
-        plan: HeldOut,
-        held_out: HeldOut,
-        alphas: Floats,
+        self, problem: KernelProblem, data: TrainingProblem, plan: HeldOut, held_out: HeldOut, alphas: Floats
     ) -> Selection:
         """Choose alpha for one kernel: by products with it, or from one decomposition."""
         if self.solver_ == "eigen":

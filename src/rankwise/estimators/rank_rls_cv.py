@@ -21,7 +21,7 @@ from rankwise.holdout.spaces import ColumnSpace
 from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
 from rankwise.problems.restriction import Restriction
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.selection.alpha_path import SquaredFit, choose_on_paths, paths_of, squares_of
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
 from rankwise.selection.equations import Coordinates, LinearCoordinates
@@ -221,11 +221,7 @@ class RankRLSCV(LinearRanker):
         self._keep(selection, data)
 
     def _choose_restricted(
-        self,
-        data: TrainingData | PairData,
-        eval_set: object,
-        groups: ArrayLike | None,
-        restriction: Restriction,
+        self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None, restriction: Restriction
     ) -> None:
         """Fit every alpha by itself."""
         powers = check_powers(self.scaling)
