@@ -27,7 +27,7 @@ def test_gains_are_those_of_cells_beyond_lines():
     X = np.column_stack([rng.normal(size=(300, 3)), rng.integers(2, size=300)])
     slope, curvature = rng.normal(size=300), rng.uniform(0.5, 2, size=300)
     sides = plan_knots(X, check_qid(None, 300), 8, 4).sides
-    cells = [cells_of(side, X[:, side.column]) for side in sides]
+    cells = np.stack([cells_of(side, X[:, side.column]) for side in sides])
     ranked = rank_pairs(sides, cells, slope, curvature)
     assert (np.diff(ranked.gains) <= 0).all()
     for (a, b), gain in zip(ranked.pairs, ranked.gains, strict=True):
@@ -39,5 +39,5 @@ def test_the_pair_that_acts_together_comes_first():
     X = rng.uniform(-1, 1, size=(2000, 5))
     slope = X[:, 1] * X[:, 4] + 3 * X[:, 0] + rng.normal(size=2000)  # a strong main effect that was left over
     sides = plan_knots(X, check_qid(None, 2000), 8, 5).sides
-    cells = [cells_of(side, X[:, side.column]) for side in sides]
+    cells = np.stack([cells_of(side, X[:, side.column]) for side in sides])
     assert rank_pairs(sides, cells, slope, np.ones(2000)).pairs[0].tolist() == [1, 4]

@@ -81,6 +81,11 @@ class Blueprint:
         """Return the coordinates in which the penalty is a plain ridge."""
         return PenaltyCoordinates(terms, self.plan.masses, self._side_masses, self.penalty, self.directions)
 
+    def forget_curves(self) -> None:
+        """Give up the codes of the curves alone, and what ranked their pairs, before those of surfaces are made."""
+        for name in ("curves", "_cells"):
+            self.__dict__.pop(name, None)
+
     def rank_pairs(self, slope: Floats, curvature: Floats) -> RankedPairs:
         """Rank the pairs of curves that may get a surface by what the slopes of the loss promise."""
         sides, cells = list(self._coarse.values()), self._cells
@@ -95,8 +100,11 @@ class Blueprint:
         return {number: side for number, side in found.items() if side is not None}
 
     @cached_property
-    def _cells(self) -> list[npt.NDArray[np.uint8]]:
-        return [cells_of(side, self.X[:, side.column]) for side in self._coarse.values()]
+    def _cells(self) -> npt.NDArray[np.uint8]:
+        cells = np.empty((len(self._coarse), self.X.shape[0]), dtype=np.uint8)
+        for row, side in zip(cells, self._coarse.values(), strict=True):
+            row[:] = cells_of(side, self.X[:, side.column])
+        return cells
 
 
 @dataclass
@@ -172,8 +180,11 @@ class AdditiveFit:
         layout, solution = self.solve(alpha, (), start)
         if n_pairs == 0 or solution.status is Status.INTERRUPTED:
             return layout, solution
-        ranked = self.rank_pairs(solution.coef)
-        return self.solve(alpha, as_pairs(ranked, n_pairs), solution.coef)
+        pairs = as_pairs(self.rank_pairs(solution.coef), n_pairs)
+        del layout
+        self._solvers.clear()
+        self._blueprint.forget_curves()
+        return self.solve(alpha, pairs, solution.coef)
 
     def rank_pairs(self, coef: Floats) -> RankedPairs:
         """Rank the pairs of curves where the curves have these coefficients."""

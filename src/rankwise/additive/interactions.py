@@ -69,7 +69,7 @@ def cells_of(side: Curve, x: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
 
 def rank_pairs(
     sides: Sequence[Curve],
-    cells: Sequence[npt.NDArray[np.uint8]],
+    cells: npt.NDArray[np.uint8],
     slope: Floats,
     curvature: Floats,
     n_threads: int = 1,
@@ -80,7 +80,7 @@ def rank_pairs(
     ----------
     sides : sequence of Curve
         `coarse` curves, of at most `MOST_BINS` values.
-    cells : sequence of (rows,) uint8
+    cells : (sides, rows) uint8
         `cells_of` each of them.
     slope, curvature : (rows,) float64
         Of the mean loss, with respect to every row's score.
@@ -88,11 +88,10 @@ def rank_pairs(
     width = max((side.n_values for side in sides), default=0)
     n_sides = len(sides)
     first, second = (side.astype(np.int64) for side in np.triu_indices(n_sides, 1))
-    bins = np.stack(cells) if cells else np.empty((0, slope.size), dtype=np.uint8)
     gains = np.zeros(first.size)
     for start in range(0, first.size, _PAIRS):
         pairs = slice(start, start + _PAIRS)
-        G, H = pair_histograms(bins, slope, curvature, first[pairs], second[pairs], n_threads)
+        G, H = pair_histograms(cells, slope, curvature, first[pairs], second[pairs], n_threads)
         gains[pairs] = _gains(G[:, :width, :width], H[:, :width, :width])
     # Gains that differ by rounding count as equal, so that the order of rows never decides between pairs.
     largest = max(gains.max(initial=0.0), np.finfo(np.float64).tiny)

@@ -9,7 +9,7 @@ import numpy as np
 from rankwise.additive.choosing import Split
 from rankwise.additive.fitting import Blueprints
 from rankwise.additive.training import MarginTraining, SquaredTraining, Training
-from rankwise.arrays import AnyArray, Floats
+from rankwise.arrays import AnyArray
 from rankwise.data.queries import Queries, one_query
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
@@ -40,16 +40,6 @@ class AdditiveProblem:
     loss: str
     tol: float
     max_iter: int | None
-
-    @property
-    def queries(self) -> Queries:
-        """What terms are to tell rows apart in."""
-        return queries_of(self.data)
-
-    @property
-    def row_weight(self) -> Floats | None:
-        """What rows weigh; of listed pairs, all alike."""
-        return None if isinstance(self.data, PairData) else self.data.row_weight
 
     def splits(self, held_out: HeldOut, metric: Metric) -> list[Split]:
         """Return the splits: one with an eval set, else one per fold that can be scored."""

@@ -25,6 +25,7 @@ __all__ = [
     "term_masses",
 ]
 
+_ENCODED_ROWS = 1 << 14  # at a time: the codes of all are as large as X
 _LOOKED_AT = 20_000  # rows whose spread inside queries tells how much a term matters
 
 
@@ -160,7 +161,11 @@ def term_masses(X: InMemory, terms: Terms, weight: Floats | None, n_threads: int
     """Return the share of the rows' weight that every value of the terms gets."""
     n_rows = X.shape[0]
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
-    return AdditiveDesign.encode(X, terms, None, n_threads).tdot(share)
+    total = np.zeros(terms.n_values)
+    for first in range(0, n_rows, _ENCODED_ROWS):
+        rows = slice(first, first + _ENCODED_ROWS)
+        total += AdditiveDesign.encode(X[rows], terms, None, n_threads).tdot(share[rows])
+    return total
 
 
 def each_term_alone(X: Any, terms: Terms, values: Floats, n_threads: int) -> Iterator[Floats]:

@@ -135,19 +135,21 @@ class AdditiveRanker(AdditiveModel):
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         knots = Knots(int(self.n_knots), int(self.surface_knots))
         problem, alpha = self._problem(data, *knots), float(self.alpha)
-        blueprint = problem.blueprints.at(*knots)
+        blueprints = problem.blueprints
+        blueprint = blueprints.at(*knots)
         listed = self._listed_surfaces(blueprint)
         count = 0 if self._is_auto or listed is not None else int(self.interactions)
         splits = self._splits(problem, eval_set) if self._is_auto else []
         if splits and len(blueprint.plan.curves) > 1:
             wanted = Wanted(Ladder([alpha]), knots[:1], knots[1:], AUTO_COUNTS)
-            count = Search(problem.blueprints, splits, wanted).run().n_pairs
+            count = Search(blueprints, splits, wanted).run().n_pairs
         fit = AdditiveFit(blueprint, problem.training())
+        del problem  # and the codes of its curves
         if listed is not None:
             layout, solution = fit.solve(alpha, listed)
         else:
             layout, solution = fit.solve_with_best(alpha, count)
-        self._finish(layout, solution, problem)
+        self._finish(layout, solution, blueprints)
 
     def _splits(self, problem: AdditiveProblem, eval_set: object) -> list[Split]:
         """Return what scores numbers of surfaces; nothing where too few rows can be held out."""

@@ -163,7 +163,7 @@ class AdditiveRankerCV(AdditiveModel):
             layout, solution = fit.solve(best.alpha, listed, search.start_of_curves)
         else:
             layout, solution = fit.solve_with_best(best.alpha, best.n_pairs, search.start_of_curves)
-        self._finish(layout, solution, problem)
+        self._finish(layout, solution, problem.blueprints)
         facts = self._facts(search.tried, best.knots)
         self._keep(search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts), data)
 
@@ -178,7 +178,7 @@ class AdditiveRankerCV(AdditiveModel):
         search.run()
         n_iter = int(str(search.selection.facts["n_iter_"]))
         solution = Solution(search.selection.models[0], Status.EXACT, n_iter=n_iter)
-        self._finish(search.layout, solution, problem)
+        self._finish(search.layout, solution, problem.blueprints)
         selection = replace(search.selection, models=[self.values_])
         self._keep(selection.with_facts(**self._facts(search.tried, search.best)), problem.data)
 

@@ -195,9 +195,9 @@ class AdditiveModel(Ranker):
             self.interactions, blueprint.plan.curves, blueprint.directions, blueprint.X.shape[1], names
         )
 
-    def _finish(self, layout: Layout, solution: Solution, problem: AdditiveProblem) -> None:
+    def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> None:
         """Purify the model, and set the attributes that describe it."""
-        X, queries, weight = problem.blueprints.X, problem.queries, problem.row_weight
+        X, queries, weight = blueprints.X, blueprints.queries, blueprints.weight
         found = FittedTerms.of_solution(layout, solution.coef, X, queries, weight, self._threads())
         self.terms_, self.values_, self.shares_, self.importances_ = found
         self.interactions_ = np.array(
