@@ -18,6 +18,8 @@ from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, p
 from rankwise.persistence import read_header
 from rankwise.persistence.container import MAGIC
 
+FEATURES = ",".join(f"f{at}" for at in range(1, 13))
+
 
 def read(path):
     X, y, qid = load_svmlight(path)
@@ -290,6 +292,20 @@ def test_a_sample_tells_how_close_single_precision_comes(capsys, searches, tmp_p
     assert said["sample"]["largest_error"] < 1e-4
     err = call(capsys, "export", *arguments, "-f")[2]
     assert "in single precision, of" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--to", "elasticsearch"), "--bounds"),
+        (("--to", "vespa", "--nonnegative", "--feature-names", FEATURES), "add --bounds COLUMN=LOW:HIGH"),
+    ],
+)
+def test_remedies_of_an_export_are_options(capsys, searches, tmp_path, options, words):
+    code, _, err = call(capsys, "export", searches / "model.rw", *options, "-o", tmp_path / "out")
+    assert code == 1
+    assert words in err
+    assert "bounds={" not in err
 
 
 def test_what_a_target_cannot_run_is_not_fitted_for_it(capsys, searches, tmp_path):

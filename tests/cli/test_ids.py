@@ -158,6 +158,13 @@ def test_explaining_names_items_and_adds_up(capsys, searches, named):
     for one, row in zip(said["explanations"], best, strict=True):
         total = math.fsum([one["constant"], *(part["contribution"] for part in one["parts"])])
         assert total == pytest.approx(scores[row], rel=1e-10)
+    (alone,) = call_json(
+        capsys, "explain", searches / "model.rw", named / "named.txt", "--item", f"D{best[1]}"
+    )["explanations"]
+    assert alone == said["explanations"][1]
+    for other in (("--query", query), ("--pair", "D0", "D1")):
+        arguments = ("explain", searches / "model.rw", named / "named.txt", "--item", "D0", *other)
+        assert "not allowed with" in call(capsys, *arguments)[2]
     code, out, err = call(
         capsys, "explain", searches / "model.rw", named / "named.txt", "--pair", f"D{best[0]}", f"D{best[1]}"
     )

@@ -18,7 +18,7 @@ from exported import columns_of, insert_statements, run
 from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, predict, rows
 from rankwise import RankRLS
 from rankwise.exceptions import InvalidInputError, MissingPackageError
-from rankwise.exporters import TARGETS, export_formula
+from rankwise.exporters import TARGETS, export_formula, single_precision
 from rankwise.formula.formula import Column, Formula, Surface, Term
 from rankwise.formula.steps import Curve, Levels
 from rankwise.preprocessing import QueryScaler
@@ -97,6 +97,34 @@ def test_fitted_curves_and_surfaces_become_trees(target):
     error = 0.05 * np.ptp(model.predict(X))
     found = run(target, rankwise.export(model, target, error=error), X, qid, False, None)
     assert np.abs(found - model.predict(X)).max() <= error * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("name", ["standard", "curves"])
+def test_a_sample_is_scored_as_the_engine_scores_it(name):
+    """What is said of single precision is said of the scores that the exported weights or trees give."""
+    model, X, _, qid = case(name)
+    X = np.where(np.isnan(X), 0.0, X)
+    error = 0.05 * np.ptp(model.predict(X))
+    exact, engine = (
+        model.predict(X),
+        run("solr", rankwise.export(model, "solr", error=error), X, qid, False, None),
+    )
+    found = single_precision(model, X, qid, error=error)
+    swapped = neighbours = 0
+    for query in np.unique(qid):
+        own = np.flatnonzero(qid == query)
+        order = own[np.argsort(exact[own], kind="stable")]
+        gaps, ours = np.diff(exact[order]), np.diff(engine[order])
+        neighbours += (gaps > 0).sum()
+        swapped += ((gaps > 0) & (ours < 0)).sum()
+    assert (found.n_neighbours, found.n_swapped) == (neighbours, swapped)
+    assert (swapped > 0) == (name == "curves")
+
+
+def test_samples_of_what_an_engine_cannot_take_are_refused_with_a_reason():
+    model, X, _, qid = case("query rank")
+    with pytest.raises(InvalidInputError, match="one row at a time"):
+        single_precision(model, X, qid)
 
 
 def test_weights_become_trees_where_the_values_are_bounded():

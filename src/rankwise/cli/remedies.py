@@ -16,6 +16,17 @@ _HINTS = {
     ): "sort the rows by query, or add --regroup to have them sorted together on disk (rankwise convert).",
     Change("zero_based", True): "add --zero-based yes.",
     Change("longest_line"): "check that the file is text, a row per line; if it is, raise --longest-line.",
+    Change("bounds"): "add --bounds COLUMN=LOW:HIGH of every column.",
+    Change("bounds", "trees"): "say what values it can have with --bounds, or export to what takes weights.",
+    Change(
+        "bounds", "weights"
+    ): "train a model of curves (--method curves), or say by --bounds what values the columns can "
+    "have, and their weights become steps; the plug-in (--to elasticsearch-ltr) takes weights.",
+    Change("error"): "allow a larger one with --error.",
+    Change(
+        "filled", True
+    ): "give the features defaults there and add --filled, or export to ONNX, SQL, C, JavaScript or Python.",
+    Change("whole_query", True): "add --whole-query, and run the model on the rows of one query at a time.",
     Change("memory"): "convert it to a store, which is read in parts, and use that: rankwise convert --help.",
     Change("n_features"): "raise --columns, or leave it out to take as many columns as there are.",
     Change("eval_set"): "use --valid FILE.",

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from rankwise.arrays import Floats, MatrixLike, shape_of
 from rankwise.exceptions import InvalidInputError
-from rankwise.exporters.trees import Leaf, Split, Tree, trees_of
+from rankwise.exporters.trees import Bounds, Leaf, Split, Tree, leaves_of, trees_of
 from rankwise.formula.folding import raw
 from rankwise.formula.formula import Column, Formula, Table
 from rankwise.formula.steps import Affine
 from rankwise.json_values import Json
 
 __all__ = ["elasticsearch", "plug_in", "single_scores", "solr"]
-
-Bounds = Mapping[int, tuple[float, float]]
 
 _SLACK = 1e-6  # what Solr adds to every threshold
 
@@ -99,14 +96,13 @@ def elasticsearch(formula: Formula, name: str, error: float | None, bounds: Boun
     return _json(body)
 
 
-def single_scores(formula: Formula, X: MatrixLike) -> Floats:
-    """Return the scores that Solr computes from floats: centres subtracted, products added."""
-    if not _is_linear(formula):
-        raise InvalidInputError(
-            "Single precision is compared for weights only; trees say what their error is.",
-            "pass error= to export.",
-        )
+def single_scores(formula: Formula, X: MatrixLike, error: float | None, limits: Bounds) -> Floats:
+    """Return the scores that Solr computes from floats: centres subtracted, products added, or leaves added."""
     table, total = Table(X), np.zeros(shape_of(X)[0], dtype=np.float32)
+    if not _is_linear(formula):
+        for tree in trees_of(formula, error, limits)[0]:
+            total += leaves_of(tree, table, np.arange(total.size)).astype(np.float32)
+        return total.astype(np.float64)
     for term in formula.terms:
         x = table.values(Column(term.column.input)).astype(np.float32)
         for step in term.column.steps:

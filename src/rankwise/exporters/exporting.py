@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.c_source import CSource
 from rankwise.exporters.code import CodeLanguage
 from rankwise.exporters.engines import elasticsearch, plug_in, solr
@@ -28,7 +28,7 @@ from rankwise.formula.reading import formula_of
 from rankwise.formula.steps import Fill, IsMissing
 from rankwise.replacing import replacing
 
-__all__ = ["export", "export_formula"]
+__all__ = ["export", "export_formula", "limits_of"]
 
 _ENGINES: Mapping[str, Callable[..., str]] = {
     "solr": solr,
@@ -147,7 +147,7 @@ def export_formula(  # noqa: C901 - one branch per kind of target
         raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
     if error is not None and not error > 0:
         raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
-    limits = _limits(formula.without_left_out(), bounds)
+    limits = limits_of(formula.without_left_out(), bounds)
     check_exportable(formula, format, whole_query=whole_query, filled=filled, bounded=bool(limits))
     formula = folded(_filled(formula) if filled else formula).without_left_out()
     if nonnegative:
@@ -183,9 +183,10 @@ def _is_linear(formula: Formula) -> bool:
     )
 
 
-def _limits(
+def limits_of(
     formula: Formula, bounds: Mapping[str, tuple[float, float]] | None
 ) -> dict[int, tuple[float, float]]:
+    """Return the bounds of columns by their numbers."""
     found = {}
     for name, ends in (bounds or {}).items():
         if name not in formula.names:
@@ -238,8 +239,9 @@ def _lifted(formula: Formula, limits: Mapping[int, tuple[float, float]]) -> Form
             places = np.append(np.linspace(*limits[number], 4097), np.nan)
         else:
             raise InvalidInputError(
-                f"nonnegative=True needs the bounds of {formula.names[number]!r}.",
+                f"How small a score can be depends on the bounds of {formula.names[number]!r}, which are not known.",
                 "pass bounds={name: (smallest, largest)} of every column.",
+                Change("bounds"),
             )
         with np.errstate(invalid="ignore"):
             values = term.weight * Table(places[:, None]).values(replace(term.column, input=0))

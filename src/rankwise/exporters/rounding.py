@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,8 @@ from rankwise.arrays import ArrayLike, Floats, MatrixLike, shape_of
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.engines import single_scores
+from rankwise.exporters.exporting import limits_of
+from rankwise.exporters.targets import check_exportable
 from rankwise.formula.folding import folded
 from rankwise.formula.reading import formula_of
 
@@ -64,16 +67,25 @@ class SinglePrecision:
         )
 
 
-def single_precision(model: BaseEstimator, X: MatrixLike, qid: ArrayLike | None = None) -> SinglePrecision:
-    """Compare the scores of a linear model with those that Solr and the plug-ins compute from floats.
+def single_precision(
+    model: BaseEstimator,
+    X: MatrixLike,
+    qid: ArrayLike | None = None,
+    *,
+    error: float | None = None,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+) -> SinglePrecision:
+    """Compare the scores of a model with those that Solr and the plug-ins compute from floats, by weights or by trees.
 
     Parameters
     ----------
     model : estimator or sklearn.pipeline.Pipeline
-        Linear, with columns that are not scaled inside queries.
+        What becomes weights or trees, with columns that are not scaled inside queries.
     X : array-like of shape (rows, columns)
         A sample of the rows that will be ranked.
     qid : array-like of shape (rows,), optional
+    error, bounds
+        Of trees, as in `rankwise.export`.
 
     Examples
     --------
@@ -87,24 +99,26 @@ def single_precision(model: BaseEstimator, X: MatrixLike, qid: ArrayLike | None 
     >>> found.n_swapped, bool(found.closest > 1)
     (0, True)
     """
-    formula = folded(formula_of(model))
+    formula = formula_of(model)
+    check_exportable(formula, "solr", whole_query=False, filled=True, bounded=bool(bounds))
+    limits, formula = limits_of(formula, bounds), folded(formula)
     n_rows = shape_of(X)[0]
     if n_rows == 0:
         raise InvalidInputError("The sample has no rows.", "pass rows that will be ranked.")
     queries = check_qid(qid, n_rows)
-    exact, single = formula.evaluate(X, qid), single_scores(formula, X)
+    exact, single = formula.evaluate(X, qid), single_scores(formula, X, error, limits)
     order = np.lexsort((exact, queries.codes))
     together = np.diff(queries.codes[order]) == 0
     gap: Floats = np.diff(exact[order])[together]
     found: Floats = np.diff(single[order])[together]
     differ = gap > 0
     gap, found = gap[differ], found[differ]
-    error = np.abs(found - gap)
-    ratio = np.divide(gap, error, out=np.full_like(gap, np.inf), where=error > 0)
+    off = np.abs(found - gap)
+    ratio = np.divide(gap, off, out=np.full_like(gap, np.inf), where=off > 0)
     return SinglePrecision(
         int(gap.size),
         int((found < 0).sum()),
         int((found == 0).sum()),
-        float(error.max(initial=0.0)),
+        float(off.max(initial=0.0)),
         float(ratio.min(initial=np.inf)),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.code import kernel_parts
 from rankwise.formula.folding import raw
 from rankwise.formula.formula import Formula
@@ -105,6 +105,7 @@ def check_exportable(
         raise InvalidInputError(
             "The model scales columns inside queries, and rows in ONNX know nothing of queries.",
             "pass whole_query=True, and run the model on the rows of one query at a time.",
+            Change("whole_query", True),
         )
     if methods and format == "vespa" and any(_goes_on(column.steps) for column in formula.columns):
         raise InvalidInputError(
@@ -122,6 +123,7 @@ def check_exportable(
         raise InvalidInputError(
             f"{target.title} hands over 0 where a value is missing, and the model treats it otherwise.",
             "give the features defaults there and pass filled=True, or export to ONNX, SQL, C, JavaScript or Python.",
+            Change("filled", True),
         )
     if NormalQuantile in formula.kinds and format != "json":
         raise InvalidInputError(
@@ -133,6 +135,7 @@ def check_exportable(
             f"{target.title} takes trees and no weights.",
             "train a model of curves, or say by bounds={name: (low, high)} what values the columns can have, and their "
             "weights become steps; the plug-in (elasticsearch-ltr) takes weights.",
+            Change("bounds", "weights"),
         )
 
 

@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Clip, Curve, Levels, Pieces, Stairs
 
-__all__ = ["Leaf", "Split", "Tree", "trees_of"]
+__all__ = ["Bounds", "Leaf", "Split", "Tree", "leaves_of", "trees_of"]
 
 _MANY = 200_000  # leaves that an engine still loads
 _PROBES = 9  # places at which a function is looked at inside an interval
@@ -77,6 +78,19 @@ def trees_of(formula: Formula, error: float | None, bounds: Bounds) -> tuple[lis
     return trees, whole
 
 
+def leaves_of(tree: Tree, table: Table, rows: npt.NDArray[np.int64]) -> Floats:
+    """Return what a tree adds to the scores of some rows; columns are compared in single precision."""
+    if isinstance(tree, Leaf):
+        return np.full(rows.size, tree.value)
+    x = table.values(Column(tree.input))[rows].astype(np.float32)
+    left = x < np.float32(tree.threshold)
+    left[np.isnan(x)] = tree.missing_left
+    found = np.empty(rows.size)
+    found[left] = leaves_of(tree.left, table, rows[left])
+    found[~left] = leaves_of(tree.right, table, rows[~left])
+    return found
+
+
 def _function(terms: Sequence[Term]) -> Callable[[Floats], Floats]:
     """Return the sum of terms of one column as a function of its values."""
 
@@ -127,6 +141,7 @@ class _Builder:
                 raise InvalidInputError(
                     f"Column {self._formula.names[number]!r} enters without end, and trees have one.",
                     "say what values it can have, bounds={name: (low, high)}, or export to what takes weights.",
+                    Change("bounds", "trees"),
                 )
             low, high = self._bounds[number]
             found = {edge for edge in found if low < edge < high} | {float(low), float(high)}
@@ -237,7 +252,9 @@ class _Builder:
         self._n_leaves += n_leaves
         if self._n_leaves > _MANY:
             raise InvalidInputError(
-                f"The trees would have more than {_MANY:,} leaves.", "allow a larger error (error=)."
+                f"The trees would have more than {_MANY:,} leaves.",
+                "allow a larger error (error=).",
+                Change("error"),
             )
 
 

@@ -38,11 +38,16 @@ def run(options: argparse.Namespace) -> int:
         found = [explain_pair(model, X, i, j, rows.qid, feature_names=names)]
         titles = [f"{called[i]} against {called[j]}"]
     else:
-        own = _query(rows, options.query)
-        scores = score(saved, rows)
-        best = own[np.argsort(-scores[own], kind="stable")][: options.top].tolist()
-        found = explain(model, X, rows.qid, rows=best, feature_names=names)
-        titles = [f"{called[number]}, rank {rank}" for rank, number in enumerate(best, start=1)]
+        one = None if options.item is None else _row(options.item, called, rows)
+        own = (
+            _query(rows, options.query)
+            if one is None
+            else np.flatnonzero(rows.queries.codes == rows.queries.codes[one])
+        )
+        order = own[np.argsort(-score(saved, rows)[own], kind="stable")].tolist()
+        shown = order[: options.top] if one is None else [one]
+        found = explain(model, X, rows.qid, rows=shown, feature_names=names)
+        titles = [f"{called[number]}, rank {order.index(number) + 1}" for number in shown]
     found = [Explanation(t, one.total, one.constant, one.parts) for t, one in zip(titles, found, strict=True)]
     if options.output is not None:
         page = "<!doctype html><meta charset=utf-8><title>Explanation</title>" + "".join(

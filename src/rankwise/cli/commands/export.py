@@ -53,7 +53,9 @@ def run(options: argparse.Namespace) -> int:
         rows = fit_columns(
             read_rows([options.sample], reading, needs_labels=False, first_column=first), saved
         )
-        found = single_precision(saved.model, rows.X, rows.qid)
+        found = single_precision(
+            saved.model, rows.X, rows.qid, error=options.error, bounds=dict(options.bounds or [])
+        )
         facts["sample"] = found.describe()
         document["sample"] = {
             "neighbours": found.n_neighbours,
