@@ -143,7 +143,7 @@ def test_shuffling_stays_inside_queries():
 
 def test_importance_through_queries_and_errors():
     model, X, y, qid = case("query min-max")
-    found = rankwise.feature_importance(model, X, y, qid, metric="pairwise_error", n_repeats=2)
+    found = rankwise.feature_importance(model, X, y, qid, scoring="pairwise_error", n_repeats=2)
     assert found.importances.max() > 0
     with pytest.raises(InvalidInputError):
         rankwise.feature_importance(model, X, y, qid, n_repeats=0)
