@@ -4,8 +4,11 @@ import os
 
 import pytest
 
+import rankwise
 from rankwise.cli import printing
 from rankwise.cli.parser import COMMANDS, parse
+from rankwise.cli.remedies import hint_of
+from rankwise.exceptions import InvalidInputError
 
 ROWS = [["a long description of many short words that goes on and on", "0.5"], ["short", "0.25"]]
 
@@ -41,3 +44,11 @@ def test_helps_fit_a_terminal_of_eighty_columns(arguments, monkeypatch, capsys):
     shown = capsys.readouterr().out
     assert len(shown.splitlines()) > 5
     assert [line for line in shown.splitlines() if len(line) > 80] == []
+
+
+def test_names_that_vespa_cannot_take_are_remedied_by_an_option():
+    model = rankwise.RankRLS().fit([[0.0], [1.0]], [0, 1])
+    with pytest.raises(InvalidInputError) as refused:
+        rankwise.export(model, "vespa", feature_names=["a name with spaces"])
+    assert "--feature-names" in hint_of(refused.value)
+    assert "--feature-names" not in str(refused.value)  # in Python it is a parameter

@@ -37,6 +37,9 @@ _HINTS = {
     Change(
         "features", "more"
     ): "name it with --features if it holds one number per row; an embedding is a column of lists.",
+    Change(
+        "feature_names"
+    ): "name the columns by their features: --feature-names 'bm25(title),attribute(price)'.",
     Change("features", "fewer"): "leave the column out of --features, or encode it as numbers first.",
 }
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 import rankwise
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.expressions import Case, Language
 from rankwise.exporters.program import Program
 from rankwise.formula.formula import Formula
@@ -74,6 +74,7 @@ class Vespa(Language):
         raise InvalidInputError(
             f"{name!r} is no rank feature of Vespa.",
             "name the columns by their features (feature_names), such as 'bm25(title)' or 'attribute(price)'.",
+            Change("feature_names"),
         )
 
     def number(self, value: float) -> str:
