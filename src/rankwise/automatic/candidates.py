@@ -25,7 +25,7 @@ from rankwise.estimators.rank_svm import RankSVM
 from rankwise.estimators.rank_svm_cv import RankSVMCV
 from rankwise.metrics import Metric
 
-__all__ = ["FIXED", "METHODS", "SCALINGS", "Candidate", "Method", "Setting"]
+__all__ = ["AVERAGE", "FIXED", "METHODS", "SCALINGS", "Candidate", "Method", "Setting", "complexity"]
 
 # Columns up to which converged models are compared; they then cost what stopping early costs, and are solved directly.
 _CONVERGED_COLUMNS = 1000
@@ -72,7 +72,7 @@ class Setting:
     basis : int
         Rows of a reduced set.
     found : float, optional
-        The alpha that a sample of the rows chose.
+        The alpha that a sample of the rows chose, as it would be for all of them.
     """
 
     metric: Metric
@@ -96,6 +96,13 @@ class Setting:
         return found
 
 
+def complexity(candidate: Candidate) -> int:
+    """Return a number that is smaller for what is simpler; a mean is less simple than everything."""
+    if candidate.parts:
+        return 1 + max(method.complexity for method in METHODS.values())
+    return METHODS[candidate.method].complexity
+
+
 MakeSelector = Callable[[Setting, dict[str, Any]], Ranker]
 
 
@@ -117,6 +124,8 @@ class Method:
     takes : frozenset of {"labels", "pairs"}
     form : str
         What the fitted model is: "linear", "curves" or "kernel".
+    is_mean : bool
+        Whether its loss is a mean over pairs, so that the best alpha falls as rows are added.
     """
 
     description: str
@@ -126,11 +135,12 @@ class Method:
     fixed: Callable[[Any], Ranker]
     takes: frozenset[str]
     form: str
+    is_mean: bool = False
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A method on scaled columns.
+    """A method on scaled columns, or the mean of several of these.
 
     Attributes
     ----------
@@ -141,11 +151,14 @@ class Candidate:
     options : tuple of (str, value)
         Parameters of the method's estimators, such as ``(("ties", "exclude"),)``; and ``("labels", "ranks")``, where
         models are fitted to the ranks of labels.
+    parts : tuple of Candidate
+        Of a mean.
     """
 
     method: str
     scaling: str = "none"
     options: tuple[tuple[str, Any], ...] = ()
+    parts: tuple[Candidate, ...] = ()
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -160,14 +173,18 @@ class Candidate:
     @property
     def needs_queries(self) -> bool:
         """Whether a row can only be scored together with the others of its query."""
-        return "query" in self.scaling
+        return "query" in self.scaling or any(part.needs_queries for part in self.parts)
 
     def describe(self) -> str:
         """Name it in words."""
+        if self.parts:
+            forms = [_FORM_DESCRIPTIONS[METHODS[part.method].form] for part in self.parts]
+            return f"the mean of the best {', '.join(forms[:-1])} and {forms[-1]}"
         options = [_OPTION_DESCRIPTIONS[name, value] for name, value in self.options]
         return ", ".join([METHODS[self.method].description, *options, SCALINGS[self.scaling]])
 
 
+_FORM_DESCRIPTIONS = {"linear": "linear model", "curves": "curves", "kernel": "kernel"}
 _OPTION_DESCRIPTIONS = {
     ("labels", "ranks"): "labels by rank",
     ("basis", 500): "500 basis rows",
@@ -217,9 +234,11 @@ def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
 
 def _additive(interactions: int | str) -> MakeSelector:
     def selector(setting: Setting, options: dict[str, Any]) -> AdditiveRankerCV:
-        # More rows want no more penalty: what a sample found is where the walk down begins.
-        most = np.inf if setting.found is None else setting.found * (1 + 1e-9)
-        alphas = tuple(alpha for alpha in _CURVE_ALPHAS if alpha <= most) or _CURVE_ALPHAS
+        alphas = _CURVE_ALPHAS
+        if setting.found is not None:
+            # What a sample found, with room for more of the penalty, and much room for less.
+            least, most = 0.09 * setting.found, 3.5 * setting.found
+            alphas = tuple(alpha for alpha in alphas if least <= alpha <= most) or alphas[-1:]
         knots = _CURVE_KNOTS if setting.n_rows >= _MANY_ROWS else {}
         given = {"alphas": alphas, **knots, **setting.shared}
         return AdditiveRankerCV(interactions=interactions, judge_rows=_limit(setting), **given, **options)
@@ -267,9 +286,16 @@ _BOTH = frozenset({"labels", "pairs"})
 METHODS: Mapping[str, Method] = {
     "rls": Method("RankRLS", 0, 1.0, _least_squares, _fixed_least_squares, _BOTH, "linear"),
     "svm-squared": Method(
-        "RankSVM, squared hinge", 0, 3.0, _margins("squared_hinge"), _fixed_margins, _BOTH, "linear"
+        "RankSVM, squared hinge",
+        0,
+        3.0,
+        _margins("squared_hinge"),
+        _fixed_margins,
+        _BOTH,
+        "linear",
+        is_mean=True,
     ),
-    "svm": Method("RankSVM, hinge", 0, 6.0, _margins("hinge"), _fixed_margins, _BOTH, "linear"),
+    "svm": Method("RankSVM, hinge", 0, 6.0, _margins("hinge"), _fixed_margins, _BOTH, "linear", is_mean=True),
     "logistic": Method(
         "pairwise logistic regression",
         0,
@@ -278,10 +304,22 @@ METHODS: Mapping[str, Method] = {
         _fixed_margins,
         frozenset({"pairs"}),
         "linear",
+        is_mean=True,
     ),
-    "curves": Method("a curve for each column", 1, 4.0, _additive(0), _fixed_additive, _BOTH, "curves"),
+    "curves": Method(
+        "a curve for each column", 1, 4.0, _additive(0), _fixed_additive, _BOTH, "curves", is_mean=True
+    ),
     "surfaces": Method(
-        "curves and surfaces of two columns", 2, 30.0, _additive("auto"), _fixed_additive, _BOTH, "curves"
+        "curves and surfaces of two columns",
+        2,
+        30.0,
+        _additive("auto"),
+        _fixed_additive,
+        _BOTH,
+        "curves",
+        is_mean=True,
     ),
     "kernel": Method("kernel RankRLS, RBF", 3, 12.0, _kernel, _fixed_kernel, _BOTH, "kernel"),
 }
+# Of the best of each form, as far as they are close: what takes no fit of its own is no method.
+AVERAGE = "average"

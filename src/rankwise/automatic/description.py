@@ -21,7 +21,7 @@ def describe_choice(ranker: AutoRanker) -> str:
         "",
         str(board),
         "",
-        f"chose      {board.chosen.description}, {board.chosen.regularisation}",
+        f"chose      {board.chosen.summary}",
     ]
     if hasattr(ranker, "nested_score_"):
         error = f" ± {ranker.nested_error_:.4f}" if np.isfinite(ranker.nested_error_) else ""

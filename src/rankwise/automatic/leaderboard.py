@@ -10,12 +10,13 @@ from typing import Any, overload
 import numpy as np
 
 from rankwise.automatic.figures import Figure, paired_difference
-from rankwise.automatic.search import Search, Trial
+from rankwise.automatic.search import JUDGED, Search, Trial
 from rankwise.automatic.targets import exportable_to
 
 __all__ = ["Entry", "Leaderboard", "leaderboard_of"]
 
 _NAMED = 3  # targets in a line of the table
+_JUDGED_BY = {"fold": " (one fold)", "sample": " (sample)"}
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class Entry:
     iterations : int or None
     seconds : float
         For choosing its regularisation, fitting it, and fitting it without each fold; 0 in what comes from a file.
-    judged : {"all", "sample"}
-        Whether all held-out rows scored it, or a sample that ruled it out.
+    judged : {"all", "fold", "sample"}
+        Whether all held-out rows scored it, those of one fold, or those of a sample; what fewer rows ruled out, more
+        did not score.
     exportable_to : tuple of str
     needs_queries : bool
         Whether a row can only be scored together with the others of its query.
@@ -64,6 +66,11 @@ class Entry:
     is_rival: bool = False
 
     @property
+    def summary(self) -> str:
+        """Name it with what was chosen inside it."""
+        return ", ".join(filter(None, [self.description, self.regularisation]))
+
+    @property
     def regularisation(self) -> str:
         """Name what was chosen inside the candidate."""
         if self.alpha is None:
@@ -76,7 +83,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Leaderboard(Sequence[Entry]):
-    """The candidates, the best first; those that only a sample scored come last.
+    """The candidates, the best first; those that only one fold or a sample scored come after the others.
 
     Printed, it is a table. ``list(leaderboard)`` are its entries.
 
@@ -138,7 +145,7 @@ class Leaderboard(Sequence[Entry]):
         return [
             [
                 "*" if entry.is_chosen else "",
-                entry.description + (" (sample)" if entry.judged == "sample" else ""),
+                entry.description + _JUDGED_BY.get(entry.judged, ""),
                 _with_error(entry.value, entry.standard_error),
                 "" if entry.difference == 0 else _with_error(entry.difference, entry.difference_error, "+"),
                 entry.regularisation,
@@ -182,15 +189,12 @@ def _with_error(value: float, error: float, sign: str = "") -> str:
 def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Figure, float]]) -> Leaderboard:
     """Make the leaderboard of a search, with estimators of other packages among its candidates."""
     metric = search.problem.metric
-    final = [trial for trial in search.trials if trial.judged == "all"]
-    best = search.best(final or search.trials)
+    best = search.best(search.final_trials)
     sign = -1.0 if metric.greater_is_better else 1.0
-    sampled = [trial for trial in search.trials if trial.judged == "sample"]
     entries = []
-    for trial in search.trials:
-        if trial.judged == "sample" and any(one.candidate == trial.candidate for one in final):
-            continue
-        other = best if trial.judged == best.judged else search.best(sampled)
+    last = {trial.candidate: trial for trial in search.trials}  # which more rows scored than those before
+    for trial in last.values():
+        other = search.best([one for one in search.trials if one.judged == trial.judged])
         difference, error = paired_difference(trial.figure, other.figure)
         ranker = trial.ranker
         entries.append(
@@ -203,7 +207,7 @@ def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Fi
                 dict(trial.candidate.options),
                 sign * difference,
                 error,
-                float(np.squeeze(ranker.alpha_)),
+                None if trial.candidate.parts else float(np.squeeze(ranker.alpha_)),
                 int(ranker.best_iteration_) if getattr(ranker, "method_", "") == "hybrid" else None,
                 trial.seconds,
                 trial.judged,
@@ -217,8 +221,9 @@ def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Fi
         entries.append(
             Entry(
                 name, "rival", "none", figure.value, figure.standard_error,
-                difference=sign * difference, difference_error=error, seconds=seconds, is_rival=True,
+                difference=sign * difference, difference_error=error, seconds=seconds, judged=best.judged,
+                is_rival=True,
             )
         )  # fmt: skip
-    entries.sort(key=lambda entry: (entry.judged != "all", sign * entry.value))
+    entries.sort(key=lambda entry: (JUDGED.index(entry.judged), sign * entry.value))
     return Leaderboard(tuple(entries), metric.name, metric.greater_is_better, search.judged_by)

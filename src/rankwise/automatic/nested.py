@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from sklearn.base import clone
 
-from rankwise.automatic.problems import LabelledRows
+from rankwise.automatic.labelled_rows import LabelledRows
 from rankwise.data.validation import read_seed
 from rankwise.design import as_design
 from rankwise.estimators.base import Ranker

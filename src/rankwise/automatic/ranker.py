@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, RandomSource
 from rankwise.automatic.calibrated import CalibratedRanker
-from rankwise.automatic.candidates import FIXED, METHODS, SCALINGS
+from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
 from rankwise.automatic.encoding import EncodingRanker
 from rankwise.automatic.files import read_automatic, write_automatic
@@ -29,6 +29,7 @@ from rankwise.automatic.reading import (
     resolve_metric,
 )
 from rankwise.automatic.rivals import rival_entries
+from rankwise.automatic.running import run_search
 from rankwise.automatic.search import RULES, Search, Trial
 from rankwise.data.validation import check_choice, check_count, check_number, read_seed
 from rankwise.design import Design
@@ -61,15 +62,17 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         What is optimised: a name of `rankwise.metrics.METRICS`. "auto" is NDCG@10 for grades inside queries, and the
         pairwise error otherwise.
     rule : {"best", "one-standard-error"}, default="best"
-        Choose the candidate with the best value; or, of those that are not worse by more than one standard error of the
-        difference, one that can be exported, of these one of the simplest form (linear, curves, surfaces, kernel), and
-        of these the best.
+        "best" takes the mean of several candidates where its value is not worse than the best by more than one standard
+        error of the difference, else the candidate with the best value. "one-standard-error" takes, of those that are
+        not worse by more than one standard error of the difference, one that can be exported, of these one of the
+        simplest form (linear, curves, surfaces, kernel, mean), and of these the best.
     cv : "auto", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and
         assigns the rows of small data to them up to four times. Not used where there is an `eval_set`.
     methods : "auto" or list of str, default="auto"
         What may be tried: "rls", "svm-squared", "svm", "logistic" (pairs only), "curves", "surfaces",
-        "kernel".
+        "kernel"; and "average", the mean of the scores of the best linear model, the best curves and the best kernel,
+        as far as they are close to the best of them.
     scalings : "auto" or list of str, default="auto"
         Which ways to scale columns may be tried: "none", "standard", "max-abs", "query-minmax", "query-standard",
         "query-rank", "standard+query-standard", "standard+query-rank" (the columns and their ranks side by side).
@@ -265,13 +268,13 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
             read_seed(self.random_state),
             self.n_threads,
         )
-        chosen = search.run()
+        chosen = run_search(search)
         self.search_ = search
         self.metric_, self.cv_ = problem.metric, search.judged_by
         self.stopped_, self.skipped_ = search.stopped, search.skipped
         self.best_estimator_ = chosen.model
         self.best_score_ = chosen.figure.value
-        rivals = [] if not self.rivals else rival_entries(self.rivals, problem)
+        rivals = [] if not self.rivals else rival_entries(self.rivals, search.judge)
         self.leaderboard_ = leaderboard_of(search, chosen, rivals)
         return chosen
 
@@ -282,7 +285,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         )
         check_choice("rule", self.rule, RULES)
         check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))
-        for name, known in (("methods", METHODS), ("scalings", SCALINGS)):
+        for name, known in (("methods", (*METHODS, AVERAGE)), ("scalings", SCALINGS)):
             for one in _listed(getattr(self, name)) or ():
                 check_choice(name, one, known)
         if self.time_limit is not None:

@@ -8,7 +8,8 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Matrix, MatrixLike
-from rankwise.automatic.problems import LabelledRows, ListedPairs, blocks_of_rows, splits_of
+from rankwise.automatic.labelled_rows import LabelledRows, blocks_of_rows, splits_of
+from rankwise.automatic.listed_pairs import ListedPairs
 from rankwise.automatic.scaling import ScaledColumns
 from rankwise.data.duels import read_duels
 from rankwise.data.preferences import Preferences, check_pairs

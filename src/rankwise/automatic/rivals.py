@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from rankwise.automatic.figures import Figure
-from rankwise.automatic.problems import LabelledRows, Problem
+from rankwise.automatic.labelled_rows import LabelledRows
+from rankwise.automatic.problems import Problem
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
 

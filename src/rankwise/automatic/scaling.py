@@ -10,10 +10,10 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from rankwise.arrays import Floats, Ints, Matrix, is_sparse
-from rankwise.estimators.base import Ranker
+from rankwise.estimators.fitted import FittedRanker
 from rankwise.preprocessing import QueryScaler, RankScaler
 
-__all__ = ["ScaledColumns", "Scaler", "bytes_of", "chain", "entries", "scalers_of"]
+__all__ = ["HeldOutColumns", "ScaledColumns", "Scaler", "bytes_of", "chain", "entries", "scalers_of"]
 
 # Copies of X that together take less are kept; of larger ones only the last.
 _KEPT_BYTES = 1 << 27
@@ -40,7 +40,7 @@ def scalers_of(scaling: str, X: Matrix) -> list[Scaler]:
     return [QueryScaler(scaling.removeprefix("query-"))]
 
 
-def chain(scalers: Sequence[Scaler], ranker: Ranker) -> Ranker | Pipeline:
+def chain(scalers: Sequence[Scaler], ranker: FittedRanker) -> FittedRanker | Pipeline:
     """Put fitted scalers before a fitted ranker, as one model."""
     if not scalers:
         return ranker
@@ -98,6 +98,25 @@ class ScaledColumns:
         if scalers:
             self._made[scaling] = scalers, X, held
         return scalers, X, held
+
+
+class HeldOutColumns(ScaledColumns):
+    """Columns whose evaluation set are some of their own rows.
+
+    Parameters
+    ----------
+    columns : ScaledColumns
+    rows : (rows,) int64
+    """
+
+    def __init__(self, columns: ScaledColumns, rows: Ints) -> None:
+        super().__init__(columns.X, columns.qid, columns.weight)
+        self._columns, self._rows = columns, rows
+
+    def get(self, scaling: str) -> Scaled:
+        """Return the fitted scalers, the scaled rows, and those that are held out."""
+        scalers, X, _ = self._columns.get(scaling)
+        return scalers, X, X[self._rows]
 
 
 def bytes_of(X: Matrix) -> int:

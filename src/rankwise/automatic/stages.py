@@ -10,7 +10,8 @@ import numpy as np
 
 from rankwise.arrays import is_sparse
 from rankwise.automatic.candidates import METHODS, SCALINGS, Candidate
-from rankwise.automatic.problems import LabelledRows, Problem
+from rankwise.automatic.labelled_rows import LabelledRows
+from rankwise.automatic.problems import Problem
 from rankwise.automatic.scaling import entries
 from rankwise.data.store.mapped import MappedMatrix
 

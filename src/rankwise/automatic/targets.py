@@ -10,7 +10,8 @@ __all__ = ["exportable_to"]
 
 def exportable_to(candidate: Candidate) -> tuple[str, ...]:
     """Name the targets of `rankwise export` that can run such a model, given what a caller can tell them."""
-    return tuple(name for name, target in TARGETS.items() if _runs(candidate, target))
+    parts = candidate.parts or (candidate,)
+    return tuple(name for name, target in TARGETS.items() if all(_runs(part, target) for part in parts))
 
 
 def _runs(candidate: Candidate, target: Target) -> bool:

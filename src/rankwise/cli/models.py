@@ -56,13 +56,18 @@ class SavedModel:
     @property
     def scales_inside_queries(self) -> bool:
         """Whether the model looks at all rows of a query at once, and so must know which those are."""
-        steps = [step for _, step in getattr(self.model, "steps", [])]
-        return any(type(step).__name__ == "QueryScaler" for step in steps)
+        return any(type(step).__name__ == "QueryScaler" for step in self._steps)
+
+    @property
+    def _steps(self) -> list[Any]:
+        """What prepares columns, in the model or in those that it is the mean of."""
+        models = getattr(self.model, "rankers_", [self.model])
+        return [step for model in models for _, step in getattr(model, "steps", [])]
 
     def is_dense(self, X: MatrixLike) -> bool:
         """Tell whether the model takes arrays; one that was not saved by `fit` says so by what centres its columns."""
-        steps = [step for _, step in getattr(self.model, "steps", [])]
-        if any(getattr(step, "with_mean", False) or getattr(step, "with_centering", False) for step in steps):
+        centres = ("with_mean", "with_centering")
+        if any(getattr(step, name, False) for step in self._steps for name in centres):
             return True
         return bool(self.notes.get("is_dense", pays_as_array(X)))
 

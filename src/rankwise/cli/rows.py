@@ -98,6 +98,8 @@ class Rows:
     def counts(self) -> dict[str, int]:
         """Count what was read."""
         rows, columns = (int(n) for n in self.X.shape)
+        if columns == 0 and self.table is not None:  # before the model has made columns of it
+            columns = len(self.table.column_names)
         if self.pairs is not None:
             return {"preferences": len(self.pairs), "items": rows, "columns": columns}
         queries = {} if self.qid is None else {"queries": len(self.queries)}

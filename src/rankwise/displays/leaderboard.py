@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["LeaderboardDisplay"]
 
 _SHOWN = 20
-_COLOURS = {"chosen": "crimson", "rival": "black", "all": "tab:blue", "sample": "0.6"}
+_COLOURS = {"chosen": "crimson", "rival": "black", "all": "tab:blue", "fold": "tab:cyan", "sample": "0.6"}
 
 
 @dataclass

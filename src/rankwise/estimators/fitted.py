@@ -29,7 +29,7 @@ from rankwise.metrics import concordance, preference_error
 __all__ = ["FittedRanker"]
 
 # What holds the model of a fit, whichever class it is of.
-_MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_")
+_MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_", "rankers_")
 
 
 class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]

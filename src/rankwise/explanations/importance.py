@@ -129,7 +129,7 @@ def feature_importance(
     evaluator = metric.prepare(labels, queries)
 
     def scored(rows: MatrixLike) -> Floats:
-        return sign * evaluator.per_query(view.ranker.predict(view.prepare(rows, qid))).values
+        return sign * evaluator.per_query(view.predict(view.prepare(rows, qid), qid)).values
 
     base, counts = scored(X), evaluator.counted
     losses = np.empty((len(names), int(counts.sum())))

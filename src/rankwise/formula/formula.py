@@ -14,10 +14,21 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, is_sparse
+from rankwise.exceptions import InvalidInputError
 from rankwise.formula.steps import Fill, IsMissing, QueryScale, Step
 from rankwise.kernels import Kernel
 
-__all__ = ["Column", "Formula", "KernelSum", "Surface", "Table", "Term", "as_values", "sum_of"]
+__all__ = [
+    "Column",
+    "Formula",
+    "KernelSum",
+    "Surface",
+    "Table",
+    "Term",
+    "as_values",
+    "sum_of",
+    "weighted_sum",
+]
 
 
 @dataclass(frozen=True)
@@ -251,3 +262,29 @@ def sum_of(columns: Sequence[Column], weights: Floats) -> tuple[Term, ...]:
         for weight, column in zip(weights.tolist(), columns, strict=True)
         if weight != 0
     )
+
+
+def weighted_sum(formulas: Sequence[Formula], weights: Sequence[float]) -> Formula:
+    """Return the formula of a weighted sum of scores of the same columns; at most one of them may have a kernel."""
+    kernels = [
+        replace(one.kernel, dual=weight * one.kernel.dual)
+        for one, weight in zip(formulas, weights, strict=True)
+        if one.kernel is not None
+    ]
+    if len(kernels) > 1:
+        raise InvalidInputError(
+            "The mean of several models with kernels has no formula.",
+            "average models of which one has a kernel.",
+        )
+    terms, surfaces, constant = [], [], 0.0
+    for one, weight in zip(formulas, weights, strict=True):
+        constant += weight * one.constant
+        terms += [replace(term, weight=weight * term.weight) for term in one.terms]
+        surfaces += [
+            replace(surface, values=tuple(tuple(weight * value for value in line) for line in surface.values))
+            for surface in one.surfaces
+        ]
+    first = formulas[0]
+    is_text = tuple(any(column) for column in zip(*(one.is_text for one in formulas), strict=True))
+    kernel = kernels[0] if kernels else None
+    return Formula(first.names, is_text, constant, tuple(terms), tuple(surfaces), kernel, first.left_out)

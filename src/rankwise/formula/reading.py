@@ -13,7 +13,7 @@ from rankwise.arrays import ArrayLike, Floats, MatrixLike, is_sparse
 from rankwise.estimators.additive_model import AdditiveModel
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of
+from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of, weighted_sum
 from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
 from rankwise.formula.tables import inputs_of, rows_as_read
 from rankwise.formula.transformers import columns_after
@@ -35,7 +35,15 @@ def formula_of(
     output : int, optional
         Which one, where the model has several.
     """
-    view = _whole(model)
+    return _of_view(_whole(model), feature_names, output)
+
+
+def _of_view(view: ModelView, feature_names: Sequence[str] | None, output: int | None) -> Formula:
+    if hasattr(view.ranker, "rankers_"):  # the mean of several
+        each = [ModelView.of(one) for one in view.ranker.rankers_]
+        views = [ModelView((*view.steps, *one.steps), one.ranker) for one in each]
+        parts = [_of_view(one, feature_names, output) for one in views]
+        return weighted_sum(parts, view.ranker.weights_.tolist())
     table, left_out = _table_inputs(view)
     n_inputs = _n_inputs(view) if table is None else len(table)
     columns: list[Column] = [Column(number) for number in range(n_inputs)]

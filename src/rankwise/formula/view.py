@@ -65,6 +65,12 @@ class ModelView:
             X = step.transform(X, qid=qid) if takes_qid else step.transform(X)
         return X
 
+    def predict(self, rows: MatrixLike, qid: ArrayLike | None) -> Doubles:
+        """Return the scores of prepared rows; a mean of several models prepares them once more, for each."""
+        predict = self.ranker.predict
+        takes_qid = qid is not None and "qid" in inspect.signature(predict).parameters
+        return np.asarray(predict(rows, qid=qid) if takes_qid else predict(rows), dtype=np.float64)
+
     @property
     def weights(self) -> Doubles | None:
         """One weight per prepared column, or None where the model is no weighted sum of them."""
@@ -105,7 +111,11 @@ class ModelView:
 
     def describe(self) -> str:
         """Return the model in a few words, such as ``StandardScaler, RankRLSCV``."""
-        return ", ".join(type(part).__name__ for part in (*self.steps, self.ranker))
+        names = [type(part).__name__ for part in (*self.steps, self.ranker)]
+        models = getattr(self.ranker, "rankers_", None)
+        if models is not None:
+            names[-1] += f" of {'; '.join(ModelView.of(model).describe() for model in models)}"
+        return ", ".join(names)
 
 
 def dense_rows(X: MatrixLike, rows: npt.NDArray[np.int64]) -> Doubles:

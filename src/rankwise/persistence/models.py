@@ -34,6 +34,7 @@ __all__ = ["RANKERS", "SCALERS", "choosing_class", "read_step", "training_summar
 RANKERS = (
     "AdditiveRanker",
     "AdditiveRankerCV",
+    "AverageRanker",
     "KernelRankRLS",
     "KernelRankRLSCV",
     "KernelRankSVM",
@@ -274,12 +275,26 @@ def _check_shapes(step: BaseEstimator, parameters: frozenset[str]) -> None:
     n_features = getattr(step, "n_features_in_", None)
     if type(n_features) is not int or n_features < 1:
         raise wrong("it does not say how many features the model takes")
-    if "n_knots" in parameters:
+    if "rankers" in parameters:
+        _check_average(step, n_features)
+    elif "n_knots" in parameters:
         _check_terms(step, n_features)
     elif "kernel" in parameters:
         _check_kernel_model(step, n_features)
     else:
         _check_coefficients(getattr(step, "coef_", None), n_features)
+
+
+def _check_average(step: BaseEstimator, n_features: int) -> None:
+    rankers, weights = getattr(step, "rankers_", None), getattr(step, "weights_", None)
+    if not isinstance(rankers, list) or not rankers:
+        raise wrong("the mean of several models has none")
+    for ranker in rankers:
+        parts = [part for _, part in ranker.steps] if type(ranker) is Pipeline else [ranker]
+        if type(parts[-1]).__name__ not in RANKERS or getattr(parts[0], "n_features_in_", None) != n_features:
+            raise wrong("one of several models ranks nothing, or takes other columns")
+    if not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or weights.shape != (len(rankers),):
+        raise wrong(f"the weights of several models are not {len(rankers)} numbers")
 
 
 def _check_kernel_model(step: BaseEstimator, n_features: int) -> None:

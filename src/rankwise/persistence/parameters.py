@@ -182,6 +182,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "passthrough": (_flag,),
     "quantile_method": (_text,),
     "remainder": (_transformer,),
+    "rankers": (lambda value: value == (),),
     "rivals": (lambda value: value == (),),
     "rule": (_text,),
     "scalings": (_text, _list_of(_text)),

@@ -92,6 +92,8 @@ def parameters_of(step: BaseEstimator) -> dict[str, object]:
         )
     if type(step) is TRANSFORMERS["Pipeline"]:
         parameters.pop("memory")
+    if type(step).__name__ == "AverageRanker":
+        parameters["rankers"] = ()  # its models are those that were fitted
     if type(step).__name__ == "ColumnTransformer" and hasattr(step, "_columns"):
         parameters["transformers"] = [
             (name, inner, chosen if callable(columns) else columns)

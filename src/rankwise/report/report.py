@@ -131,7 +131,7 @@ class Report:
         X = unmasked("X", X)
         X = X if hasattr(X, "shape") else np.asarray(X)
         prepared = self._view.prepare(X, qid)
-        self.scores = np.asarray(self._view.ranker.predict(prepared), dtype=np.float64)
+        self.scores = self._view.predict(prepared, qid)
         if self.scores.ndim != 1:
             raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
         self._names = self._view.names(shape_of(X)[1], feature_names)

@@ -169,7 +169,7 @@ def print_tried(choice: Choice) -> None:
 def chosen_facts(choice: Choice) -> dict[str, str]:
     """Name the choice for a reader, and say what its figure is worth."""
     best, ranker = choice.best, choice.ranker
-    facts = {"chose": f"{best.description}, {best.regularisation}"}
+    facts = {"chose": best.summary}
     if hasattr(ranker, "nested_score_"):
         facts["expect"] = (
             f"{choice.metric.name} {figure(ranker.nested_score_)} ± {figure(ranker.nested_error_)} on new data: outer "
@@ -177,7 +177,7 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
         )
     elif len(ranker.leaderboard_) > 1:
         facts["expect"] = (
-            "a little less than its figure, which was selected on the same rows (--nested says what)"
+            "a little worse than its figure, which was selected on the same rows (--nested says what)"
         )
     if ranker.stopped_:
         facts["stopped"] = f"by {ranker.stopped_}, before everything was tried; the best so far is kept"

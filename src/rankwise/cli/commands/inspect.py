@@ -120,8 +120,10 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
         "model": view.describe(),
         "columns": saved.n_columns,
         "rankwise": saved.header["rankwise"],
-        "alpha": getattr(ranker, "alpha_", getattr(ranker, "alpha", None)),
     }
+    alpha = getattr(ranker, "alpha_", getattr(ranker, "alpha", None))
+    if alpha is not None:
+        facts["alpha"] = alpha
     for name in ("n_queries_", "n_pairs_", "best_score_", "cv_"):
         if hasattr(ranker, name):
             facts[

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from textwrap import fill
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import PredefinedSplit
 
+from rankwise.automatic.labelled_rows import LabelledRows
+from rankwise.automatic.problems import Problem
 from rankwise.automatic.search import Trial
 from rankwise.cli.choosing import Choice, choose
 from rankwise.cli.commands.fit import (
@@ -40,10 +45,12 @@ def run(options: argparse.Namespace) -> int:
     search = choice.ranker.search_
     best = search.choose(search.rule)
     related = [one for one in search.trials if one.candidate.scaling == best.candidate.scaling]
-    shown = next((one for one in [best, *related] if read_surface(one.ranker) is not None), None)
+    shown = next((one for one in [best, *related] if one.candidate.method == "rls"), None)
+    is_choice = shown is best
+    shown = None if shown is None else _with_surface(shown, search.problem)
     surface = None if shown is None else read_surface(shown.ranker)
     if options.plot is not None:
-        _draw(shown, best, choice, options.plot)
+        _draw(shown, None if is_choice else best, choice, options.plot)
     if options.json:
         data: dict[str, Any] = {"train": train.facts(), **choice_json(choice)}
         if surface is not None:
@@ -64,9 +71,9 @@ def run(options: argparse.Namespace) -> int:
     print_facts(chosen_facts(choice))
     if surface is not None and shown is not None:
         write(f"\n{surface.metric} of {shown.candidate.describe()}: every alpha, every iteration")
-        _print_surface(surface, "the choice" if shown is best else "the best here, not the choice")
+        _print_surface(surface, "the choice" if is_choice else "the best here, not the choice")
     curve = read_curve(best.ranker)
-    if curve is not None and shown is not best:
+    if curve is not None and not is_choice:
         write(f"\n{curve.metric} of {best.candidate.describe()}")
         lines = [
             [alpha_name(alpha), figure(value), "*" if alpha == curve.chosen else ""]
@@ -76,6 +83,15 @@ def run(options: argparse.Namespace) -> int:
     if options.plot is not None:
         write(f"\nwrote {options.plot}")
     return 0
+
+
+def _with_surface(trial: Trial, problem: Problem) -> Trial:
+    """Fit least squares once more, on the same folds, by the iterations that draw the surface."""
+    ranker = clone(trial.ranker)
+    if isinstance(problem, LabelledRows) and problem.scored is None:
+        ranker.set_params(cv=PredefinedSplit(problem.folds[0]))
+    _, X, scored = problem.columns.get(trial.candidate.scaling)
+    return replace(trial, ranker=problem.fit(ranker, X, scored, by_rank=trial.candidate.ranks_labels))
 
 
 def _print_surface(surface: SurfaceTable, marked: str) -> None:
@@ -105,7 +121,7 @@ def _print_surface(surface: SurfaceTable, marked: str) -> None:
     write(f"  {'alpha':>{width}}  1{last.rjust(len(kept) - 1)}  iterations; darker is better, X is {marked}")
 
 
-def _draw(shown: Trial | None, best: Trial, choice: Choice, target: str) -> None:
+def _draw(shown: Trial | None, chosen: Trial | None, choice: Choice, target: str) -> None:
     if shown is None:
         raise InvalidInputError(
             "The methods that were tried have no surface to draw.", "add --method rls, or leave --plot out."
@@ -117,10 +133,11 @@ def _draw(shown: Trial | None, best: Trial, choice: Choice, target: str) -> None
     from rankwise.replacing import replacing  # noqa: PLC0415
 
     lines = [f"Validation {choice.metric.name} of {shown.candidate.describe()}"]
-    if shown is not best:
+    if chosen is not None:
         # Without a word the star would pass for the choice.
+        reached = figure(chosen.figure.value)
         lines.append(
-            f"Not what was chosen: {best.candidate.describe()}, reaches {figure(best.figure.value)} and has no surface"
+            f"Not what was chosen: {chosen.candidate.describe()}, reaches {reached} and has no surface"
         )
     title = "\n".join(fill(line, _TITLE) for line in lines)
     display = SurfaceDisplay.from_estimator(shown.ranker, title=title)

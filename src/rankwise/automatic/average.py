@@ -1,0 +1,133 @@
+"""A ranker whose scores are the mean of those of several."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, Never, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
+from rankwise.data.validation import check_qid, check_weights
+from rankwise.estimators.fitted import FittedRanker
+from rankwise.estimators.refusals import refuse_unknown
+from rankwise.exceptions import InvalidInputError
+from rankwise.model_selection import fit_ranker, predict_scores
+
+__all__ = ["AverageRanker", "spread_inside"]
+
+
+class AverageRanker(FittedRanker):
+    """Rank by the mean of the scores of several rankers, each divided by how far its scores spread inside queries.
+
+    Models that err in different ways, such as a linear one, curves and a kernel, are often better together than the
+    best of them. `AutoRanker` makes one of those that it cannot tell apart.
+
+    Parameters
+    ----------
+    rankers : sequence of estimators
+        Rankers, or pipelines that end in one; each is cloned and fitted to the same rows.
+
+    Attributes
+    ----------
+    rankers_ : list of estimators
+        The fitted rankers.
+    weights_ : (rankers,) float64
+        What their scores are multiplied by: shares of 1, divided by their spread.
+    fitted_with_qid_ : bool
+    n_features_in_, feature_names_in_, n_queries_
+        As in `RankRLS`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import AverageRanker, KernelRankRLS, RankRLS
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 3))
+    >>> y = X[:, 0] + np.sin(3 * X[:, 1])
+    >>> model = AverageRanker([RankRLS(), KernelRankRLS("rbf")]).fit(X, y, qid=np.arange(100) // 10)
+    >>> scores = sum(w * one.predict(X) for w, one in zip(model.weights_, model.rankers_))
+    >>> bool(np.allclose(model.predict(X), scores))
+    True
+    """
+
+    __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
+
+    rankers_: list[BaseEstimator]
+    weights_: Floats
+
+    def __init__(self, rankers: Sequence[BaseEstimator] = ()) -> None:
+        self.rankers = rankers
+
+    def fit(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **unknown: Never,
+    ) -> Self:
+        """Fit every ranker.
+
+        Parameters
+        ----------
+        X, y, qid, sample_weight
+            As in `RankRLS.fit`.
+        """
+        refuse_unknown("fit", unknown)
+        if not list(self.rankers):
+            raise InvalidInputError("rankers is empty.", "pass at least one, such as [RankRLS(), RankSVM()].")
+        fitted = [fit_ranker(clone(one), X, y, qid, sample_weight) for one in self.rankers]
+        scores = [predict_scores(one, X, qid) for one in fitted]
+        queries, weight = check_qid(qid, len(scores[0])), check_weights(sample_weight, len(scores[0]))
+        self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
+        return self.keep(fitted, [spread_inside(own, queries.codes, weight) for own in scores])
+
+    @classmethod
+    def of_fitted(cls, rankers: Sequence[BaseEstimator], spreads: Sequence[float]) -> Self:
+        """Make one of fitted rankers, whose scores spread so far inside queries."""
+        return cls([clone(one) for one in rankers]).keep(rankers, spreads)
+
+    def keep(self, fitted: Sequence[BaseEstimator], spreads: Sequence[float]) -> Self:
+        """Take fitted rankers for those of this one."""
+        self.rankers_ = list(fitted)
+        # who says nothing of any row adds nothing
+        self.weights_ = np.array([0.0 if spread == 0 else 1 / (len(spreads) * spread) for spread in spreads])
+        self.n_features_in_ = int(fitted[0].n_features_in_)
+        vars(self).pop("feature_names_in_", None)
+        if hasattr(fitted[0], "feature_names_in_"):
+            self.feature_names_in_ = fitted[0].feature_names_in_
+        return self
+
+    def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
+        """Return a score for each row of X: higher is better.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        qid : array-like of shape (rows,), optional
+            For rankers that scale columns inside queries.
+        """
+        refuse_unknown("predict", unknown)
+        check_is_fitted(self)
+        parts = zip(self.weights_.tolist(), self.rankers_, strict=True)
+        return np.asarray(sum(weight * predict_scores(one, X, qid) for weight, one in parts))
+
+    def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
+        return self.predict(X, qid)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+
+def spread_inside(scores: Floats, codes: Ints, weight: Floats | None = None) -> float:
+    """Return the standard deviation of scores inside queries."""
+    weight = np.ones(scores.size) if weight is None else weight
+    total = np.bincount(codes, weight)
+    mean = np.bincount(codes, weight * scores) / np.where(total > 0, total, 1.0)
+    return float(np.sqrt(np.average((scores - mean[codes]) ** 2, weights=weight)))

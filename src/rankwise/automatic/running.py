@@ -1,0 +1,327 @@
+"""Trying candidates on the same folds: first on a sample where there is much, then the best of it on all rows."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from rankwise.arrays import Matrix
+from rankwise.automatic.average import AverageRanker
+from rankwise.automatic.candidates import AVERAGE, METHODS, Candidate, Setting
+from rankwise.automatic.labelled_rows import LabelledRows
+from rankwise.automatic.problems import Problem
+from rankwise.automatic.scaling import entries
+from rankwise.automatic.search import Search, Trial
+from rankwise.automatic.stages import Facts, stages
+from rankwise.automatic.targets import exportable_to
+from rankwise.estimators.base import Ranker
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.progress import ProgressLine
+
+__all__ = ["run_search"]
+
+# Entries of X up to which every candidate is scored by all rows: some seconds of work.
+_ALL = 1_500_000
+_SAMPLED = 700_000  # entries of the sample otherwise
+_SCREENED_BY = (
+    2  # folds of the sample that choose the alpha of what costs more than least squares; all compare
+)
+_FEWEST_ROWS = 4000
+_FINALISTS = 3
+_CLOSE = 2.0  # standard errors of a difference, within which two candidates may change places
+_CLEARLY = 3.0  # standard errors, beyond which a scaling is worse whatever learns from it
+# Entries times cost up to which a finalist is fitted to everything unless a time limit says otherwise.
+_FINAL_WORK = 5e8
+_EDGE = "The best alpha is the"  # how a method begins to warn of the end of its grid
+
+
+def run_search(search: Search) -> Trial:
+    """Try candidates, and return what was chosen, fitted to all rows."""
+    start = time.monotonic()
+    whole = search.problem
+    n_entries = entries(whole.columns.X)
+    sample = _sample(search, n_entries)
+    with ProgressLine("choosing") as progress:
+        run = _Run(search, start, progress)
+        run.try_stages(whole if sample is None else sample, "all" if sample is None else "sample")
+        if sample is None:
+            run.try_means(whole)
+        if sample is not None:
+            assert isinstance(whole, LabelledRows)  # listed pairs are not sampled
+            if not search.stopped:
+                run.try_finalists(whole, n_entries)
+            how = search.final_trials[0].judged
+            if how != "all":
+                search.judge = whole.first_folds(1) if how == "fold" else sample
+            screened = f"{sample.describe()} of a sample of {sample.n_rows:,} of {whole.n_rows:,} rows"
+            search.judged_by = (
+                screened
+                if how == "sample"
+                else f"{search.judge.describe()}; the finalists were found by {screened}"
+            )
+        else:
+            search.judge, search.judged_by = whole, whole.describe()
+        chosen = search.choose(search.rule)
+        if chosen.n_rows < whole.n_training_rows:
+            chosen = run.refit(chosen, whole)
+    for warning in chosen.warned:
+        # The methods' own grids have gone on as far as they go.
+        if search.alphas is None and str(warning.message).startswith(_EDGE):
+            continue
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    return chosen
+
+
+def _sample(search: Search, n_entries: int) -> Problem | None:
+    whole = search.problem
+    if n_entries <= _ALL:
+        return None
+    n_rows = max(_FEWEST_ROWS, int(whole.n_rows * _SAMPLED / n_entries))
+    if n_rows >= 0.8 * whole.n_rows:
+        return None
+    sample = whole.sample(n_rows, search.random_state)
+    return None if sample is whole else sample
+
+
+@dataclass
+class _SoFar:
+    """What a search has tried so far."""
+
+    search: Search
+
+    def best(self, *methods: str) -> Candidate | None:
+        of_these = [one for one in self.search.trials if not methods or one.candidate.method in methods]
+        return self.search.best(of_these).candidate if of_these else None
+
+    def is_close(self, method: str) -> bool:
+        trials = self.search.trials
+        own = [trial for trial in trials if trial.candidate.method == method]
+        return bool(own) and self.search.is_close(self.search.best(own), self.search.best(trials), _CLOSE)
+
+    def promising(self, scalings: Sequence[str]) -> list[str]:
+        search = self.search
+        plain = {
+            trial.candidate.scaling: trial
+            for trial in reversed(search.trials)
+            if METHODS[trial.candidate.method].form == "linear" and not trial.candidate.options
+        }
+        known = sorted((way for way in scalings if way in plain), key=lambda way: search.loss(plain[way]))
+        close = [way for way in known if search.is_close(plain[way], plain[known[0]], _CLEARLY)]
+        return [*close, *(way for way in scalings if way not in plain)]
+
+
+@dataclass
+class _Run:
+    """One search while it runs."""
+
+    search: Search
+    start: float
+    progress: ProgressLine
+    unit_seconds: float = 0.0
+
+    def try_stages(self, problem: Problem, judged: str) -> None:
+        """Try what the stages say, until nothing is left or it is time to stop."""
+        search = self.search
+        one_alpha = search.alphas is not None and len(search.alphas) == 1
+        facts = Facts.of(problem, varies_loss=not one_alpha and not search.fixed)
+        for candidates in stages(facts, search.methods, search.scalings, _SoFar(search)):
+            allowed = [one for one in candidates if self._is_allowed(one)]
+            if not self.try_all(allowed, problem, judged):
+                return
+        if not search.trials:
+            raise InvalidInputError(
+                f"No candidate can run in {search.target!r}."
+                if search.target is not None
+                else "None of the methods can learn from these data.",
+                "allow more methods and scalings, or leave the target out.",
+            )
+
+    def try_means(self, problem: Problem) -> None:
+        """Score the mean of the best of each form, as far as they are close to the best; then without the last one."""
+        search, best_of_form = self.search, dict[str, Trial]()
+        if search.methods is not None and AVERAGE not in search.methods:
+            return
+        for trial in self._close(search.trials):
+            best_of_form.setdefault(METHODS[trial.candidate.method].form, trial)
+        parts = list(best_of_form.values())
+        for number in range(len(parts), 1, -1):
+            self._try_mean(parts[:number], problem)
+
+    def _try_mean(self, parts: Sequence[Trial], problem: Problem) -> None:
+        """Score a mean of candidates that were tried: that takes no fit."""
+        start, first = time.monotonic(), parts[0]
+        candidate = Candidate(AVERAGE, parts=tuple(part.candidate for part in parts))
+        spreads = [problem.spread(part.held_out) for part in parts]
+        if not all(spreads) or not self._is_allowed(candidate):
+            return
+        ranker = AverageRanker.of_fitted([part.model for part in parts], spreads)
+        weighted = [weight * part.held_out for weight, part in zip(ranker.weights_, parts, strict=True)]
+        held_out = np.sum(weighted, axis=0)
+        warned = [one for part in parts for one in part.warned]
+        seconds, figure = time.monotonic() - start, problem.figure(held_out)
+        self.search.trials.append(
+            Trial(candidate, figure, [], ranker, held_out, seconds, first.n_rows, warned, first.judged)
+        )
+
+    def _is_allowed(self, candidate: Candidate) -> bool:
+        known = any(trial.candidate == candidate for trial in self.search.trials)
+        target = self.search.target
+        return not known and (target is None or target in exportable_to(candidate))
+
+    def try_finalists(self, whole: LabelledRows, n_entries: int) -> None:
+        """Fit the best of the sample to all rows but one fold; score those that remain close on the other folds too."""
+        search = self.search
+        order = sorted(search.trials, key=search.loss)
+        best = order[0]
+        close = self._close(order)
+        if search.rule == "one-standard-error":
+            close.sort(key=lambda trial: (trial is not best, METHODS[trial.candidate.method].complexity))
+        affordable = [one for one in close if self._is_affordable(one.candidate, n_entries)]
+        if not affordable and METHODS[best.candidate.method].cost <= 1:
+            affordable = [best]
+        self.unit_seconds *= n_entries / max(_SAMPLED, 1)
+        finalists = [trial.candidate for trial in affordable[:_FINALISTS]]
+        if whole.scored is not None:
+            self.try_all(finalists, whole, "all")
+            return
+        if not self.try_all(finalists, whole.without_first_fold(), "fold"):
+            return
+        self._race(whole)
+
+    def _race(self, whole: LabelledRows) -> None:
+        """Hold out one fold after the other, as long as two finalists are close; keep what then remains."""
+        search = self.search
+        search.judge = whole
+        racing = self._close([trial for trial in search.trials if trial.judged == "fold"])
+        n_folds = int(whole.folds[0].max()) + 1
+        for number in range(1, n_folds):
+            if len(racing) < 2:
+                break
+            judge, further = whole.first_folds(number + 1), []
+            for trial in racing:
+                if not self._has_time(trial.candidate):
+                    search.stopped = f"the time limit of {search.time_limit:g} s"
+                    return
+                self._show(trial.candidate)
+                try:
+                    further.append(self._on_fold(trial, number, judge))
+                except KeyboardInterrupt:
+                    search.stopped = "Ctrl-C"
+                    return
+            search.judge, racing = judge, self._close(further)
+        if search.judge is not whole:
+            search.trials += [replace(trial, judged="all") for trial in racing]
+
+    def _close(self, trials: Sequence[Trial]) -> list[Trial]:
+        search = self.search
+        order = sorted(trials, key=search.loss)
+        return [trial for trial in order if search.is_close(trial, order[0], _CLOSE)]
+
+    def _on_fold(self, trial: Trial, number: int, judge: LabelledRows) -> Trial:
+        """Score a candidate, whose regularisation the first fold chose, by one more fold."""
+        start, candidate = time.monotonic(), trial.candidate
+        _, X, _ = judge.columns.get(candidate.scaling)
+        estimator = METHODS[candidate.method].fixed(trial.ranker)
+        held_out = np.zeros((1, judge.n_rows))
+        known = np.flatnonzero((judge.folds[0] >= 0) & (judge.folds[0] < number))
+        held_out[0, known] = trial.held_out[0] if number == 1 else trial.held_out[0, known]
+        test = np.flatnonzero(judge.folds[0] == number)
+        held_out[0, test] = judge.without(test, estimator, X, by_rank=candidate.ranks_labels)
+        seconds = trial.seconds + time.monotonic() - start
+        return replace(trial, held_out=held_out, figure=judge.figure(held_out), seconds=seconds)
+
+    def _is_affordable(self, candidate: Candidate, n_entries: int) -> bool:
+        return self.search.time_limit is not None or n_entries * METHODS[candidate.method].cost <= _FINAL_WORK
+
+    def try_all(self, candidates: Iterable[Candidate], problem: Problem, judged: str) -> bool:
+        """Try some candidates; tell whether to go on."""
+        search = self.search
+        for candidate in candidates:
+            if search.trials and not self._has_time(candidate):
+                search.stopped = f"the time limit of {search.time_limit:g} s"
+                return False
+            self._show(candidate)
+            try:
+                trial = self._try(candidate, problem, judged)
+            except KeyboardInterrupt:
+                if not search.trials:
+                    raise
+                search.stopped = "Ctrl-C"
+                return False
+            except MemoryLimitError as error:
+                if not search.trials:
+                    raise
+                search.skipped.append(f"{candidate.describe()}: {error.problem}")
+                continue
+            search.trials.append(trial)
+        return True
+
+    def _has_time(self, candidate: Candidate) -> bool:
+        limit = self.search.time_limit
+        if limit is None:
+            return True
+        return time.monotonic() - self.start + self.unit_seconds * METHODS[candidate.method].cost < limit
+
+    def _show(self, candidate: Candidate) -> None:
+        trials, metric = self.search.trials, self.search.problem.metric
+        best = f"; best yet {metric.name} {self.search.best(trials).figure.value:.4f}" if trials else ""
+        self.progress.update(f"candidate {len(trials) + 1}, {candidate.describe()}{best}")
+
+    def _setting(self, candidate: Candidate, problem: Problem, X: Matrix) -> Setting:
+        search, cv = self.search, problem.cv
+        sampled = [one for one in search.trials if one.candidate == candidate and one.judged == "sample"]
+        found = None
+        if sampled and METHODS[candidate.method].is_mean:
+            found = float(sampled[0].ranker.alpha_) * sampled[0].n_rows / problem.n_training_rows
+        if cv is not None and problem is not search.problem and METHODS[candidate.method].cost > 1:
+            cv = cv[:_SCREENED_BY]  # a sample has to find finalists, which choose their alpha again
+        return Setting(
+            problem.metric,
+            cv,
+            search.alphas,
+            int(X.shape[1]),
+            problem.n_rows,
+            search.basis,
+            search.random_state,
+            search.n_threads,
+            found,
+        )
+
+    def _selector(self, candidate: Candidate, problem: Problem, X: Matrix) -> Ranker:
+        """Make what chooses the regularisation of a candidate; what is fixed goes to every method that has it."""
+        method = METHODS[candidate.method]
+        made = method.selector(self._setting(candidate, problem, X), candidate.parameters)
+        known = made.get_params(deep=False)
+        made.set_params(**{name: value for name, value in self.search.fixed.items() if name in known})
+        return made
+
+    def _try(self, candidate: Candidate, problem: Problem, judged: str) -> Trial:
+        start = time.monotonic()
+        method = METHODS[candidate.method]
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            scalers, X, scored = problem.columns.get(candidate.scaling)
+            selector = self._selector(candidate, problem, X)
+            by_rank = candidate.ranks_labels
+            fitted = problem.fit(selector, X, scored, by_rank=by_rank)
+            held_out = problem.held_out(method.fixed(fitted), fitted, X, scored, by_rank=by_rank)
+            figure = problem.figure(held_out)
+        seconds = time.monotonic() - start
+        self.unit_seconds = max(self.unit_seconds, seconds / method.cost)
+        n_rows = problem.n_training_rows
+        return Trial(candidate, figure, scalers, fitted, held_out, seconds, n_rows, list(warned), judged)
+
+    def refit(self, trial: Trial, whole: Problem) -> Trial:
+        """Fit what was chosen without some of the rows to all of them, with the regularisation that it chose."""
+        self.progress.update(f"fitting {trial.candidate.describe()} to all rows")
+        scalers, X, _ = whole.columns.get(trial.candidate.scaling)
+        method = METHODS[trial.candidate.method]
+        estimator = method.fixed(trial.ranker)
+        if method.is_mean:
+            estimator.set_params(alpha=estimator.alpha * trial.n_rows / whole.n_training_rows)
+        fitted = whole.fit(estimator, X, by_rank=trial.candidate.ranks_labels)
+        return replace(trial, scalers=scalers, ranker=fitted)
