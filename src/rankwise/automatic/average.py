@@ -7,6 +7,7 @@ from typing import ClassVar, Never, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
+from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -56,6 +57,7 @@ class AverageRanker(FittedRanker):
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
+    n_queries_: int
     rankers_: list[BaseEstimator]
     weights_: Floats
 
@@ -83,13 +85,17 @@ class AverageRanker(FittedRanker):
         fitted = [fit_ranker(clone(one), X, y, qid, sample_weight) for one in self.rankers]
         scores = [predict_scores(one, X, qid) for one in fitted]
         queries, weight = check_qid(qid, len(scores[0])), check_weights(sample_weight, len(scores[0]))
+        self.keep(fitted, [spread_inside(own, queries.codes, weight) for own in scores])
         self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
-        return self.keep(fitted, [spread_inside(own, queries.codes, weight) for own in scores])
+        return self
 
     @classmethod
     def of_fitted(cls, rankers: Sequence[BaseEstimator], spreads: Sequence[float]) -> Self:
-        """Make one of fitted rankers, whose scores spread so far inside queries."""
-        return cls([clone(one) for one in rankers]).keep(rankers, spreads)
+        """Make one of fitted rankers of rankwise, whose scores spread so far inside queries."""
+        made = cls([clone(one) for one in rankers]).keep(rankers, spreads)
+        last = rankers[0][-1] if isinstance(rankers[0], Pipeline) else rankers[0]
+        made.fitted_with_qid_, made.n_queries_ = last.fitted_with_qid_, last.n_queries_
+        return made
 
     def keep(self, fitted: Sequence[BaseEstimator], spreads: Sequence[float]) -> Self:
         """Take fitted rankers for those of this one."""
@@ -97,7 +103,8 @@ class AverageRanker(FittedRanker):
         # who says nothing of any row adds nothing
         self.weights_ = np.array([0.0 if spread == 0 else 1 / (len(spreads) * spread) for spread in spreads])
         self.n_features_in_ = int(fitted[0].n_features_in_)
-        vars(self).pop("feature_names_in_", None)
+        if hasattr(self, "feature_names_in_"):  # of an earlier fit
+            del self.feature_names_in_
         if hasattr(fitted[0], "feature_names_in_"):
             self.feature_names_in_ = fitted[0].feature_names_in_
         return self
