@@ -260,16 +260,18 @@ def test_finalists_race_until_one_is_ahead(graded, monkeypatch):
     X, y, qid = graded
     for name, value in (("_ALL", 1000), ("_SAMPLED", 1000), ("_FEWEST_ROWS", 100)):
         monkeypatch.setattr(searching, name, value)
-    model = AutoRanker(methods=["rls"], scalings=["none", "standard"]).fit(X, y, qid=qid)
+    model = AutoRanker(methods=["rls", "curves"], scalings=["none", "standard"]).fit(X, y, qid=qid)
     search = model.search_
     on_fold = {one.candidate: one for one in search.trials if one.judged == "fold"}
     raced = [one for one in search.trials if one.judged == "all"]
     assert len(on_fold) > 1  # as they have to be, for a race
     assert raced
-    judge = search.judge
+    judge = search.scored_on
     for trial in raced:
         # Each fold by a model that did not see it, with the alpha that the first one chose.
         ranker = on_fold[trial.candidate].ranker
+        if trial.candidate.method != "rls":
+            continue
         _, Z, _ = search.problem.columns.get(trial.candidate.scaling)
         for fold in range(int(judge.folds[0].max()) + 1):
             test = judge.folds[0] == fold
@@ -311,7 +313,7 @@ def test_what_is_best_on_the_sample_is_fitted_where_folds_of_all_rows_would_take
     chosen = model.leaderboard_.chosen
     assert (chosen.method, chosen.judged) == ("curves", "sample")
     assert "a sample of" in model.cv_
-    expected = chosen.alpha * model.search_.judge.n_rows / len(y)
+    expected = chosen.alpha * model.search_.scored_on.n_rows / len(y)
     assert model.best_estimator_.get_params()["alpha"] == pytest.approx(expected)
     assert pairwise_error(y, model.predict(X)) < 0.15
 

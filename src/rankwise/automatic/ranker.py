@@ -274,7 +274,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         self.stopped_, self.skipped_ = search.stopped, search.skipped
         self.best_estimator_ = chosen.model
         self.best_score_ = chosen.figure.value
-        rivals = [] if not self.rivals else rival_entries(self.rivals, search.judge)
+        rivals = [] if not self.rivals else rival_entries(self.rivals, search.scored_on)
         self.leaderboard_ = leaderboard_of(search, chosen, rivals)
         return chosen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -31,7 +31,6 @@ _SCREENED_BY = (
     2  # folds of the sample that choose the alpha of what costs more than least squares; all compare
 )
 _FEWEST_ROWS = 4000
-_FINALISTS = 3
 _CLOSE = 2.0  # standard errors of a difference, within which two candidates may change places
 _CLEARLY = 3.0  # standard errors, beyond which a scaling is worse whatever learns from it
 # Entries times cost up to which a finalist is fitted to everything unless a time limit says otherwise.
@@ -56,15 +55,15 @@ def run_search(search: Search) -> Trial:
                 run.try_finalists(whole, n_entries)
             how = search.final_trials[0].judged
             if how != "all":
-                search.judge = whole.first_folds(1) if how == "fold" else sample
+                search.scored_on = whole.first_folds(1) if how == "fold" else sample
             screened = f"{sample.describe()} of a sample of {sample.n_rows:,} of {whole.n_rows:,} rows"
             search.judged_by = (
                 screened
                 if how == "sample"
-                else f"{search.judge.describe()}; the finalists were found by {screened}"
+                else f"{search.scored_on.describe()}; the finalists were found by {screened}"
             )
         else:
-            search.judge, search.judged_by = whole, whole.describe()
+            search.scored_on, search.judged_by = whole, whole.describe()
         chosen = search.choose(search.rule)
         if chosen.n_rows < whole.n_training_rows:
             chosen = run.refit(chosen, whole)
@@ -184,7 +183,11 @@ class _Run:
         if not affordable and METHODS[best.candidate.method].cost <= 1:
             affordable = [best]
         self.unit_seconds *= n_entries / max(_SAMPLED, 1)
-        finalists = [trial.candidate for trial in affordable[:_FINALISTS]]
+        # The best of each form: variants of one differ little, and more rows are kinder to curves than a sample was.
+        by_form: dict[str, Candidate] = {}
+        for trial in affordable:
+            by_form.setdefault(METHODS[trial.candidate.method].form, trial.candidate)
+        finalists = list(by_form.values())
         if whole.scored is not None:
             self.try_all(finalists, whole, "all")
             return
@@ -195,25 +198,25 @@ class _Run:
     def _race(self, whole: LabelledRows) -> None:
         """Hold out one fold after the other, as long as two finalists are close; keep what then remains."""
         search = self.search
-        search.judge = whole
+        search.scored_on = whole
         racing = self._close([trial for trial in search.trials if trial.judged == "fold"])
         n_folds = int(whole.folds[0].max()) + 1
         for number in range(1, n_folds):
             if len(racing) < 2:
                 break
-            judge, further = whole.first_folds(number + 1), []
+            part, further = whole.first_folds(number + 1), []
             for trial in racing:
                 if not self._has_time(trial.candidate):
                     search.stopped = f"the time limit of {search.time_limit:g} s"
                     return
                 self._show(trial.candidate)
                 try:
-                    further.append(self._on_fold(trial, number, judge))
+                    further.append(self._on_fold(trial, number, part))
                 except KeyboardInterrupt:
                     search.stopped = "Ctrl-C"
                     return
-            search.judge, racing = judge, self._close(further)
-        if search.judge is not whole:
+            search.scored_on, racing = part, self._close(further)
+        if search.scored_on is not whole:
             search.trials += [replace(trial, judged="all") for trial in racing]
 
     def _close(self, trials: Sequence[Trial]) -> list[Trial]:
@@ -221,30 +224,30 @@ class _Run:
         order = sorted(trials, key=search.loss)
         return [trial for trial in order if search.is_close(trial, order[0], _CLOSE)]
 
-    def _on_fold(self, trial: Trial, number: int, judge: LabelledRows) -> Trial:
+    def _on_fold(self, trial: Trial, number: int, part: LabelledRows) -> Trial:
         """Score a candidate, whose regularisation the first fold chose, by one more fold."""
         start, candidate = time.monotonic(), trial.candidate
-        _, X, _ = judge.columns.get(candidate.scaling)
+        _, X, _ = part.columns.get(candidate.scaling)
         estimator = METHODS[candidate.method].fixed(trial.ranker)
-        held_out = np.zeros((1, judge.n_rows))
-        known = np.flatnonzero((judge.folds[0] >= 0) & (judge.folds[0] < number))
+        held_out = np.zeros((1, part.n_rows))
+        known = np.flatnonzero((part.folds[0] >= 0) & (part.folds[0] < number))
         held_out[0, known] = trial.held_out[0] if number == 1 else trial.held_out[0, known]
-        test = np.flatnonzero(judge.folds[0] == number)
-        held_out[0, test] = judge.without(test, estimator, X, by_rank=candidate.ranks_labels)
+        test = np.flatnonzero(part.folds[0] == number)
+        held_out[0, test] = part.without(test, estimator, X, by_rank=candidate.ranks_labels)
         seconds = trial.seconds + time.monotonic() - start
-        return replace(trial, held_out=held_out, figure=judge.figure(held_out), seconds=seconds)
+        return replace(trial, held_out=held_out, figure=part.figure(held_out), seconds=seconds)
 
     def _is_affordable(self, candidate: Candidate, n_entries: int) -> bool:
         return self.search.time_limit is not None or n_entries * METHODS[candidate.method].cost <= _FINAL_WORK
 
-    def try_all(self, candidates: Iterable[Candidate], problem: Problem, judged: str) -> bool:
+    def try_all(self, candidates: Sequence[Candidate], problem: Problem, judged: str) -> bool:
         """Try some candidates; tell whether to go on."""
         search = self.search
-        for candidate in candidates:
+        for number, candidate in enumerate(candidates):
             if search.trials and not self._has_time(candidate):
                 search.stopped = f"the time limit of {search.time_limit:g} s"
                 return False
-            self._show(candidate)
+            self._show(candidate, len(candidates) - number - 1)
             try:
                 trial = self._try(candidate, problem, judged)
             except KeyboardInterrupt:
@@ -266,10 +269,11 @@ class _Run:
             return True
         return time.monotonic() - self.start + self.unit_seconds * METHODS[candidate.method].cost < limit
 
-    def _show(self, candidate: Candidate) -> None:
+    def _show(self, candidate: Candidate, n_left: int = 0) -> None:
         trials, metric = self.search.trials, self.search.problem.metric
         best = f"; best yet {metric.name} {self.search.best(trials).figure.value:.4f}" if trials else ""
-        self.progress.update(f"candidate {len(trials) + 1}, {candidate.describe()}{best}")
+        left = f", at least {n_left} more" if n_left else ""
+        self.progress.update(f"candidate {len(trials) + 1}{left}: {candidate.describe()}{best}")
 
     def _setting(self, candidate: Candidate, problem: Problem, X: Matrix) -> Setting:
         search, cv = self.search, problem.cv

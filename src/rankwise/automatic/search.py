@@ -80,7 +80,7 @@ class Search:
         In seconds.
     basis : int
         Rows of a reduced set.
-    judge : Problem
+    scored_on : Problem
         Whose held-out rows scored the final trials: the problem itself, its first fold, or a sample of it.
     judged_by : str
         The same in words.
@@ -103,7 +103,7 @@ class Search:
     judged_by: str = ""
 
     def __post_init__(self) -> None:
-        self.judge: Problem = self.problem
+        self.scored_on: Problem = self.problem
 
     @property
     def final_trials(self) -> list[Trial]:

@@ -44,8 +44,9 @@ def run(options: argparse.Namespace) -> int:
     # Only least squares has a surface; where another method was chosen, the same scaling shows one.
     search = choice.ranker.search_
     best = search.choose(search.rule)
-    related = [one for one in search.trials if one.candidate.scaling == best.candidate.scaling]
-    shown = next((one for one in [best, *related] if one.candidate.method == "rls"), None)
+    squares = [one for one in search.trials if one.candidate.method == "rls"]
+    related = [one for one in squares if one.candidate.scaling == best.candidate.scaling] or squares
+    shown = best if best.candidate.method == "rls" else next(iter(related), None)
     is_choice = shown is best
     shown = None if shown is None else _with_surface(shown, search.problem)
     surface = None if shown is None else read_surface(shown.ranker)
