@@ -15,6 +15,7 @@ from model_checks import opened
 from rankwise import RankRLS
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import Container, write_container
+from rankwise.persistence.parameters import PARAMETERS, unfit_parameter
 from rankwise.preprocessing import TableEncoder
 
 
@@ -139,3 +140,37 @@ def test_a_table_encoder_that_counts_wrong_is_refused(n_columns):
     wrong = changed(data, lambda header, _: header["steps"][0]["attributes"].update(n_features_in_=n_columns))
     with pytest.raises(ModelFileError, match="encoder of tables"):
         loaded(wrong)
+
+
+def splines_in(value):
+    """Yield every spline of a header."""
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+        if key == "$spline":
+            yield part
+        elif isinstance(part, dict | list):
+            yield from splines_in(part)
+
+
+def test_a_spline_that_goes_on_by_an_array_is_refused():
+    model, _, _, _ = case("splines")
+
+    def change(header, arrays):
+        splines = list(splines_in(header))
+        assert splines
+        splines[0]["extrapolate"] = {"$array": next(iter(arrays))}
+
+    with pytest.raises(ModelFileError, match="spline"):
+        loaded(changed(saved(model), change))
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_no_parameter_stumbles_over_an_array(name):
+    for value in (
+        np.zeros(0),
+        np.zeros(2),
+        np.array("a"),
+        np.zeros((2, 2)),
+        [np.zeros(2)],
+        {"a": np.zeros(2)},
+    ):
+        assert unfit_parameter({name: value}) in {name, None}

@@ -136,6 +136,10 @@ def _weights(value: object) -> bool:
     return isinstance(value, dict) and all(_text(key) and _number(own) for key, own in value.items())
 
 
+def _nothing(value: object) -> bool:
+    return isinstance(value, tuple) and not value
+
+
 PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "accept_sparse": (_flag,),
     "add_indicator": (_flag,),
@@ -182,8 +186,8 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "passthrough": (_flag,),
     "quantile_method": (_text,),
     "remainder": (_transformer,),
-    "rankers": (lambda value: value == (),),
-    "rivals": (lambda value: value == (),),
+    "rankers": (_nothing,),
+    "rivals": (_nothing,),
     "rule": (_text,),
     "scalings": (_text, _list_of(_text)),
     "sparse": (_flag, _text),

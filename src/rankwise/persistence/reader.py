@@ -134,7 +134,7 @@ class Reader:
             not all(isinstance(a, np.ndarray) and a.dtype == np.float64 for a in (knots, coefficients))
             or type(degree) is not int
             or not 0 <= degree < 100
-            or not (type(extrapolate) is bool or extrapolate == "periodic")
+            or not (type(extrapolate) is bool or (type(extrapolate) is str and extrapolate == "periodic"))
         ):
             raise wrong("a spline is none")
         return _make(BSpline, knots, coefficients, degree, extrapolate=extrapolate)
