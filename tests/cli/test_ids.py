@@ -162,9 +162,8 @@ def test_explaining_names_items_and_adds_up(capsys, searches, named):
         capsys, "explain", searches / "model.rw", named / "named.txt", "--item", f"D{best[1]}"
     )["explanations"]
     assert alone == said["explanations"][1]
-    for other in (("--query", query), ("--pair", "D0", "D1")):
-        arguments = ("explain", searches / "model.rw", named / "named.txt", "--item", "D0", *other)
-        assert "not allowed with" in call(capsys, *arguments)[2]
+    arguments = ("explain", searches / "model.rw", named / "named.txt", "--item", "D0", "--pair", "D0", "D1")
+    assert "not allowed with" in call(capsys, *arguments)[2]
     code, out, err = call(
         capsys, "explain", searches / "model.rw", named / "named.txt", "--pair", f"D{best[0]}", f"D{best[1]}"
     )
@@ -175,6 +174,30 @@ def test_explaining_names_items_and_adds_up(capsys, searches, named):
     assert "<table" in page.read_text()
     assert call(capsys, "explain", searches / "model.rw", named / "named.txt", "--pair", "D0", "none")[0] == 1
     assert call(capsys, "explain", searches / "model.rw", named / "named.txt", "--query", "none")[0] == 1
+
+
+def test_an_item_of_several_queries_is_explained_in_the_one_that_is_named(capsys, searches, tmp_path):
+    scores, _, qid = by_hand(searches)
+    lines = (searches / "test.txt").read_text().splitlines()
+    _, number = np.unique(qid, return_inverse=True)
+    place = [int((number[:row] == number[row]).sum()) for row in range(qid.size)]
+    text = "\n".join(f"{line} # docid = P{at}" for line, at in zip(lines, place, strict=True)) + "\n"
+    (tmp_path / "shared.txt").write_text(text)
+    ask = ("explain", searches / "model.rw", tmp_path / "shared.txt")
+    code, _, err = call(capsys, *ask, "--item", "P0")
+    assert code == 1
+    assert "P0 names several rows" in err
+    assert "or say which query with --query" in err
+    query = qid[25]
+    own = np.flatnonzero(qid == query)
+    (one,) = call_json(capsys, *ask, "--item", "P1", "--query", query)["explanations"]
+    assert one["total"] == pytest.approx(scores[own[1]], rel=1e-10)
+    code, out, err = call(capsys, *ask, "--pair", "P0", "P1", "--query", query)
+    assert (code, err) == (0, "")
+    assert "P0 against P1" in out
+    code, _, err = call(capsys, *ask, "--item", "P999", "--query", query)
+    assert code == 1
+    assert f"of query {query}" in err
 
 
 def items_of(path):

@@ -228,7 +228,7 @@ def test_ctrl_c_during_a_search_keeps_whole_candidates_only(tmp_path, candidate)
     code = (
         "import os, signal, sys, threading\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from rankwise.automatic.search import _Run\n"
+        "from rankwise.automatic.running import _Run\n"
         "attempt, calls = _Run._try, []\n"
         "def slow(*a):\n"
         "    calls.append(a)\n"

@@ -3,7 +3,7 @@
 import pytest
 
 from command_line import call
-from rankwise.cli.commands.report import without_folders
+from rankwise.report.markup import without_folders
 
 
 def test_two_models_and_training_rows(searches, tmp_path, capsys):

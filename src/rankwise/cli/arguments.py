@@ -131,7 +131,9 @@ def _report(parser: argparse.ArgumentParser) -> None:
 def _explain(parser: argparse.ArgumentParser) -> None:
     add_model_and_data(parser)
     which = parser.add_mutually_exclusive_group()
-    which.add_argument("--query", metavar="ID", help="which query; by default the first")
+    parser.add_argument(
+        "--query", metavar="ID", help="which query; by default the first, or that of the item"
+    )
     parser.add_argument("--top", type=positive, default=3, metavar="N", help="explain the first N rows (3)")
     which.add_argument("--item", metavar="A", help="explain this row: the id of an item, or a number from 0")
     which.add_argument(

@@ -19,6 +19,7 @@ __all__ = [
     "signed",
     "table",
     "text",
+    "without_folders",
 ]
 
 _LONGEST = 80
@@ -91,3 +92,8 @@ def table(label: str, head: str, lines: str, kind: str = "") -> str:
 def section(identity: str, title: str, body: str) -> str:
     """Set a part of the page apart."""
     return f'<section id="{identity}"><h2>{text(title)}</h2>{body}</section>'
+
+
+def without_folders(line: str) -> str:
+    """Leave out the folders of absolute paths: a page is for others, whom they tell who made it and nothing else."""
+    return re.sub(r"(?<![\w./])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])", "…/", line)

@@ -34,11 +34,11 @@ def run(options: argparse.Namespace) -> int:
     model, X = (saved.whole, rows.table) if is_table else (saved.model, rows.X)
     names = None if is_table else saved.names(rows)
     if options.pair is not None:
-        i, j = (_row(one, called, rows) for one in options.pair)
+        i, j = (_row(one, called, rows, options.query) for one in options.pair)
         found = [explain_pair(model, X, i, j, rows.qid, feature_names=names)]
         titles = [f"{called[i]} against {called[j]}"]
     else:
-        one = None if options.item is None else _row(options.item, called, rows)
+        one = None if options.item is None else _row(options.item, called, rows, options.query)
         own = (
             _query(rows, options.query)
             if one is None
@@ -86,15 +86,20 @@ def _called(rows: Rows) -> list[str]:
     ]
 
 
-def _row(given: str, called: list[str], rows: Rows) -> int:
-    found = [number for number, name in enumerate(called) if name == given]
+def _row(given: str, called: list[str], rows: Rows, query: str | None) -> int:
+    """Return the row of an item, which may stand in several queries, or that of a number."""
+    own = range(len(called)) if query is None else _query(rows, query).tolist()
+    found = [number for number in own if called[number] == given]
     if len(found) == 1:
         return found[0]
-    if not found and given.isdecimal() and int(given) < len(called):
+    if not found and given.isdecimal() and int(given) in own:
         return int(given)
     problem = "names several rows" if found else "is neither the id nor the number of a row"
+    where = rows.source if query is None else f"query {query}"
+    remedy = f"use the number of a row, from {own[0]} to {own[-1]}"
     raise InvalidInputError(
-        f"{given} {problem} of {rows.source}.", f"use the number of a row, from 0 to {len(called) - 1}."
+        f"{given} {problem} of {where}.",
+        f"{remedy}, or say which query with --query." if found and query is None else f"{remedy}.",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from pathlib import Path
 
 from rankwise.cli.applicable import check_applicable
@@ -15,8 +14,9 @@ from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, show_warnings
 from rankwise.cli.scoring import score
 from rankwise.report import Report
+from rankwise.report.markup import without_folders
 
-__all__ = ["run", "without_folders"]
+__all__ = ["run"]
 
 _NAMED = 3  # files that a title names
 
@@ -96,8 +96,3 @@ def _short_source(paths: list[str]) -> str:
 def _source(options: argparse.Namespace) -> str:
     files = ", ".join(_file_name(path) for path in options.data)
     return files if options.items is None else f"{files}, between the items of {_file_name(options.items)}"
-
-
-def without_folders(line: str) -> str:
-    """Leave out the folders of absolute paths: a page is for others, whom they tell who made it and nothing else."""
-    return re.sub(r"(?<![\w./])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])", "…/", line)

@@ -54,7 +54,7 @@ class Store:
     >>> import os, tempfile
     >>> from rankwise.data import open_store, save_store
     >>> folder = os.path.join(tempfile.mkdtemp(), "rows.store")
-    >>> _ = save_store(folder, [([[1.0, 0.0], [0.0, 2.0]], [1, 0], [7, 7])])
+    >>> _ = save_store([([[1.0, 0.0], [0.0, 2.0]], [1, 0], [7, 7])], folder)
     >>> store = open_store(folder)
     >>> store.X.shape, store.y.tolist(), store.query_start.tolist()
     ((2, 2), [1.0, 0.0], [0, 2])
@@ -219,7 +219,7 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     >>> import numpy as np
     >>> from rankwise.data import open_store, save_store
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     save_store(f"{folder}/small", [(np.eye(4), [2, 1, 0, 1], ["a", "a", "b", "b"])])
+    ...     save_store([(np.eye(4), [2, 1, 0, 1], ["a", "a", "b", "b"])], f"{folder}/small")
     ...     store = open_store(f"{folder}/small")
     >>> store.X.shape, store.y.tolist(), store.qid.tolist()
     ((4, 4), [2.0, 1.0, 0.0, 1.0], ['a', 'a', 'b', 'b'])
