@@ -15,6 +15,45 @@ namespace {
 constexpr std::size_t n_checksum = 8;
 constexpr std::size_t soon = 1 << 20;  // bytes that are summed up before anybody would miss the lock of the interpreter
 
+// The bytes of an object, where it has them in one piece. Half a microsecond less than an array of nanobind's, which a small
+// model would notice.
+class Bytes {
+public:
+    explicit Bytes(nb::handle object, int flags = PyBUF_ND) {
+        if (PyObject_GetBuffer(object.ptr(), &view_, flags) != 0) {
+            PyErr_Clear();  // as any other argument of a wrong kind
+            throw nb::type_error("content is no row of bytes, or cannot be written to");
+        }
+        if (view_.itemsize != 1 || view_.ndim != 1) {
+            PyBuffer_Release(&view_);
+            throw nb::type_error("content is no row of bytes");
+        }
+    }
+    Bytes(const Bytes&) = delete;
+    Bytes& operator=(const Bytes&) = delete;
+    ~Bytes() { PyBuffer_Release(&view_); }
+
+    unsigned char* data() const { return static_cast<unsigned char*>(view_.buf); }
+    std::size_t size() const { return static_cast<std::size_t>(view_.len); }
+
+private:
+    Py_buffer view_;
+};
+
+// Whether bytes end in the checksum of those before it; a `copy` gets all of them.
+bool is_whole(const Bytes& content, unsigned char* copy = nullptr) {
+    require(content.size() > n_checksum, "content has no room for its checksum");
+    const std::size_t size = content.size() - n_checksum;
+    const unsigned char* const end = content.data() + size;
+    const auto agrees = [&] {
+        rankwise::Xxh3 sum;
+        sum.update(content.data(), size, copy);
+        if (copy != nullptr) std::memcpy(copy + size, end, n_checksum);
+        return sum.digest() == rankwise::xxh3::word(end);
+    };
+    return size < soon ? agrees() : without_gil(agrees);
+}
+
 // Python's texts for names that come again and again, in one file and in the next: making and hashing them was most of what
 // reading a header took. A name takes the place of another with the same slot, so that no file can fill the memory. Python's
 // lock protects it.
@@ -122,14 +161,15 @@ struct PythonValues {
 void bind_models(nb::module_& m) {
     m.def(
         "read_json",
-        [](Vector<const uint8_t> content, std::size_t begin, std::size_t end, int deepest, nb::dict arrays) {
+        [](nb::handle object, std::size_t begin, std::size_t end, int deepest, nb::dict arrays) {
+            const Bytes content(object);
             require(begin <= end && end <= content.size(), "begin and end are no part of content");
             require(deepest >= 0, "deepest is negative");
             PythonValues make{arrays};
             const std::string_view text(reinterpret_cast<const char*>(content.data()) + begin, end - begin);
             return rankwise::JsonText<PythonValues>(text, make, deepest).read();
         },
-        "content"_a.noconvert(), "begin"_a, "end"_a, "deepest"_a, "arrays"_a);
+        "content"_a, "begin"_a, "end"_a, "deepest"_a, "arrays"_a);
 
     using rankwise::Xxh3;
     nb::class_<Xxh3>(m, "Xxh3")
@@ -142,17 +182,13 @@ void bind_models(nb::module_& m) {
             "content"_a.noconvert())
         .def_prop_ro("digest", &Xxh3::digest);
 
+    m.def("is_whole", [](nb::handle content) { return is_whole(Bytes(content)); }, "content"_a);
     m.def(
-        "is_whole",
-        [](Vector<const uint8_t> content) {
-            require(content.size() > n_checksum, "content has no room for its checksum");
-            const std::size_t size = content.size() - n_checksum;
-            const auto agrees = [&] {
-                Xxh3 sum;
-                sum.update(content.data(), size);
-                return sum.digest() == rankwise::xxh3::word(content.data() + size);
-            };
-            return size < soon ? agrees() : without_gil(agrees);
+        "copy_whole",
+        [](nb::handle content, nb::handle out) {
+            const Bytes source(content), copy(out, PyBUF_ND | PyBUF_WRITABLE);
+            require(copy.size() == source.size(), "out has another length than content");
+            return is_whole(source, copy.data());
         },
-        "content"_a.noconvert());
+        "content"_a, "out"_a);
 }

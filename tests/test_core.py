@@ -503,6 +503,11 @@ CASES: dict[str, Callable[[], Case]] = {
     "is_whole": lambda: Case(
         _core.is_whole, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
     ),
+    "copy_whole": lambda: Case(
+        _core.copy_whole,
+        {"content": np.arange(40, dtype=np.uint8), "out": np.zeros(40, dtype=np.uint8)},
+        ("out",),
+    ),
     "Xxh3": lambda: Case(
         _core.Xxh3().update, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
     ),

@@ -61,6 +61,28 @@ def test_a_file_is_whole_where_its_end_is_the_sum_of_the_rest(size):
     assert not _core.is_whole(whole[1:].copy())
 
 
+@pytest.mark.parametrize("size", [*SIZES, (1 << 20) + 77])
+def test_what_is_copied_is_summed_up_in_the_same_pass(size):
+    content = random_bytes(size)
+    whole = np.append(content, np.frombuffer(xxh3(content.tobytes()).to_bytes(8, "little"), dtype=np.uint8))
+    copy = np.zeros_like(whole)
+    assert _core.copy_whole(whole.tobytes(), copy)
+    np.testing.assert_array_equal(copy, whole)
+    for at in np.random.default_rng(1).integers(0, whole.size, 50):
+        whole[at] ^= 1
+        assert not _core.copy_whole(whole.tobytes(), copy)
+        whole[at] ^= 1
+
+
+def test_a_copy_goes_nowhere_but_into_room_of_its_own_length():
+    content, fixed = random_bytes(300), np.zeros(300, dtype=np.uint8)
+    fixed.flags.writeable = False
+    with pytest.raises(ValueError, match="another length"):
+        _core.copy_whole(content, np.zeros(299, dtype=np.uint8))
+    with pytest.raises(TypeError, match="written to"):
+        _core.copy_whole(content, fixed)
+
+
 def read(text, deepest=100, arrays=()):
     content = np.frombuffer(b"??" + text + b"?", dtype=np.uint8)
     return _core.read_json(content, 2, 2 + len(text), deepest, dict(arrays))

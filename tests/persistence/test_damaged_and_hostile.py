@@ -1,6 +1,9 @@
 """Model files that are damaged, from the future, or made to hurt: refused, quickly, and with little memory."""
 
+import contextlib
 import io
+import os
+import threading
 import tracemalloc
 from pathlib import Path
 
@@ -55,6 +58,56 @@ def whole(request):
 
 def test_what_is_put_together_again_loads(whole):
     assert load(changed(lambda _: None, whole)).coef_.shape == (3,)
+
+
+def from_file(data, folder):
+    path = folder / "model.rw"
+    path.write_bytes(data)
+    return rankwise.load(path)
+
+
+def from_stream(data, folder):
+    (folder / "model.rw").write_bytes(data)
+    with (folder / "model.rw").open("rb") as stream:
+        return rankwise.load(stream)
+
+
+def from_pipe(data, folder):
+    path = folder / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=write_ignoring_an_early_end, args=(path, data))
+    writer.start()
+    try:
+        return rankwise.load(path)
+    finally:
+        writer.join()
+        path.unlink()
+
+
+def write_ignoring_an_early_end(path, data):
+    with contextlib.suppress(BrokenPipeError):  # whoever sees that this is no model does not read on
+        path.write_bytes(data)
+
+
+WAYS = {"memory": lambda data, _: load(data), "file": from_file, "stream": from_stream, "pipe": from_pipe}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_of_reading_notices_damage_and_gives_arrays_to_write_to(way, whole, tmp_path):
+    model = WAYS[way](whole, tmp_path)
+    np.testing.assert_array_equal(model.coef_, load(whole).coef_)
+    model.coef_[:] = 0
+    assert not np.array_equal(WAYS[way](whole, tmp_path).coef_, model.coef_)
+    for at in np.linspace(0, len(whole) - 1, 25).astype(int):
+        spoilt = bytearray(whole)
+        spoilt[at] ^= 1
+        with pytest.raises(ModelFileError):
+            WAYS[way](bytes(spoilt), tmp_path)
+    for size in (0, 7, 23, 24, 200, len(whole) - 1):
+        with pytest.raises(ModelFileError):
+            WAYS[way](whole[:size], tmp_path)
+    with pytest.raises(ModelFileError):
+        WAYS[way](whole + b"?", tmp_path)
 
 
 def test_every_changed_byte_is_noticed(whole):

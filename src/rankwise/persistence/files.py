@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from typing import Any, BinaryIO
 
@@ -17,7 +17,7 @@ from rankwise.deprecation import former_names
 from rankwise.exceptions import ModelFileError
 from rankwise.json_values import Json
 from rankwise.persistence.container import FORMAT, Container, write_container
-from rankwise.persistence.container_reader import read_container
+from rankwise.persistence.container_reader import read_container, read_file
 from rankwise.persistence.defaults import DEFAULTS
 from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
 from rankwise.persistence.reader import Reader
@@ -139,8 +139,11 @@ def load(path: File) -> BaseEstimator:
 
 
 def _load(file: File) -> BaseEstimator:
-    container = _read(file)
-    header, defaults = container.header, container.header.get("defaults", DEFAULTS)
+    # Asking for a method takes a tenth of the time of asking for the protocol of paths.
+    read: Callable[..., Container] = read_container if hasattr(file, "read") else read_file
+    container = read(file)
+    header = container.header
+    defaults = header.get("defaults", DEFAULTS)
     if type(defaults) is not int or not 0 < defaults <= DEFAULTS:
         raise wrong(f"its parameters have defaults {defaults!r:.80}, which are not known here")
     reader = Reader(container.arrays, read_step, defaults)
@@ -189,7 +192,8 @@ def read_header(path: File) -> dict[str, Any]:
     ('RankRLS', {'by': 'me'})
     """
     try:
-        container = _read(path, only_header=True)
+        read: Callable[..., Container] = read_container if hasattr(path, "read") else read_file
+        container = read(path, only_header=True)
     except ModelFileError as error:
         raise _naming(path, error) from error
     return {**container.description, **container.header}
@@ -200,13 +204,6 @@ def _naming(file: File, error: ModelFileError) -> ModelFileError:
     if not isinstance(file, (str, os.PathLike)):
         return error
     return error.restated(f"{os.fspath(file)}: {error.problem}")
-
-
-def _read(file: File, *, only_header: bool = False) -> Container:
-    if not isinstance(file, (str, os.PathLike)):
-        return read_container(file, only_header=only_header)
-    with open(file, "rb", buffering=0) as stream:  # noqa: PTH123 - a third faster; read in large pieces anyway
-        return read_container(stream, only_header=only_header)
 
 
 def _write_named(name: str, step: object, has_others: bool, writer: Writer) -> dict[str, Json]:

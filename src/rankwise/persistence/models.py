@@ -92,6 +92,8 @@ class _Kind:
     Attributes
     ----------
     kind : type
+    omitted : dict
+        Parameters with the values that they have where a file leaves them out.
     required : frozenset of str
         Parameters without a default.
     plain : frozenset of (str, type)
@@ -101,7 +103,8 @@ class _Kind:
     def __init__(self, kind: type) -> None:
         self.kind, self.is_ranker = kind, kind.__name__ in RANKERS
         self.names = frozenset(signature(kind).parameters)
-        self.required = self.names - current(kind).keys()
+        self.omitted = current(kind)
+        self.required = self.names - self.omitted.keys()
         self.plain = frozenset(pair for pair in FIT_BY_TYPE if pair[0] in self.names)
 
     def made(
@@ -109,11 +112,8 @@ class _Kind:
     ) -> BaseEstimator:
         """Return what `__init__`, which only assigns, and `setattr` make, without calling either."""
         step: BaseEstimator = object.__new__(self.kind)
-        own = vars(step)
-        if len(parameters) < len(self.names):
-            own.update(current(self.kind) if defaults == DEFAULTS else former(self.kind, defaults))
-        own.update(parameters)
-        own.update(attributes)
+        omitted = self.omitted if defaults == DEFAULTS else former(self.kind, defaults)
+        step.__dict__ = {**omitted, **parameters, **attributes}
         return step
 
 
