@@ -108,6 +108,17 @@ def test_common_slips_are_guessed(capsys, searches, tmp_path):
     code, _, err = call(capsys, "evaluate", searches / "test.txt", searches / "model.rw")
     assert code == 1
     assert "test.txt is not a rankwise model.\nHint: did you swap MODEL and DATA?" in err
+    for command in (("fit", "-o", tmp_path / "new.rw"), ("evaluate", searches / "model.rw")):
+        code, _, err = call(capsys, *command, searches / "model.rw")
+        assert code == 1
+        assert (
+            "model.rw is a rankwise model, not data.\nHint: name the file with the rows in its place" in err
+        )
+    (tmp_path / "cut.rw").write_bytes((searches / "model.rw").read_bytes()[:500])
+    code, _, err = call(capsys, "inspect", tmp_path / "cut.rw")
+    assert code == 1
+    assert "cut.rw" in err
+    assert "Hint: " in err
     for metric, said in (
         ("ndgc", "Unknown metric 'ndgc'. Did you mean 'ndcg'?"),
         ("ndcg@0", "ndcg@0: the cutoff must be at least 1."),

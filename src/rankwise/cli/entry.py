@@ -81,8 +81,14 @@ def _run(argv: list[str]) -> int:
         return _PIPE_CLOSED
     except RankwiseError as error:
         _drop_output()
-        if isinstance(error, ModelFileError) and _are_swapped(options):
+        model = None if isinstance(error, UsageError) else _model_among_data(options)
+        if model is not None and isinstance(error, ModelFileError) and "model" in options:
             complain(f"{options.model} is not a rankwise model.", "did you swap MODEL and DATA?")
+        elif model is not None and not isinstance(error, ModelFileError):
+            complain(
+                f"{model} is a rankwise model, not data.",
+                "name the file with the rows in its place; rankwise inspect says what a model holds.",
+            )
         else:
             complain(_of_files(error, options), hint_of(error))
         return _USAGE if isinstance(error, UsageError) else _FAILED
@@ -152,16 +158,16 @@ def _check_output(options: argparse.Namespace) -> None:
         raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
 
 
-def _are_swapped(options: argparse.Namespace) -> bool:
-    """Whether a model stands where data are expected."""
+def _model_among_data(options: argparse.Namespace) -> Path | None:
+    """Return the model that stands where data are expected, if there is one."""
     from rankwise.persistence.container import MAGIC  # noqa: PLC0415 - imports numpy
 
     for file in map(Path, getattr(options, "data", None) or ()):
         if file.is_file():
             with file.open("rb") as stream:
                 if stream.read(len(MAGIC)) == MAGIC:
-                    return True
-    return False
+                    return file
+    return None
 
 
 def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
