@@ -52,6 +52,8 @@ def test_every_command_has_help_with_examples_that_parse(command):
         (["report", "--help", "--titel", "x"], "--title"),
         (["fit", "x", "--method", "ranksmv"], "svm"),
         (["fit", "x", "--scaling", "qury-minmax"], "query-minmax"),
+        (["fit", "x", "--target", "y"], "--label"),
+        (["fit", "x", "--group", "q"], "--qid"),
     ],
 )
 def test_a_typo_is_answered_with_what_was_meant(arguments, meant):

@@ -118,7 +118,7 @@ def test_lookup():
     assert all(metric.greater_is_better for name, metric in METRICS.items() if name != "pairwise_error")
     with pytest.raises(
         InvalidInputError,
-        match=r"Unknown metric .ndgc@10.\. Hint: did you mean .ndcg.\? There are pairwise_error",
+        match=r"Unknown metric .ndgc@10.\. Hint: did you mean .ndcg@10.\? There are pairwise_error",
     ):
         get_metric("ndgc@10")
     with pytest.raises(InvalidInputError, match="no number after"):

@@ -70,8 +70,11 @@ def _add_group(
 
 # How alike two words must be, from 0 to 1, for one to be taken as a typo of the other.
 _ALIKE = 0.6
-# What the values of options are called elsewhere.
+# What options and their values are called elsewhere.
 _ALIASES = {
+    "target": "--label",
+    "group": "--qid",
+    "query-id": "--qid",
     "ranksvm": "svm",
     "hinge": "svm",
     "squared-hinge": "svm-squared",

@@ -69,7 +69,7 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
         base, at, cutoff = name.partition("@") if isinstance(name, str) else (name, "", "")
         if base not in METRICS:
             close = get_close_matches(str(base), METRICS, n=1)
-            guess = f"did you mean {close[0]!r}? " if close else ""
+            guess = f"did you mean {close[0] + at + cutoff!r}? " if close else ""
             raise InvalidInputError(f"Unknown metric {name!r}.", f"{guess}There are {', '.join(METRICS)}.")
         metric = METRICS[base]
         if at:
