@@ -186,7 +186,7 @@
         const line = make("tr");
         const head = make("th");
         head.scope = "row";
-        const others = data.marks.length ? "everything else together" : "all other columns together";
+        const others = "everything else together";
         head.append(part.name === null ? make("small", alone ? "everything else and the constant" : others) : make("bdi", part.name));
         const bar = make("td", undefined, "w");
         const pull = make("div", undefined, "pull");
