@@ -70,7 +70,7 @@ def test_every_kind_of_model_gets_a_page(model):
     page = Report(model.fit(X, y, qid=qid), X, y, qid).html()
     balanced(page)
     assert ('id="surface"' in page) == hasattr(model, "surface_")
-    assert ('id="pick-query"' in page) == hasattr(model, "coef_")
+    assert 'id="pick-query"' in page
     assert "nan" not in re.sub(r"<script.*?</script>", "", page, flags=re.DOTALL).lower()
 
 
