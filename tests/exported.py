@@ -14,6 +14,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from rankwise.formula import steps
+from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term
+from rankwise.kernels import Kernel
+
 
 def columns_of(X):
     """Return the rows as lists of plain values, None where one is missing and the names of the columns."""
@@ -338,15 +342,53 @@ def run_vespa(source, X, qid):  # noqa: C901 - one branch per rule of the langua
     return out
 
 
-def run_json(source, X):
-    """Score by the document of weights."""
+def run_json(source, X, qid):
+    """Score by the document of weights, or by the terms of the other document, read back."""
     document = json.loads(source)
     rows, names = columns_of(X)
+    if document["format"] == "rankwise formula":
+        return _read_formula(document, names).evaluate(X, qid)
     assert document["format"] == "rankwise linear weights"
     weights = [document["weights"][name] for name in names]
     return np.array(
         [document["intercept"] + sum(w * v for w, v in zip(weights, row, strict=True)) for row in rows]
     )
+
+
+def _read_formula(document, names):
+    assert [column["name"] for column in document["columns"]] == names
+
+    def column(part):
+        made = [
+            getattr(steps, one["kind"])(
+                **{key: _tuples(value) for key, value in one.items() if key != "kind"}
+            )
+            for one in part["steps"]
+        ]
+        return Column(part["column"], tuple(made))
+
+    kernel = document["kernel"]
+    return Formula(
+        tuple(names),
+        tuple(one["kind"] == "text" for one in document["columns"]),
+        document["constant"],
+        tuple(Term(one["weight"], column(one)) for one in document["terms"]),
+        tuple(
+            Surface(tuple(map(column, one["columns"])), _tuples(one["knots"]), _tuples(one["values"]))
+            for one in document["surfaces"]
+        ),
+        kernel
+        and KernelSum(
+            Kernel(kernel["name"], kernel["parameters"]),
+            tuple(map(column, kernel["columns"])),
+            np.array(kernel["basis"]),
+            np.array(kernel["dual"]),
+        ),
+    )
+
+
+def _tuples(value):
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def run(target, made, X, qid, is_query, folder):
@@ -357,10 +399,10 @@ def run(target, made, X, qid, is_query, folder):
         return {"javascript": run_javascript, "c": run_c}[target](made, X, qid, is_query, folder)
     if target == "onnx":
         return run_onnx(made, X, qid, is_query)
-    if target == "vespa":
-        return run_vespa(made, X, qid)
+    if target in {"vespa", "json"}:
+        return {"vespa": run_vespa, "json": run_json}[target](made, X, qid)
     if target in {"sqlite", "duckdb"}:
         return {"sqlite": run_sqlite, "duckdb": run_duckdb}[target](made, X, qid)
     one = {"solr": run_solr, "elasticsearch-ltr": run_plug_in, "opensearch-ltr": run_plug_in,
-           "elasticsearch": run_elasticsearch, "json": run_json}  # fmt: skip
+           "elasticsearch": run_elasticsearch}  # fmt: skip
     return one[target](made, X)

@@ -25,7 +25,7 @@ from rankwise.preprocessing import QueryScaler
 from real_data import NEEDS_REAL_DATA, ohsumed
 
 SINGLE = {"solr", "elasticsearch-ltr", "opensearch-ltr"}
-GENERAL = ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "vespa"]
+GENERAL = ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "vespa", "json"]
 TEXTS = ["table", "ordinal table", "rare table"]
 
 
@@ -43,7 +43,7 @@ def alike(found, wanted, qid, rounding):
 def refused(name, target):
     """Tell which models a target is known not to take."""
     if name == "normal quantiles":
-        return True
+        return target != "json"
     if target == "vespa":
         return name in {*KERNELS, *TEXTS, "query standard", "query rank", "filled, then by query"}
     return target in {"sqlite", "duckdb"} and name in KERNELS
@@ -68,13 +68,13 @@ def test_whole_pipelines_round_trip(name, target, tmp_path):
     agree(run(target, made, X, qid, whole, tmp_path), predict(model, X, qid), 1e-9)
 
 
-@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr", "json"])
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr"])
 @pytest.mark.parametrize("name", ["alone", "standard", "two scalers", "max-abs", "robust"])
 def test_engines_get_weights_with_the_scaling_folded_in(name, target):
     model, X, _, qid = case(name)
     made = rankwise.export(model, target)
     found = run(target, made, X, qid, False, None)
-    alike(found, model.predict(X), qid, 1e-9 if target == "json" else 2e-4)
+    alike(found, model.predict(X), qid, 2e-4)
 
 
 @pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr", "elasticsearch"])
@@ -296,7 +296,7 @@ def test_wide_models_are_no_long_sums(tmp_path):
 
 
 def test_every_target_is_tried():
-    assert set(TARGETS) == {*GENERAL, *SINGLE, "elasticsearch", "json", "postgresql"}
+    assert set(TARGETS) == {*GENERAL, *SINGLE, "elasticsearch", "postgresql"}
 
 
 def test_without_onnx_the_way_to_it_is_named(monkeypatch):
