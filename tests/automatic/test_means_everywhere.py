@@ -192,7 +192,7 @@ def test_a_mean_in_pipelines_and_searches():
 def test_duels_choose_means_with_probabilities_that_add_up():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(200, 3))
-    worth = X[:, 0] + 0.2 * np.abs(X[:, 1]) + rng.normal(size=200)
+    worth = X[:, 0] + 0.5 * np.abs(X[:, 1]) + rng.normal(size=200)
     pairs = rng.integers(200, size=(400, 2))
     pairs = pairs[worth[pairs[:, 0]] > worth[pairs[:, 1]]]
     model = AutoRanker(methods=["rls", "curves", "average"], cv=3).fit_pairs(X, pairs)

@@ -22,7 +22,13 @@ def describe_choice(ranker: AutoRanker) -> str:
         str(board),
         "",
         f"chose      {board.chosen.summary}",
+        *(f"           - {part}" for part in board.chosen.parts),
     ]
+    if board.chosen.parts and ranker.rule == "best":
+        lines += [
+            "           preferred, as a mean that is not worse than the best by over a standard error",
+            "           for a single model: rule='one-standard-error', or methods= without 'average'",
+        ]
     if hasattr(ranker, "nested_score_"):
         error = f" ± {ranker.nested_error_:.4f}" if np.isfinite(ranker.nested_error_) else ""
         lines.append(

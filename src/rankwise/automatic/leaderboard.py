@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, overload
 
 import numpy as np
 
+from rankwise.automatic.candidates import Candidate
 from rankwise.automatic.figures import Figure, paired_difference
 from rankwise.automatic.search import JUDGED, Search, Trial
 from rankwise.automatic.targets import exportable_to
@@ -16,6 +17,7 @@ from rankwise.automatic.targets import exportable_to
 __all__ = ["Entry", "Leaderboard", "leaderboard_of"]
 
 _NAMED = 3  # targets in a line of the table
+_LISTS = ("exportable_to", "parts")
 _JUDGED_BY = {"fold": " (one fold)", "sample": " (sample)"}
 
 
@@ -37,13 +39,16 @@ class Entry:
     alpha : float or None
     iterations : int or None
     seconds : float
-        For choosing its regularisation, fitting it, and fitting it without each fold; 0 in what comes from a file.
+        For choosing its regularisation, fitting it, and fitting it without each fold, or of all parts of a mean; 0 in
+        what comes from a file.
     judged : {"all", "fold", "sample"}
         Whether all held-out rows scored it, those of one fold, or those of a sample; what fewer rows ruled out, more
         did not score.
     exportable_to : tuple of str
     needs_queries : bool
         Whether a row can only be scored together with the others of its query.
+    parts : tuple of str
+        Of a mean: its models, each with what was chosen inside it.
     is_chosen, is_rival : bool
         Rivals are estimators of other packages, which are never chosen.
     """
@@ -62,6 +67,7 @@ class Entry:
     judged: str = "all"
     exportable_to: tuple[str, ...] = ()
     needs_queries: bool = False
+    parts: tuple[str, ...] = ()
     is_chosen: bool = False
     is_rival: bool = False
 
@@ -119,6 +125,19 @@ class Leaderboard(Sequence[Entry]):
         """The candidate that was chosen."""
         return next(entry for entry in self.entries if entry.is_chosen)
 
+    @property
+    def best_single(self) -> Entry | None:
+        """The best candidate that is no mean of others, nor a rival."""
+        return next((entry for entry in self.entries if not (entry.parts or entry.is_rival)), None)
+
+    def limited_to(self, targets: Sequence[str]) -> Leaderboard:
+        """Return the leaderboard of models behind something that only these targets can run."""
+        entries = [
+            replace(entry, exportable_to=tuple(one for one in entry.exportable_to if one in targets))
+            for entry in self.entries
+        ]
+        return replace(self, entries=tuple(entries))
+
     def as_dicts(self, *, times: bool = True) -> list[dict[str, Any]]:
         """Return the entries as plain values, as JSON takes them, or ``pandas.DataFrame``.
 
@@ -127,7 +146,10 @@ class Leaderboard(Sequence[Entry]):
         times : bool
             Without them, the same data give the same values.
         """
-        rows = [{**asdict(entry), "exportable_to": list(entry.exportable_to)} for entry in self.entries]
+        rows = [
+            {**asdict(entry), **{name: list(getattr(entry, name)) for name in _LISTS}}
+            for entry in self.entries
+        ]
         return rows if times else [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
 
     @classmethod
@@ -137,7 +159,7 @@ class Leaderboard(Sequence[Entry]):
         entries = []
         for row in rows:
             kept = {name: value for name, value in row.items() if name in known}
-            entries.append(Entry(**{**kept, "exportable_to": tuple(kept.get("exportable_to", ()))}))
+            entries.append(Entry(**{**kept, **{name: tuple(kept.get(name, ())) for name in _LISTS}}))
         return cls(tuple(entries), **facts)
 
     def lines(self) -> list[list[str]]:
@@ -191,31 +213,31 @@ def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Fi
     metric = search.problem.metric
     best = search.best(search.final_trials)
     sign = -1.0 if metric.greater_is_better else 1.0
-    entries = []
+    found: dict[Candidate, Entry] = {}
     last = {trial.candidate: trial for trial in search.trials}  # which more rows scored than those before
     for trial in last.values():
         other = search.best([one for one in search.trials if one.judged == trial.judged])
         difference, error = paired_difference(trial.figure, other.figure)
         ranker = trial.ranker
-        entries.append(
-            Entry(
-                trial.candidate.describe(),
-                trial.candidate.method,
-                trial.candidate.scaling,
-                trial.figure.value,
-                trial.figure.standard_error,
-                dict(trial.candidate.options),
-                sign * difference,
-                error,
-                None if trial.candidate.parts else float(np.squeeze(ranker.alpha_)),
-                int(ranker.best_iteration_) if getattr(ranker, "method_", "") == "hybrid" else None,
-                trial.seconds,
-                trial.judged,
-                exportable_to(trial.candidate),
-                trial.candidate.needs_queries,
-                is_chosen=trial.candidate == chosen.candidate,
-            )
+        found[trial.candidate] = Entry(
+            trial.candidate.describe(),
+            trial.candidate.method,
+            trial.candidate.scaling,
+            trial.figure.value,
+            trial.figure.standard_error,
+            dict(trial.candidate.options),
+            sign * difference,
+            error,
+            None if trial.candidate.parts else float(np.squeeze(ranker.alpha_)),
+            int(ranker.best_iteration_) if getattr(ranker, "method_", "") == "hybrid" else None,
+            trial.seconds,
+            trial.judged,
+            exportable_to(trial.candidate),
+            trial.candidate.needs_queries,
+            tuple(found[part].summary for part in trial.candidate.parts),
+            is_chosen=trial.candidate == chosen.candidate,
         )
+    entries = list(found.values())
     for name, figure, seconds in rivals:
         difference, error = paired_difference(figure, best.figure)
         entries.append(

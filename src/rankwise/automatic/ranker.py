@@ -31,6 +31,7 @@ from rankwise.automatic.reading import (
 from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.running import run_search
 from rankwise.automatic.search import RULES, Search, Trial
+from rankwise.automatic.targets import check_encoder, encoder_exportable_to
 from rankwise.data.validation import check_choice, check_count, check_number, read_seed
 from rankwise.design import Design
 from rankwise.estimators.checks import check_parameters
@@ -74,8 +75,9 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         "kernel"; and "average", the mean of the scores of the best linear model, the best curves and the best kernel,
         as far as they are close to the best of them.
     scalings : "auto" or list of str, default="auto"
-        Which ways to scale columns may be tried: "none", "standard", "max-abs", "query-minmax", "query-standard",
-        "query-rank", "standard+query-standard", "standard+query-rank" (the columns and their ranks side by side).
+        Which ways to scale columns may be tried: "none", "standard", "max-abs", "rank", "query-minmax",
+        "query-standard", "query-rank", "standard+query-standard", "standard+query-rank" (the columns and
+        their ranks side by side).
     alphas : array-like, optional
         One grid for every method, instead of their own, which go on where the best value lies at an end.
     fixed : dict, optional
@@ -255,6 +257,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         return describe_choice(self)
 
     def _choose(self, problem: Problem) -> Trial:
+        check_encoder(self.encoder_, self.target)
         search = Search(
             problem,
             _listed(self.methods),
@@ -276,7 +279,20 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         self.best_score_ = chosen.figure.value
         rivals = [] if not self.rivals else rival_entries(self.rivals, search.scored_on)
         self.leaderboard_ = leaderboard_of(search, chosen, rivals)
+        if self.encoder_ is not None:
+            self.leaderboard_ = self.leaderboard_.limited_to(encoder_exportable_to(self.encoder_))
         return chosen
+
+    def keep_encoder(self, encoder: TableEncoder) -> None:
+        """Say that X was encoded before the fit, so that `predict` takes tables from now on.
+
+        Parameters
+        ----------
+        encoder : TableEncoder
+            Fitted; what it gives is what the fit got.
+        """
+        super().keep_encoder(encoder)
+        self.leaderboard_ = self.leaderboard_.limited_to(encoder_exportable_to(encoder))
 
     def _check_parameters(self) -> None:
         named = {} if isinstance(self.scoring, str) and self.scoring == "auto" else {"scoring": self.scoring}

@@ -17,7 +17,7 @@ from rankwise.automatic.problems import Problem
 from rankwise.automatic.scaling import entries
 from rankwise.automatic.search import Search, Trial
 from rankwise.automatic.stages import Facts, stages
-from rankwise.automatic.targets import exportable_to
+from rankwise.automatic.targets import is_for
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.progress import ProgressLine
@@ -161,7 +161,8 @@ class _Run:
         weighted = [weight * part.held_out for weight, part in zip(ranker.weights_, parts, strict=True)]
         held_out = np.sum(weighted, axis=0)
         warned = [one for part in parts for one in part.warned]
-        seconds, figure = time.monotonic() - start, problem.figure(held_out)
+        figure = problem.figure(held_out)
+        seconds = time.monotonic() - start + sum(part.seconds for part in parts)
         self.search.trials.append(
             Trial(candidate, figure, [], ranker, held_out, seconds, first.n_rows, warned, first.judged)
         )
@@ -169,7 +170,7 @@ class _Run:
     def _is_allowed(self, candidate: Candidate) -> bool:
         known = any(trial.candidate == candidate for trial in self.search.trials)
         target = self.search.target
-        return not known and (target is None or target in exportable_to(candidate))
+        return not known and (target is None or is_for(candidate, target))
 
     def try_finalists(self, whole: LabelledRows, n_entries: int) -> None:
         """Fit the best of the sample to all rows but one fold; score those that remain close on the other folds too."""

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from rankwise.automatic.candidates import METHODS, Candidate
-from rankwise.exporters.targets import TARGETS, Target
+from rankwise.exceptions import InvalidInputError
+from rankwise.exporters.targets import TARGETS, Target, check_exportable
+from rankwise.exporters.targets import exportable_to as formula_exportable_to
+from rankwise.formula.reading import formula_of_encoder
+from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["exportable_to"]
+__all__ = ["check_encoder", "encoder_exportable_to", "exportable_to", "is_for"]
 
 
 def exportable_to(candidate: Candidate) -> tuple[str, ...]:
@@ -14,8 +18,30 @@ def exportable_to(candidate: Candidate) -> tuple[str, ...]:
     return tuple(name for name, target in TARGETS.items() if all(_runs(part, target) for part in parts))
 
 
+def is_for(candidate: Candidate, target: str) -> bool:
+    """Tell whether to try a candidate for a target: one that an export has more to ask about, as of a mean, is not."""
+    return target in exportable_to(candidate) and (not candidate.parts or TARGETS[target].mixes)
+
+
 def _runs(candidate: Candidate, target: Target) -> bool:
-    if METHODS[candidate.method].form == "kernel" and "rbf" not in target.kernels:
+    form = METHODS[candidate.method].form
+    if form == "kernel" and "rbf" not in target.kernels:
         return False
     inside = candidate.scaling.rpartition("+")[2]
-    return not inside.startswith("query-") or inside.removeprefix("query-") in target.scales
+    if not inside.startswith("query-"):
+        return True
+    return inside.removeprefix("query-") in target.scales and (form == "linear" or target.goes_on)
+
+
+def encoder_exportable_to(encoder: TableEncoder) -> list[str]:
+    """Name the targets that can do with a table what an encoder does."""
+    try:
+        return formula_exportable_to(formula_of_encoder(encoder))
+    except InvalidInputError:  # words and crosses
+        return []
+
+
+def check_encoder(encoder: TableEncoder | None, target: str | None) -> None:
+    """Raise where a target cannot do with a table what an encoder does, whatever model comes after it."""
+    if encoder is not None and target is not None:
+        check_exportable(formula_of_encoder(encoder), target, filled=True, bounded=True)

@@ -213,7 +213,8 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         "--rule",
         choices=("best", "one-standard-error"),
         default="best",
-        help="the best figure, or the simplest model that is not worse by more than its standard error",
+        help="the best figure, where the mean of several models is preferred unless it is clearly worse; or the simplest "
+        "model that is not worse by more than a standard error",
     )
     group.add_argument(
         "--time",
@@ -244,7 +245,7 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         "--gamma", type=gamma, action="append", metavar="G", help="kernel: its width; repeat it for a grid"
     )
     group.add_argument(
-        "--basis", type=positive, metavar="N", help="kernel: how many rows it is made of (500)"
+        "--basis", type=positive, metavar="N", help="kernel: how many rows it is made of (200)"
     )
     group.add_argument(
         "--for",

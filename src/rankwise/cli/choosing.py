@@ -60,7 +60,9 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         What the group "choosing" of the arguments holds.
     """
     from rankwise.automatic.ranker import AutoRanker  # noqa: PLC0415 - a second of imports
+    from rankwise.automatic.targets import check_encoder  # noqa: PLC0415
 
+    check_encoder(train.encoder, options.serve)
     _check(train, valid, options)
     # One alpha has different meanings in different methods, and margins know neither ties nor costs.
     is_of_rls = options.alpha or any(getattr(options, name) is not None for name in _OF_LABELS)

@@ -29,6 +29,10 @@ class Target:
         Whether columns may hold texts, and whether values may be missing.
     weights, nonlinear : bool
         Whether it takes weights of columns, and functions of them.
+    goes_on : bool
+        Whether it takes functions of columns that were scaled inside queries.
+    mixes : bool
+        Whether it takes weights beside curves though nobody says what values the columns can have.
     """
 
     title: str
@@ -38,15 +42,17 @@ class Target:
     missing: bool = False
     weights: bool = True
     nonlinear: bool = True
+    goes_on: bool = True
+    mixes: bool = True
 
 
 _CODE = {"kernels": _KERNELS, "scales": _ALL_SCALES, "texts": True, "missing": True}
 TARGETS: dict[str, Target] = {
-    "solr": Target("Solr"),
-    "elasticsearch-ltr": Target("The Elasticsearch learning-to-rank plug-in"),
-    "opensearch-ltr": Target("The OpenSearch learning-to-rank plug-in"),
-    "elasticsearch": Target("Elasticsearch's own learning to rank", missing=True, weights=False),
-    "vespa": Target("A Vespa rank profile", scales=frozenset({"minmax"}), missing=True),
+    "solr": Target("Solr", mixes=False),
+    "elasticsearch-ltr": Target("The Elasticsearch learning-to-rank plug-in", mixes=False),
+    "opensearch-ltr": Target("The OpenSearch learning-to-rank plug-in", mixes=False),
+    "elasticsearch": Target("Elasticsearch's own learning to rank", missing=True, weights=False, mixes=False),
+    "vespa": Target("A Vespa rank profile", scales=frozenset({"minmax"}), missing=True, goes_on=False),
     "onnx": Target("ONNX", kernels=_KERNELS, scales=_ALL_SCALES, texts=True, missing=True),
     "sqlite": Target("SQL", scales=_ALL_SCALES, texts=True, missing=True),
     "postgresql": Target("SQL", scales=_ALL_SCALES, texts=True, missing=True),
@@ -107,7 +113,7 @@ def check_exportable(
             "pass whole_query=True, and run the model on the rows of one query at a time.",
             Change("whole_query", True),
         )
-    if methods and format == "vespa" and any(_goes_on(column.steps) for column in formula.columns):
+    if methods and not target.goes_on and any(_goes_on(column.steps) for column in formula.columns):
         raise InvalidInputError(
             "Vespa's normalisers stand alone in the last phase, and the model goes on from the scaled columns.",
             "train a linear model on columns scaled by minmax, or use another scaling.",

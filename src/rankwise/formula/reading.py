@@ -20,7 +20,7 @@ from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
 from rankwise.preprocessing import TableEncoder
 
-__all__ = ["formula_of", "rows_for"]
+__all__ = ["formula_of", "formula_of_encoder", "rows_for"]
 
 
 def formula_of(
@@ -63,6 +63,14 @@ def _of_view(view: ModelView, feature_names: Sequence[str] | None, output: int |
         )
     terms = sum_of(columns, _one_output(ranker.coef_, output))
     return Formula(names, is_text, terms=terms, left_out=left_out)
+
+
+def formula_of_encoder(encoder: TableEncoder) -> Formula:
+    """Return the formula of the sum of all columns that a fitted encoder makes of a table."""
+    names, left_out = inputs_of(encoder)
+    columns = columns_after(encoder, [Column(number) for number in range(len(names))])
+    terms = sum_of(columns, np.ones(len(columns)))
+    return Formula(tuple(names), tuple(_texts(columns, len(names))), terms=terms, left_out=left_out)
 
 
 def rows_for(model: object, X: MatrixLike) -> MatrixLike:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from rankwise.formula.view import Doubles
+from rankwise.automatic.average import AverageRanker
+from rankwise.formula.view import Doubles, ModelView
 from rankwise.report.charts import alpha_curve, alpha_name, choice_sentences, curves, heatmap
 from rankwise.report.markup import counted, decimals, lines, name, number, plain, section, signed, text
 from rankwise.report.selection import AlphaCurve, SurfaceTable, Trial
@@ -104,6 +105,8 @@ def _regularisation(
             f"<h3>Convergence</h3>{drawn}"
         )
         return "How the regularisation was chosen", body
+    if isinstance(ranker, AverageRanker):
+        return "What the mean is made of", _parts_of_mean(ranker.rankers_, ranker.weights_)
     convergence = _convergence_sentence(ranker)
     if curve is not None and (curve.alphas > 0).any():
         rows = "".join(
@@ -124,6 +127,24 @@ def _regularisation(
     return (
         "Regularisation",
         f"<p>This model did not choose its regularisation.{given}</p>{convergence}",
+    )
+
+
+def _parts_of_mean(rankers: Sequence[object], weights: Doubles) -> str:
+    rows = ""
+    for one, weight in zip(rankers, weights.tolist(), strict=True):
+        view = ModelView.of(one)
+        chosen = getattr(view.ranker, "alpha_", None)
+        alpha = getattr(view.ranker, "alpha", None) if chosen is None else chosen
+        shown = alpha_name(float(alpha)) if alpha is not None and np.ndim(alpha) == 0 else "–"
+        rows += (
+            f'<tr><th scope="row">{text(view.describe())}</th><td class="n">{text(shown)}'
+            f'{"" if chosen is None else " (chosen)"}</td><td class="n">{number(weight, 3)}</td></tr>'
+        )
+    return (
+        "<p>A score is the sum of the scores of these models, each multiplied by its weight, which makes them spread "
+        "alike inside queries. Each has a regularisation of its own.</p><table><thead><tr><th>Model</th>"
+        f'<th class="n">alpha</th><th class="n">weight</th></tr></thead><tbody>{rows}</tbody></table>'
     )
 
 

@@ -30,7 +30,10 @@ def parameters(view: ModelView) -> dict[str, object]:
     for part in (*view.steps, view.ranker):
         kind = type(part).__name__
         for key, value in part.get_params(deep=False).items():
-            found[f"{kind}.{key}"] = " ".join(repr(value).split())  # arrays break their lines
+            if key != "rankers":
+                found[f"{kind}.{key}"] = " ".join(repr(value).split())  # arrays break their lines
+    for at, one in enumerate(getattr(view.ranker, "rankers_", ()), 1):  # of a mean
+        found |= {f"{at}. {key}": value for key, value in parameters(ModelView.of(one)).items()}
     return found
 
 

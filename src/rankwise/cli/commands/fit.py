@@ -170,6 +170,15 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
     """Name the choice for a reader, and say what its figure is worth."""
     best, ranker = choice.best, choice.ranker
     facts = {"chose": best.summary}
+    facts |= {" " * number: f"- {part}" for number, part in enumerate(best.parts, 1)}
+    single = ranker.leaderboard_.best_single
+    if best.parts and ranker.rule == "best" and single is not None:
+        facts["because"] = (
+            "a mean of several is preferred unless it is worse than the best by over a standard error"
+        )
+        facts["or one"] = (
+            f"--rule one-standard-error prefers a single model; --method {single.method} takes the best of them"
+        )
     if hasattr(ranker, "nested_score_"):
         facts["expect"] = (
             f"{choice.metric.name} {figure(ranker.nested_score_)} ± {figure(ranker.nested_error_)} on new data: outer "
