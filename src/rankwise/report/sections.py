@@ -273,8 +273,8 @@ def why_section(opened: Sequence[OpenQuery], parts: ScoreParts | None) -> str:
         return section(
             "why",
             "Why is A above B",
-            "<p>This model is not a sum over columns (a kernel looks at all of them at once, also inside a mean), so a "
-            "difference of scores does not split into parts of columns. <code>rankwise.feature_importance</code> tells "
+            "<p>This model has no formula that is a sum over columns, so a difference of scores does not split into "
+            "parts of columns. <code>rankwise.feature_importance</code> tells "
             "what the order loses without a column; <code>rankwise fit --method curves</code> gives a model that "
             "splits.</p>",
         )
