@@ -53,6 +53,26 @@ def curved():
     return X, np.abs(X[:, 0]) + 0.3 * X[:, 1] + 0.1 * rng.normal(size=400)
 
 
+def test_where_kernels_are_ahead_a_rough_one_learns_from_all_rows():
+    rng = np.random.default_rng(3)
+    X = rng.uniform(-1, 1, size=(600, 3))
+    y = np.sign(X).prod(axis=1) + 0.1 * rng.normal(size=600)  # nothing of it in any two columns
+    model = AutoRanker(methods=["rls", "kernel"], cv=5, basis=50).fit(X, y)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    board = rankwise.load(file).leaderboard_
+    assert [entry.options for entry in board] == [entry.options for entry in model.leaderboard_]
+    linear = min(entry.value for entry in board if entry.method == "rls")
+    rough = {
+        entry.options.get("basis"): entry.value
+        for entry in board
+        if entry.options.get("kernel") == "laplacian" and entry.scaling == board.chosen.scaling
+    }
+    assert board.chosen.method == "kernel"
+    assert rough["all"] < rough[None] < linear
+
+
 def splits_of(qid):
     return list(QueryKFold(5).split(np.zeros((len(qid), 1)), groups=qid))
 

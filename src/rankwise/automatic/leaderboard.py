@@ -225,7 +225,8 @@ def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Fi
             trial.candidate.scaling,
             trial.figure.value,
             trial.figure.standard_error,
-            dict(trial.candidate.options),
+            # The gamma that a larger reduced set took over was chosen, not asked for.
+            {name: value for name, value in trial.candidate.options if name != "gamma"},
             sign * difference,
             error,
             None if trial.candidate.parts else float(np.squeeze(ranker.alpha_)),

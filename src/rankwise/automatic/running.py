@@ -19,6 +19,7 @@ from rankwise.automatic.search import Search, Trial
 from rankwise.automatic.stages import Facts, stages
 from rankwise.automatic.targets import is_for
 from rankwise.estimators.base import Ranker
+from rankwise.estimators.fitted import FittedRanker
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.progress import ProgressLine
 
@@ -92,14 +93,22 @@ class _SoFar:
 
     search: Search
 
-    def best(self, *methods: str) -> Candidate | None:
-        of_these = [one for one in self.search.trials if not methods or one.candidate.method in methods]
+    def best(self, *methods: str, **options: object) -> Candidate | None:
+        of_these = [
+            one
+            for one in self.search.trials
+            if (not methods or one.candidate.method in methods)
+            and options.items() <= dict(one.candidate.options).items()
+        ]
         return self.search.best(of_these).candidate if of_these else None
 
     def is_close(self, method: str) -> bool:
         trials = self.search.trials
         own = [trial for trial in trials if trial.candidate.method == method]
         return bool(own) and self.search.is_close(self.search.best(own), self.search.best(trials), _CLOSE)
+
+    def ranker(self, candidate: Candidate) -> FittedRanker:
+        return next(trial.ranker for trial in self.search.trials if trial.candidate == candidate)
 
     def promising(self, scalings: Sequence[str]) -> list[str]:
         search = self.search

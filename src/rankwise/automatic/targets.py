@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankwise.automatic.candidates import METHODS, Candidate
+from rankwise.automatic.candidates import KERNELS, METHODS, Candidate
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.targets import TARGETS, Target, check_exportable
 from rankwise.exporters.targets import exportable_to as formula_exportable_to
@@ -25,7 +25,7 @@ def is_for(candidate: Candidate, target: str) -> bool:
 
 def _runs(candidate: Candidate, target: Target) -> bool:
     form = METHODS[candidate.method].form
-    if form == "kernel" and "rbf" not in target.kernels:
+    if form == "kernel" and dict(candidate.options).get("kernel", KERNELS[0]) not in target.kernels:
         return False
     inside = candidate.scaling.rpartition("+")[2]
     if not inside.startswith("query-"):

@@ -197,7 +197,7 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         "--method",
         choices=METHODS,
         default="auto",
-        help="least squares, hinge, squared hinge, logistic (for preferences), a curve for each column, also surfaces of two, or an RBF kernel",
+        help="least squares, hinge, squared hinge, logistic (for preferences), a curve for each column, also surfaces of two, or a kernel",
     )
     group.add_argument(
         "--scaling",

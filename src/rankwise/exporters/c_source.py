@@ -67,6 +67,7 @@ static void scale_rank(double *v, size_t n, double *room) {
 _KERNELS = {
     "linear": "sum += row[j] * one[j];\n    return sum;",
     "rbf": "sum += (row[j] - one[j]) * (row[j] - one[j]);\n    return exp(-gamma_ * sum);",
+    "laplacian": "sum += fabs(row[j] - one[j]);\n    return exp(-gamma_ * sum);",
     "poly": "sum += row[j] * one[j];\n    return pow(gamma_ * sum + offset_, degree_);",
     "sigmoid": "sum += row[j] * one[j];\n    return tanh(gamma_ * sum + offset_);",
 }

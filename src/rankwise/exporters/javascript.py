@@ -47,6 +47,8 @@ _KERNELS = {
     "linear": f"{_DOT} return sum;",
     "rbf": "let sum = 0; for (let j = 0; j < row.length; j++) sum += (row[j] - one[j]) ** 2; "
     "return Math.exp(-GAMMA * sum);",
+    "laplacian": "let sum = 0; for (let j = 0; j < row.length; j++) sum += Math.abs(row[j] - one[j]); "
+    "return Math.exp(-GAMMA * sum);",
     "poly": f"{_DOT} return (GAMMA * sum + OFFSET) ** DEGREE;",
     "sigmoid": f"{_DOT} return Math.tanh(GAMMA * sum + OFFSET);",
 }

@@ -177,6 +177,13 @@ class _Graph(Nodes):
             far = self.node("Max", [far, self.doubles(0.0)])
             values = self.node("Exp", [self.node("Mul", [far, self.doubles(-gamma)])])
             return self.node("MatMul", [values, dual])
+        if kind == "laplacian":
+            steps = self.node(
+                "Sub", [self.node("Unsqueeze", [rows, self.ints([1])]), self.doubles(basis[None])]
+            )
+            far = self.node("ReduceSum", [self.node("Abs", [steps]), self.ints([2])], keepdims=0)
+            values = self.node("Exp", [self.node("Mul", [far, self.doubles(-gamma)])])
+            return self.node("MatMul", [values, dual])
         values = self.node("MatMul", [rows, self.doubles((1.0 if kind == "linear" else gamma) * basis.T)])
         if kind != "linear":
             values = self.node("Add", [values, self.doubles(offset)])

@@ -48,6 +48,7 @@ def _number(x):
 _KERNELS = {
     "linear": "sum(x * z for x, z in zip(row, one))",
     "rbf": "math.exp(-GAMMA * sum((x - z) ** 2 for x, z in zip(row, one)))",
+    "laplacian": "math.exp(-GAMMA * sum(abs(x - z) for x, z in zip(row, one)))",
     "poly": "(GAMMA * sum(x * z for x, z in zip(row, one)) + OFFSET) ** DEGREE",
     "sigmoid": "math.tanh(GAMMA * sum(x * z for x, z in zip(row, one)) + OFFSET)",
 }

@@ -12,7 +12,7 @@ from rankwise.formula.steps import Fill, IsMissing, NormalQuantile, QueryScale
 
 __all__ = ["TARGETS", "Target", "check_exportable", "exportable_to"]
 
-_KERNELS = frozenset({"linear", "rbf", "poly", "sigmoid"})
+_KERNELS = frozenset({"linear", "rbf", "laplacian", "poly", "sigmoid"})
 _ALL_SCALES = frozenset({"minmax", "standard", "rank"})
 
 
