@@ -182,6 +182,14 @@ void bind_models(nb::module_& m) {
             "content"_a.noconvert())
         .def_prop_ro("digest", &Xxh3::digest);
 
+    // How far into some bytes a multiple of 64 is: a checksum is computed and a copy made there in four fifths of the time.
+    m.def(
+        "aligned",
+        [](nb::handle content) {
+            const Bytes bytes(content);
+            return static_cast<std::size_t>(-reinterpret_cast<std::uintptr_t>(bytes.data())) % rankwise::xxh3::stripe;
+        },
+        "content"_a);
     m.def("is_whole", [](nb::handle content) { return is_whole(Bytes(content)); }, "content"_a);
     m.def(
         "copy_whole",

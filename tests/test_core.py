@@ -500,6 +500,9 @@ CASES: dict[str, Callable[[], Case]] = {
         {"content": np.frombuffer(b"[1, 2]", np.uint8), "begin": 0, "end": 6, "deepest": 9, "arrays": {}},
         free=(("content", 0),),
     ),
+    "aligned": lambda: Case(
+        _core.aligned, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
+    ),
     "is_whole": lambda: Case(
         _core.is_whole, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
     ),

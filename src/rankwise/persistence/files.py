@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import sklearn
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
@@ -21,9 +20,12 @@ from rankwise.persistence.container_reader import read_container, read_file
 from rankwise.persistence.defaults import DEFAULTS
 from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
 from rankwise.persistence.reader import Reader
+from rankwise.persistence.transformers import TRANSFORMERS, is_pipeline
 from rankwise.persistence.values import wrong
-from rankwise.persistence.writer import Writer
 from rankwise.replacing import replacing
+
+if TYPE_CHECKING:
+    from rankwise.persistence.writer import Writer
 
 __all__ = ["load", "read_header", "save"]
 
@@ -65,13 +67,15 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
     if chooser is not None:
         check_is_fitted(chooser)
         model = chooser.best_estimator_
-    steps = model.steps if type(model) is Pipeline else [("", model)]
+    steps = model.steps if is_pipeline(model) else [("", model)]
     if not hasattr(steps[-1][1], "predict"):
         raise ModelFileError(
             f"The model is a {type(steps[-1][1]).__name__}, which ranks nothing.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline that ends in one.",
         )
     check_is_fitted(steps[-1][1])
+    from rankwise.persistence.writer import Writer  # noqa: PLC0415 - who loads a model has no use for it
+
     writer = Writer(write_step)
     description: dict[str, Json] = {
         "format": list(FORMAT),
@@ -86,7 +90,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         "defaults": DEFAULTS,
         "steps": [_write_named(name, step, len(steps) > 1, writer) for name, step in steps],
     }
-    if type(model) is Pipeline:
+    if is_pipeline(model):
         # Where a pipeline keeps its transformers is the affair of whoever fits it, and no file's.
         options = {
             key: value
@@ -220,7 +224,7 @@ def _read_named(written: object, reader: Reader) -> Step:
     return written["name"], read_step(written, reader)
 
 
-def _read_pipeline(steps: list[Step], options: object) -> Pipeline:
+def _read_pipeline(steps: list[Step], options: object) -> BaseEstimator:
     if not isinstance(options, dict) or not set(options) <= {"memory", "transform_input", "verbose"}:
         raise wrong("its pipeline has options that are not known here")
     own = {key: value for key, value in options.items() if key != "memory"}
@@ -232,7 +236,7 @@ def _read_pipeline(steps: list[Step], options: object) -> Pipeline:
     if len({name for name, _ in steps}) != len(steps):
         raise wrong("two steps have the same name")
     try:
-        return Pipeline(steps, **own)
+        return TRANSFORMERS["Pipeline"](steps, **own)
     except (TypeError, ValueError) as error:
         raise wrong(f"its steps make no pipeline ({error})") from error
 

@@ -6,13 +6,12 @@ import re
 from collections.abc import Mapping
 from functools import lru_cache
 from inspect import signature
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 
 import rankwise
 from rankwise.exceptions import ModelFileError
@@ -21,11 +20,18 @@ from rankwise.kernels import Kernel
 from rankwise.persistence.defaults import DEFAULTS, current, former, is_default
 from rankwise.persistence.parameters import FIT_BY_TYPE, unfit_parameter
 from rankwise.persistence.reader import PLAIN, Reader
-from rankwise.persistence.streams import read_stream, write_stream
-from rankwise.persistence.transformers import PRIVATE, TRANSFORMERS, check_transformer, parameters_of
+from rankwise.persistence.transformers import (
+    PRIVATE,
+    TRANSFORMERS,
+    check_transformer,
+    is_pipeline,
+    parameters_of,
+)
 from rankwise.persistence.values import wrong
-from rankwise.persistence.writer import Writer
 from rankwise.terms import Terms
+
+if TYPE_CHECKING:
+    from rankwise.persistence.writer import Writer
 
 __all__ = ["RANKERS", "SCALERS", "choosing_class", "read_step", "training_summary", "write_step"]
 
@@ -157,9 +163,12 @@ def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
         "parameters": writes,
         "attributes": {key: writer.write(value, f"{prefix}{key}") for key, value in fitted.items()},
     }
-    stream = write_stream(vars(step).get("_stream"), prefix, writer) if name in RANKERS else None
-    if stream is not None:
-        written["stream"] = stream
+    remembered = vars(step).get("_stream") if name in RANKERS else None
+    if remembered is not None:
+        from rankwise.persistence.streams import write_stream  # noqa: PLC0415 - as below
+
+        if (stream := write_stream(remembered, prefix, writer)) is not None:
+            written["stream"] = stream
     if "_metadata_request" in vars(step):
         written["requests"] = {
             method: dict(getattr(vars(step)["_metadata_request"], method).requests)
@@ -231,7 +240,7 @@ def _refusal(kind: type, names: tuple[object, ...]) -> str | None:
 
 def training_summary(model: BaseEstimator) -> dict[str, object]:
     """Return what a reader of the header wants to know first about how the model came about."""
-    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    last = model.steps[-1][1] if is_pipeline(model) else model
     found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}
     return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()}
 
@@ -258,6 +267,8 @@ def _restore_stream(step: BaseEstimator, written: object, reader: Reader) -> Non
         return
     if type(step).__name__ not in RANKERS or not hasattr(step, "partial_fit"):
         raise wrong(f"{type(step).__name__} does not learn from streams")
+    from rankwise.persistence.streams import read_stream  # noqa: PLC0415 - most models remember none
+
     step._stream = read_stream(written, reader, step.n_features_in_)  # noqa: SLF001 - a part of the model
 
 
@@ -290,7 +301,7 @@ def _check_average(step: BaseEstimator, n_features: int) -> None:
     if not isinstance(rankers, list) or not rankers:
         raise wrong("the mean of several models has none")
     for ranker in rankers:
-        parts = [part for _, part in ranker.steps] if type(ranker) is Pipeline else [ranker]
+        parts = [part for _, part in ranker.steps] if is_pipeline(ranker) else [ranker]
         if type(parts[-1]).__name__ not in RANKERS or getattr(parts[0], "n_features_in_", None) != n_features:
             raise wrong("one of several models ranks nothing, or takes other columns")
     if not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or weights.shape != (len(rankers),):

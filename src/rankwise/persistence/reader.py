@@ -22,7 +22,7 @@ from rankwise.persistence.values import (
     SCALARS,
     SPARSE,
     SPLINE,
-    SPLITTERS,
+    SPLITTER_CLASSES,
     wrong,
 )
 from rankwise.terms import Curve, Surface, Terms
@@ -213,9 +213,9 @@ class Reader:
 
     def _splitter(self, content: object, depth: int) -> object:
         name, parameters = _members(content, "name", "parameters")
-        if not isinstance(name, str) or name not in SPLITTERS:
+        if not isinstance(name, str) or name not in SPLITTER_CLASSES:
             raise wrong(f"splitter {name!r:.80} is not known here")
-        return _make(SPLITTERS[name][0], **self._keywords(parameters, depth))
+        return _make(SPLITTER_CLASSES[name], **self._keywords(parameters, depth))
 
     def _terms(self, content: object, depth: int) -> Terms:
         curves, surfaces = _members(content, "curves", "surfaces")

@@ -28,9 +28,9 @@ __all__ = ["read_stream", "write_stream"]
 _PLAIN = ("with_qid", "n_rows", "n_pairs", "n_ignored")
 
 
-def write_stream(stream: Stream | None, prefix: str, writer: Writer) -> Json:
-    """Return the JSON of a stream; None where there is none, or none that a file keeps."""
-    if stream is None or not stream.exact:
+def write_stream(stream: Stream, prefix: str, writer: Writer) -> Json:
+    """Return the JSON of a stream; None where it is none that a file keeps."""
+    if not stream.exact:
         return None
     parts: dict[str, object] = {name: getattr(stream, name) for name in _PLAIN}
     parts["label_shape"] = list(stream.label_shape)

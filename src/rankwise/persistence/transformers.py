@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from importlib import import_module
+from collections.abc import Mapping
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise.persistence.values import wrong
+from rankwise.persistence.values import Classes, wrong
 
-__all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "parameters_of"]
+__all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "is_pipeline", "parameters_of"]
 
 _HOMES = {
     "ColumnTransformer": "sklearn.compose",
@@ -36,22 +35,7 @@ _HOMES = {
     "TableEncoder": "rankwise.preprocessing",
 }
 
-
-class _Transformers(Mapping[str, type]):
-    """Classes by their names, imported once somebody asks for them: most models have no encoders."""
-
-    def __getitem__(self, name: str) -> type:
-        found: type = getattr(import_module(_HOMES[name]), name)
-        return found
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(_HOMES)
-
-    def __len__(self) -> int:
-        return len(_HOMES)
-
-
-TRANSFORMERS: Mapping[str, type] = _Transformers()
+TRANSFORMERS: Mapping[str, type] = Classes(_HOMES)
 
 # What a fit of scikit-learn keeps under a name that begins with an underscore, and needs again.
 PRIVATE: Mapping[str, frozenset[str]] = {
@@ -83,6 +67,11 @@ PRIVATE: Mapping[str, frozenset[str]] = {
 }
 
 
+def is_pipeline(model: object) -> bool:
+    """Tell whether this is a `Pipeline` of scikit-learn's, which need not be imported for what is none."""
+    return type(model).__name__ == "Pipeline" and type(model) is TRANSFORMERS["Pipeline"]
+
+
 def parameters_of(step: BaseEstimator) -> dict[str, object]:
     """Return the parameters to keep: columns that a function chose are kept as what it chose."""
     parameters: dict[str, object] = step.get_params(deep=False)
@@ -90,7 +79,7 @@ def parameters_of(step: BaseEstimator) -> dict[str, object]:
         parameters["random_state"] = (
             None  # as a generator that nobody seeded, which is what it would be elsewhere
         )
-    if type(step) is TRANSFORMERS["Pipeline"]:
+    if is_pipeline(step):
         parameters.pop("memory")
     if type(step).__name__ == "AverageRanker":
         parameters["rankers"] = ()  # its models are those that were fitted

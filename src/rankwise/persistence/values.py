@@ -7,20 +7,13 @@ from a file is imported or called.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.model_selection import (
-    GroupKFold,
-    KFold,
-    LeaveOneGroupOut,
-    StratifiedGroupKFold,
-    StratifiedKFold,
-)
 
 from rankwise.exceptions import ModelFileError
-from rankwise.model_selection import PreferenceKFold, QueryKFold
 
 __all__ = [
     "COMPRESSED",
@@ -31,6 +24,8 @@ __all__ = [
     "SPARSE",
     "SPLINE",
     "SPLITTERS",
+    "SPLITTER_CLASSES",
+    "Classes",
     "is_splitter",
     "wrong",
 ]
@@ -42,16 +37,47 @@ SCALARS = {
 }
 DTYPES = {*SCALARS, "object"}
 SPARSE = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.csc_array)}
+
+
+class Classes(Mapping[str, type]):
+    """Classes by their names, imported from their modules once somebody asks for them: most models need none."""
+
+    def __init__(self, homes: Mapping[str, str]) -> None:
+        self._homes = homes
+
+    def __getitem__(self, name: str) -> type:
+        found: type = getattr(import_module(self._homes[name]), name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._homes)
+
+    def __len__(self) -> int:
+        return len(self._homes)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._homes  # without importing anything
+
+
 _FOLDS = ("n_splits", "shuffle", "random_state")
-SPLITTERS: Mapping[str, tuple[type, tuple[str, ...]]] = {
-    "GroupKFold": (GroupKFold, _FOLDS),
-    "KFold": (KFold, _FOLDS),
-    "LeaveOneGroupOut": (LeaveOneGroupOut, ()),
-    "PreferenceKFold": (PreferenceKFold, ("n_splits", "by", "random_state")),
-    "QueryKFold": (QueryKFold, _FOLDS),
-    "StratifiedGroupKFold": (StratifiedGroupKFold, _FOLDS),
-    "StratifiedKFold": (StratifiedKFold, _FOLDS),
+# Each with the parameters that are kept.
+SPLITTERS: Mapping[str, tuple[str, ...]] = {
+    "GroupKFold": _FOLDS,
+    "KFold": _FOLDS,
+    "LeaveOneGroupOut": (),
+    "PreferenceKFold": ("n_splits", "by", "random_state"),
+    "QueryKFold": _FOLDS,
+    "StratifiedGroupKFold": _FOLDS,
+    "StratifiedKFold": _FOLDS,
 }
+SPLITTER_CLASSES = Classes(
+    {
+        name: "rankwise.model_selection"
+        if name in {"PreferenceKFold", "QueryKFold"}
+        else "sklearn.model_selection"
+        for name in SPLITTERS
+    }
+)
 # The parts of each, as attributes.
 SPLINE = ("t", "c", "k", "extrapolate")
 COMPRESSED = ("data", "indices", "indptr")
@@ -61,7 +87,7 @@ CURVE = ("column", "knots", "is_levels", "has_missing")
 def is_splitter(value: object) -> bool:
     """Tell whether this is one of the splitters that a file can hold."""
     kind = type(value).__name__
-    return kind in SPLITTERS and type(value) is SPLITTERS[kind][0]
+    return kind in SPLITTERS and type(value) is SPLITTER_CLASSES[kind]
 
 
 def wrong(how: str) -> ModelFileError:

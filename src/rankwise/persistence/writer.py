@@ -125,7 +125,7 @@ class Writer:
             parameters = self.write(dict(value.parameters), f"{name}/parameters", depth + 1)
             return {"$kernel": {"name": self.write(value.name, name), "parameters": parameters}}
         if is_splitter(value):
-            parameters = {part: getattr(value, part) for part in SPLITTERS[kind][1]}
+            parameters = {part: getattr(value, part) for part in SPLITTERS[kind]}
             return {"$splitter": {"name": kind, "parameters": self.write(parameters, name, depth + 1)}}
         if type(value) is Terms:
             return {"$terms": self._terms(value, name, depth + 1)}
