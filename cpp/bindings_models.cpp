@@ -97,7 +97,6 @@ private:
 // Makes Python's values, as the module json does; {"$array": name} becomes the array of that name, where there is one.
 struct PythonValues {
     nb::dict arrays;
-    nb::str array_key = nb::str("$array");
 
     using Value = nb::object;
     using List = nb::list;
@@ -148,8 +147,9 @@ struct PythonValues {
     }
     std::size_t size(const Object& members) { return nb::len(members); }
     Value object(Object&& members) {
+        static PyObject* const array_key = PyUnicode_InternFromString("$array");
         if (arrays.size() > 0 && members.size() == 1)
-            if (PyObject* name = PyDict_GetItemWithError(members.ptr(), array_key.ptr()))
+            if (PyObject* name = PyDict_GetItemWithError(members.ptr(), array_key))
                 if (PyObject* array = PyDict_GetItemWithError(arrays.ptr(), name)) return nb::borrow(array);
         if (PyErr_Occurred()) PyErr_Clear();  // a name that cannot be one
         return std::move(members);

@@ -14,6 +14,7 @@ import rankwise
 from command_line import call, call_json, duels
 from rankwise.cli.commands import inspect as inspect_command
 from rankwise.data import load_svmlight, open_store
+from rankwise.exporters import TARGETS
 from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
 from rankwise.persistence import read_header
 from rankwise.persistence.container import MAGIC
@@ -292,6 +293,28 @@ def test_a_sample_tells_how_close_single_precision_comes(capsys, searches, tmp_p
     assert said["sample"]["largest_error"] < 1e-4
     err = call(capsys, "export", *arguments, "-f")[2]
     assert "in single precision, of" in err
+
+
+def test_sql_is_what_a_model_is_for_and_a_dialect_what_it_is_written_in(searches, tmp_path, capsys):
+    options = ["--method", "kernel", "--for", "sql", "-o", tmp_path / "m.rw"]
+    assert "cannot run kernels" in call(capsys, "fit", searches / "train.txt", *options)[2]
+    options = [
+        "--method",
+        "rls",
+        "--alpha",
+        "1",
+        "--scaling",
+        "query-rank",
+        "--for",
+        "sql",
+        "-o",
+        tmp_path / "m.rw",
+    ]
+    assert call(capsys, "fit", searches / "train.txt", *options)[0] == 0
+    code, _, err = call(capsys, "export", tmp_path / "m.rw", "--to", "sql")
+    assert code != 0
+    assert "sqlite, postgresql or duckdb" in err
+    assert len({TARGETS[dialect] for dialect in ("sqlite", "postgresql", "duckdb")}) == 1
 
 
 @pytest.mark.parametrize(

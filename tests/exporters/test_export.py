@@ -20,7 +20,7 @@ from rankwise import RankRLS
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.exporters import TARGETS, export_formula, single_precision
 from rankwise.formula.formula import Column, Formula, Surface, Term
-from rankwise.formula.steps import Curve, Levels
+from rankwise.formula.steps import Affine, Curve, Levels, Pieces, Stairs
 from rankwise.preprocessing import QueryScaler
 from real_data import NEEDS_REAL_DATA, ohsumed
 
@@ -119,6 +119,7 @@ def test_a_sample_is_scored_as_the_engine_scores_it(name):
         swapped += ((gaps > 0) & (ours < 0)).sum()
     assert (found.n_neighbours, found.n_swapped) == (neighbours, swapped)
     assert (swapped > 0) == (name == "curves")
+    assert ("steps of trees" if name == "curves" else "single precision") in found.describe()
 
 
 def test_samples_of_what_an_engine_cannot_take_are_refused_with_a_reason():
@@ -248,6 +249,65 @@ def test_lifted_scores_are_not_negative(target, tmp_path):
         rankwise.export(model, target, nonnegative=True)
 
 
+STEPS = {
+    "a narrow dip": Curve((0.0, 500.0, 500.001, 500.002, 1000.0), (0.0, 0.0, -50.0, 0.0, 0.0)),
+    "numbers that are names": Levels((0.25, 2.875, 7.71875), (1.0, -5.0, 0.0), 0.5, 0.5),
+    "stairs": Stairs((1.0, 1.0000001, 9.0), (0.0, -3.0, 1.0, 2.0)),
+    "a parabola": Pieces((-1e5, 1e5), (0.0, 0.3, 0.0), ((0.0, 0.0, 1.0), (1.0, 0.0, -0.7), (0.0, 0.0, 1.0))),
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize("weight", [2.0, -2.0])
+@pytest.mark.parametrize("before", [(), (Affine(3.0, 0.5, 1.0),)])
+def test_scores_are_lifted_by_the_smallest_there_can_be(name, weight, before):
+    """Wherever between its bounds a term is smallest, and no further than to there."""
+    step, bounds = STEPS[name], (-10.0, 1010.0)
+    marks = {"knots": getattr(step, "knots", ()), "levels": getattr(step, "levels", ())}
+    marks |= {"edges": getattr(step, "edges", ()), "turn": (0.3,), "ends": bounds}
+    inside = np.array([place for own in marks.values() for place in own], dtype=float)
+    for one in before:
+        inside = (inside - one.shift) / one.scale + one.center
+    X = np.unique(np.concatenate((inside, np.linspace(*bounds, 999), bounds)))
+    X = X[(bounds[0] <= X) & (bounds[1] >= X)][:, None]
+    formula = Formula(("x0",), (False,), terms=(Term(weight, Column(0, (*before, step))),))
+    plain = formula.evaluate(X, None)
+    made = export_formula(formula, "python", nonnegative=True, bounds={"x0": bounds})
+    found = run("python", made, X, None, False, None)
+    assert 0 <= found.min() < 1e-6 * np.ptp(plain)
+    agree(found - found.min(), plain - plain.min(), 1e-9)
+
+
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr", "elasticsearch"])
+def test_trees_are_lifted_and_need_no_bounds_where_curves_are_flat(target):
+    model, X, *_ = case("curves")
+    X = np.where(np.isnan(X), 0.0, X).astype(np.float32).astype(float)
+    X = np.concatenate(
+        (X, *(np.where(np.arange(X.shape[1]) == at, knots, X[:1]) for at, knots in worst_of(model)))
+    )
+    found = run(target, rankwise.export(model, target, nonnegative=True, error=0.3), X, None, False, None)
+    assert found.min() >= 0
+    plain = run(target, rankwise.export(model, target, error=0.3), X, None, False, None)
+    agree(found - found[0], plain - plain[0], 1e-4)
+
+
+def worst_of(model):
+    """Return the knots of every column of a model of curves, as columns of rows."""
+    return [(curve.column, np.float32(curve.knots)[:, None].astype(float)) for curve in model.terms_.curves]
+
+
+def test_weights_without_a_constant_are_not_lifted():
+    model, *_ = case("alone")
+    with pytest.raises(InvalidInputError, match="Weights have no constant in Solr"):
+        rankwise.export(model, "solr", nonnegative=True, bounds={f"x{at}": (0, 1) for at in range(4)})
+
+
+def test_sql_is_written_in_a_dialect():
+    model, *_ = case("alone")
+    with pytest.raises(InvalidInputError, match=r"dialect..*use sqlite, postgresql or duckdb"):
+        rankwise.export(model, "sql")
+
+
 def test_names_that_a_target_cannot_take():
     model, *_ = case("alone")
     with pytest.raises(InvalidInputError, match="no rank feature"):
@@ -309,9 +369,11 @@ def test_without_onnx_the_way_to_it_is_named(monkeypatch):
 @pytest.fixture(scope="module")
 def postgresql():
     """A server of our own on a socket in a folder, where PostgreSQL is installed."""
-    programs = {name: shutil.which(name) for name in ("initdb", "pg_ctl", "psql")}
-    if not all(programs.values()):
-        pytest.skip("PostgreSQL is not installed")
+    # Debian keeps the programs of a server beside the path.
+    path = os.pathsep.join([os.environ["PATH"], *map(str, Path("/usr/lib/postgresql").glob("*/bin"))])
+    programs = {name: shutil.which(name, path=path) for name in ("initdb", "pg_ctl", "psql")}
+    if missing := [name for name, found in programs.items() if found is None]:
+        pytest.skip(f"PostgreSQL is not installed: no {', '.join(missing)}")
     # A folder that the server's user can reach, with a path short enough for a socket.
     folder = Path(tempfile.mkdtemp(prefix="rankwise-pg-"))
     data = folder / "data"

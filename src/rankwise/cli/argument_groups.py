@@ -14,6 +14,7 @@ from rankwise.cli.argument_types import (
     positive_number,
     seconds,
     seed,
+    served,
 )
 
 __all__ = [
@@ -250,9 +251,10 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--for",
         dest="serve",
+        type=served,
         choices=TARGETS,
         metavar="TARGET",
-        help=f"try only what this target can run: {', '.join(TARGETS)}",
+        help=f"try only what this target can run: {', '.join(TARGETS)}; sql is any of the three",
     )
     group.add_argument("--seed", type=seed, default=0, metavar="N", help="seeds folds (0)")
 

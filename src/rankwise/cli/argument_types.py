@@ -21,9 +21,23 @@ __all__ = [
     "positive_number",
     "seconds",
     "seed",
+    "served",
+    "written",
 ]
 
 PICTURES = (".png", ".svg", ".pdf")
+
+
+def served(text: str) -> str:
+    """Read what a model is to run in: every dialect of SQL runs the same models."""
+    return "sqlite" if text == "sql" else text
+
+
+def written(text: str) -> str:
+    """Read what a model is written for: SQL has dialects, of which somebody has to name one."""
+    if text == "sql":
+        raise argparse.ArgumentTypeError("sql is written in a dialect: sqlite, postgresql or duckdb")
+    return text
 
 
 def positive(text: str) -> int:

@@ -14,7 +14,16 @@ from rankwise.cli.argument_groups import (
     add_reading,
     add_writing,
 )
-from rankwise.cli.argument_types import Joined, bounds, level, metrics, picture, positive, positive_number
+from rankwise.cli.argument_types import (
+    Joined,
+    bounds,
+    level,
+    metrics,
+    picture,
+    positive,
+    positive_number,
+    written,
+)
 
 __all__ = ["ADD_ARGUMENTS", "SHELLS"]
 
@@ -154,6 +163,7 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL", help="a model file that `rankwise fit` wrote")
     parser.add_argument(
         "--to",
+        type=written,
         choices=TARGETS,
         default="json",
         metavar="TARGET",
@@ -192,7 +202,7 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--sample",
         metavar="FILE",
-        help="rows to see on how close single precision comes to changing an order",
+        help="rows to see on how close single precision, or the steps of trees, come to changing an order",
     )
     add_json(parser, "print what was written, as JSON; needs -o")
     add_reading(parser)

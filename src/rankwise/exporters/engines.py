@@ -15,7 +15,7 @@ from rankwise.formula.formula import Column, Formula, Table
 from rankwise.formula.steps import Affine
 from rankwise.json_values import Json
 
-__all__ = ["elasticsearch", "plug_in", "single_scores", "solr"]
+__all__ = ["elasticsearch", "is_linear", "plug_in", "single_scores", "solr"]
 
 _SLACK = 1e-6  # what Solr adds to every threshold
 
@@ -25,7 +25,7 @@ def solr(formula: Formula, name: str, error: float | None, bounds: Bounds) -> st
 
     Solr has no constant. Centres become its normalisers, so that single precision subtracts before it multiplies.
     """
-    if _is_linear(formula):
+    if is_linear(formula):
         features, weights = _normalised(formula)
         model: dict[str, Json] = {
             "class": "org.apache.solr.ltr.model.LinearModel",
@@ -47,7 +47,7 @@ def solr(formula: Formula, name: str, error: float | None, bounds: Bounds) -> st
 
 def plug_in(formula: Formula, name: str, error: float | None, bounds: Bounds) -> str:
     """Return the request that creates a model of a feature set, whose definition is a text."""
-    if _is_linear(formula):
+    if is_linear(formula):
         plain = raw(formula)
         kind = "model/linear"
         definition: Any = {plain.names[term.column.input]: term.weight for term in plain.terms}
@@ -60,7 +60,7 @@ def plug_in(formula: Formula, name: str, error: float | None, bounds: Bounds) ->
 
 def elasticsearch(formula: Formula, name: str, error: float | None, bounds: Bounds) -> str:
     """Return the body that creates a trained model; its feature extractors are for the reader to write."""
-    if _is_linear(formula) and not bounds:
+    if is_linear(formula) and not bounds:
         raise InvalidInputError(
             "Elasticsearch's own learning to rank takes trees and no weights.",
             "train a model of curves, or say by bounds={name: (low, high)} what values the columns can have, and "
@@ -99,7 +99,7 @@ def elasticsearch(formula: Formula, name: str, error: float | None, bounds: Boun
 def single_scores(formula: Formula, X: MatrixLike, error: float | None, limits: Bounds) -> Floats:
     """Return the scores that Solr computes from floats: centres subtracted, products added, or leaves added."""
     table, total = Table(X), np.zeros(shape_of(X)[0], dtype=np.float32)
-    if not _is_linear(formula):
+    if not is_linear(formula):
         for tree in trees_of(formula, error, limits)[0]:
             total += leaves_of(tree, table, np.arange(total.size)).astype(np.float32)
         return total.astype(np.float64)
@@ -112,7 +112,8 @@ def single_scores(formula: Formula, X: MatrixLike, error: float | None, limits: 
     return total.astype(np.float64)
 
 
-def _is_linear(formula: Formula) -> bool:
+def is_linear(formula: Formula) -> bool:
+    """Tell whether a formula becomes weights, where an engine takes them."""
     return raw(formula).weights is not None
 
 

@@ -6,24 +6,25 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.c_source import CSource
 from rankwise.exporters.code import CodeLanguage
-from rankwise.exporters.engines import elasticsearch, plug_in, solr
+from rankwise.exporters.engines import elasticsearch, is_linear, plug_in, solr
 from rankwise.exporters.javascript import JavaScript
 from rankwise.exporters.json_source import json_source
+from rankwise.exporters.lifting import lifted
 from rankwise.exporters.onnx_graph import onnx_model
 from rankwise.exporters.python_source import PythonSource
 from rankwise.exporters.sql import Sql
 from rankwise.exporters.targets import TARGETS, check_exportable
+from rankwise.exporters.trees import trees_of
 from rankwise.exporters.vespa import Vespa
 from rankwise.formula.folding import folded
-from rankwise.formula.formula import Formula, Table, Term
+from rankwise.formula.formula import Formula, Term
 from rankwise.formula.reading import formula_of
 from rankwise.formula.steps import Fill, IsMissing
 from rankwise.replacing import replacing
@@ -144,6 +145,8 @@ def export_formula(  # noqa: C901 - one branch per kind of target
 ) -> str | bytes:
     """Write a formula; see `export`."""
     if format not in TARGETS:
+        if format == "sql":
+            raise InvalidInputError("SQL is written in a dialect.", "use sqlite, postgresql or duckdb.")
         raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
     if error is not None and not error > 0:
         raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
@@ -151,8 +154,11 @@ def export_formula(  # noqa: C901 - one branch per kind of target
     check_exportable(formula, format, whole_query=whole_query, filled=filled, bounded=bool(limits))
     formula = folded(_filled(formula) if filled else formula).without_left_out()
     if nonnegative:
-        formula = _lifted(formula, limits)
-        if format in {"solr", "elasticsearch-ltr", "opensearch-ltr"} and _is_linear(formula):
+        formula = lifted(formula, limits)
+        if format in _ENGINES and (format == "elasticsearch" or not is_linear(formula)):
+            # Leaves stand for the middle of what a tree may be off by.
+            formula = replace(formula, constant=formula.constant + trees_of(formula, error, limits)[1])
+        elif format in _ENGINES:
             raise InvalidInputError(
                 f"Weights have no constant in {TARGETS[format].title}, so that none can lift the scores.",
                 "add a feature that is 1 everywhere and give it the weight of the constant, which json shows.",
@@ -173,14 +179,6 @@ def export_formula(  # noqa: C901 - one branch per kind of target
     if format == "onnx":
         return onnx_model(formula, name)
     return Sql(format, table, qid).render(formula, name)
-
-
-def _is_linear(formula: Formula) -> bool:
-    return (
-        not formula.surfaces
-        and formula.kernel is None
-        and not any(len(t.column.steps) > 1 for t in formula.terms)
-    )
 
 
 def limits_of(
@@ -218,33 +216,3 @@ def _filled(formula: Formula) -> Formula:
         kept = tuple(step for step in steps if not isinstance(step, Fill))
         terms.append(Term(term.weight, replace(term.column, steps=kept)))
     return replace(formula, terms=tuple(terms))
-
-
-def _lifted(formula: Formula, limits: Mapping[int, tuple[float, float]]) -> Formula:
-    """Add what makes the smallest possible score 0."""
-    if formula.kernel is not None or formula.needs_whole_queries:
-        raise InvalidInputError(
-            "How small a score can be is known of sums of columns only.",
-            "add a constant yourself: the order stays the same.",
-        )
-    lowest = formula.constant
-    for term in formula.terms:
-        number = term.column.input
-        if formula.is_text[number]:
-            places: Any = np.array(
-                [*(level for step in term.column.steps for level in getattr(step, "levels", ())), "", None],
-                dtype=object,
-            )
-        elif number in limits:
-            places = np.append(np.linspace(*limits[number], 4097), np.nan)
-        else:
-            raise InvalidInputError(
-                f"How small a score can be depends on the bounds of {formula.names[number]!r}, which are not known.",
-                "pass bounds={name: (smallest, largest)} of every column.",
-                Change("bounds"),
-            )
-        with np.errstate(invalid="ignore"):
-            values = term.weight * Table(places[:, None]).values(replace(term.column, input=0))
-        lowest += float(np.nanmin(values))
-    lowest += sum(float(np.min(surface.values)) for surface in formula.surfaces)
-    return replace(formula, constant=formula.constant - lowest)

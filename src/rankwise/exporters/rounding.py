@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from rankwise.arrays import ArrayLike, Floats, MatrixLike, shape_of
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
-from rankwise.exporters.engines import single_scores
+from rankwise.exporters.engines import is_linear, single_scores
 from rankwise.exporters.exporting import limits_of
 from rankwise.exporters.targets import check_exportable
 from rankwise.formula.folding import folded
@@ -34,6 +34,8 @@ class SinglePrecision:
         Of a difference between neighbours.
     closest : float
         The smallest difference between neighbours, as a multiple of its error: below 1 an order changes.
+    by_trees : bool
+        Whether the model becomes trees, whose steps are most of the error.
 
     Examples
     --------
@@ -53,6 +55,7 @@ class SinglePrecision:
     n_tied: int
     largest_error: float
     closest: float
+    by_trees: bool = False
 
     def describe(self) -> str:
         """Say it in a sentence."""
@@ -61,9 +64,10 @@ class SinglePrecision:
             if not self.n_swapped + self.n_tied
             else f"{self.n_swapped:,} change places and {self.n_tied:,} become equal"
         )
+        how = "by the steps of trees" if self.by_trees else "in single precision"
         return (
-            f"in single precision, of {self.n_neighbours:,} neighbours {changed}; their differences are off by at "
-            f"most {self.largest_error:.2g}; the closest two are {self.closest:.3g} times as far apart as they are off"
+            f"{how}, of {self.n_neighbours:,} neighbours {changed}; their differences are off by at most "
+            f"{self.largest_error:.2g}; the closest two are {self.closest:.3g} times as far apart as they are off"
         )
 
 
@@ -121,4 +125,5 @@ def single_precision(
         int((found == 0).sum()),
         float(off.max(initial=0.0)),
         float(ratio.min(initial=np.inf)),
+        not is_linear(formula),
     )

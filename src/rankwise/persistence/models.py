@@ -196,7 +196,7 @@ def read_step(written: object, reader: Reader) -> BaseEstimator:
         parameters = _read_parameters(known, parameters, reader)
     if not PLAIN.issuperset(map(type, attributes.values())):
         attributes = {key: reader.read(value) for key, value in attributes.items()}
-    if not known.required <= parameters.keys():
+    if known.required and not known.required <= parameters.keys():
         raise wrong(f"{name} lacks parameters ({', '.join(sorted(known.required - set(parameters)))})")
     kind = known.kind
     if (refusal := _refusal(kind, tuple(attributes))) is not None:
