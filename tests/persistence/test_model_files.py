@@ -346,3 +346,33 @@ def test_arrays_of_a_loaded_model_can_be_written(tmp_path):
     for again in (rankwise.load(tmp_path / "m"), rankwise.load(io.BytesIO((tmp_path / "m").read_bytes()))):
         again.coef_ *= 2
         assert (again.coef_ == 2 * model.coef_).all()
+
+
+@pytest.mark.parametrize("n_features", [3, 5000])
+@pytest.mark.parametrize("is_file", [True, False])
+def test_arrays_of_large_files_are_aligned_and_can_be_written_to(n_features, is_file, tmp_path):
+    rng = np.random.default_rng(0)
+    model = rankwise.RankRLS().fit(rng.normal(size=(20, n_features)), rng.normal(size=20))
+    model.save(tmp_path / "m.rw")
+    again = rankwise.load(tmp_path / "m.rw" if is_file else io.BytesIO((tmp_path / "m.rw").read_bytes()))
+    assert (again.coef_ == model.coef_).all()
+    assert n_features == 3 or again.coef_.ctypes.data % 64 == 0
+    again.coef_ *= 2
+    assert (again.coef_ == 2 * model.coef_).all()
+    assert (rankwise.load(tmp_path / "m.rw").coef_ == model.coef_).all()
+
+
+def test_loading_imports_what_the_file_names(tmp_path):
+    """A service that loads a linear model pays for its class and the reader, and not for what other files need."""
+    rankwise.RankRLS().fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "m.rw")
+    code = (
+        "import sys, rankwise.estimators.rank_rls; had = set(sys.modules); import rankwise; "
+        f"rankwise.load({str(tmp_path / 'm.rw')!r}); print(*sorted(set(sys.modules) - had))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "rankwise.persistence.files" in found
+    others = [name for name in found if not name.startswith("rankwise.persistence")]
+    assert others == ["rankwise.json_values"]
+    assert not {"rankwise.persistence.writer", "rankwise.persistence.streams"} & set(found)
