@@ -10,7 +10,7 @@ from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.preprocessing import QueryScaler
-from rankwise.problems.folds import FoldAssigner, assign_pairs, tell_apart_by
+from rankwise.problems.folds import FoldAssigner, PairAssigner, tell_apart_by
 
 ALPHAS = [0.1, 1.0, 10.0]
 
@@ -80,7 +80,7 @@ def test_pairs_are_assigned_by_what_they_compare(seed):
     unit = np.unique(np.sort(pairs, axis=1) @ [60, 1], return_inverse=True)[1].reshape(-1)
 
     def assigned(X, pairs, unit, weight):
-        return assign_pairs(as_design(X), pairs[:, 0], pairs[:, 1], unit, 4, 0, weight)
+        return PairAssigner(as_design(X), pairs[:, 0], pairs[:, 1], unit, weight).folds(4, 0)
 
     fold = assigned(X, pairs, unit, weight)
     present = weight > 0

@@ -15,9 +15,8 @@ from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
-from rankwise.selection.cv_pairs import held_out_pairs, plan_pairs
+from rankwise.selection.cv import Sampling, held_out_share, plan_of
 from rankwise.selection.equations import PairFoldEquations
-from rankwise.selection.splits import Sampling
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -136,10 +135,10 @@ def test_folds_in_lockstep_equal_separate_fits(cv, averaging, cost):
 def split(cv, model, data, groups):
     if not isinstance(cv, (str, int)):
         return list(cv.split(data.pairs, None, groups))
-    plan = plan_pairs(cv, model._pair_data(data.X, *data.lists), groups, Sampling(0, None))
+    plan = plan_of(cv, model._pair_data(data.X, *data.lists), model._metric, Sampling(0, None), groups=groups)
     out, words = plan, plan.description
     assert words == model.cv_ == f"{out.n_folds} folds of groups"
-    tests = [out.pair[out.fold == c] for c in range(out.n_folds)]
+    tests = [out.held[out.fold == c] for c in range(out.n_folds)]
     for test in tests:
         inside = np.isin(np.arange(len(groups)), test)
         assert not set(groups[inside]) & set(groups[~inside])
@@ -149,11 +148,11 @@ def split(cv, model, data, groups):
 def test_comparisons_of_the_same_rows_share_a_fold_whatever_the_order():
     data = Drawn(5, rows=12)
     model = RankRLSCV(GRID, cv=3).fit_pairs(data.X, *data.lists)
-    plan = plan_pairs(3, model._pair_data(data.X, *data.lists), None, Sampling(0, None))
+    plan = plan_of(3, model._pair_data(data.X, *data.lists), model._metric, Sampling(0, None))
     out, words = plan, plan.description
     assert words == model.cv_ == "3 folds of pairs"
     fold = np.empty(len(data.pairs), dtype=int)
-    fold[out.pair] = out.fold
+    fold[out.held] = out.fold
     of_couple = {}
     for pair, c in zip(np.sort(data.pairs, axis=1).tolist(), fold, strict=True):
         assert of_couple.setdefault(tuple(pair), c) == c
@@ -215,12 +214,12 @@ def test_early_stopping_holds_a_share_of_the_pairs_out():
     model = RankRLS(0.5, early_stopping=True, validation_fraction=0.25, scoring="concordance")
     model.fit_pairs(data.X, *data.lists)
     n_components, n_pairs = model.n_components_, model.n_pairs_
-    out = held_out_pairs(model._pair_data(data.X, *data.lists), 0.25, 0)
-    assert out.pair.size == pytest.approx(0.25 * len(data.pairs), rel=0.1)
-    train = np.setdiff1d(np.arange(len(data.pairs)), out.pair)
+    out = held_out_share(model._pair_data(data.X, *data.lists), 0.25, 0)
+    assert out.held.size == pytest.approx(0.25 * len(data.pairs), rel=0.1)
+    train = np.setdiff1d(np.arange(len(data.pairs)), out.held)
     fitted = cg(0.5, model.best_iteration_, data.X, *data.some(train))
     close(model.coef_, fitted.coef_)
-    assert max(model.history_) == pytest.approx(1 - data.error(fitted, out.pair))
+    assert max(model.history_) == pytest.approx(1 - data.error(fitted, out.held))
     whole = RankRLS(0.5).fit_pairs(data.X, *data.lists)
     assert (n_components, n_pairs) == (whole.n_components_, whole.n_pairs_)
     other = RankRLS(0.5, early_stopping=True, random_state=1).fit_pairs(data.X, *data.lists)

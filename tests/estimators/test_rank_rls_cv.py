@@ -17,9 +17,8 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric
 from rankwise.selection import krylov_fit
-from rankwise.selection.cv import plan_rows
+from rankwise.selection.cv import Sampling, plan_of
 from rankwise.selection.equations import FoldEquations, GraphEquations
-from rankwise.selection.splits import Sampling
 from rankwise.solvers.surface import SurfaceRun
 from strategies import make_problem
 
@@ -132,7 +131,7 @@ def test_folds_are_judged_by_models_that_did_not_see_them():
 
 
 def folds_of_rows(cv, data):
-    return plan_rows(cv, data, get_metric("pairwise_error"), Sampling(0, None)).fold
+    return plan_of(cv, data, get_metric("pairwise_error"), Sampling(0, None)).groups
 
 
 @pytest.mark.parametrize("averaging", ["folds", "pooled"])

@@ -1,7 +1,6 @@
 """RankSVM as a user meets it: models, certificates, invariances, and every kind of bad input."""
 
 import pickle
-from functools import partial
 
 import numpy as np
 import pytest
@@ -18,8 +17,7 @@ from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.selection import alpha_path, margin_fit
-from rankwise.selection.cv import plan_rows
-from rankwise.selection.splits import Sampling
+from rankwise.selection.cv import Sampling, plan_of
 from rankwise.solvers.solution import Solution, Status
 from strategies import make_problem
 
@@ -584,7 +582,7 @@ class TestChoosingAlpha:
     )
     def test_what_cannot_win(self, means, noise, growth, expected):
         split = alpha_path.PathSplit(None, None, None)
-        path = alpha_path.AlphaPath(None, None, [split] * 3)
+        path = alpha_path.AlphaPath([split] * 3)
         spread = noise * np.array([-1.0, 0.0, 1.0])
         for step, mean in enumerate(means):
             path.tried[10.0**-step] = mean + spread * step
@@ -598,12 +596,12 @@ class TestChoosingAlpha:
         model = RankSVMCV().fit(X, y, qid)
         assert model.alphas_.size == 6
         data, metric = model._training_data(X, y, qid, None, None), get_metric("pairwise_error")
-        plan = plan_rows(5, data, metric, Sampling(0, None))
-        prepare, errors = partial(margin_fit.margins_of, data, "hinge"), []
+        plan = plan_of(5, data, metric, Sampling(0, None))
+        errors = []
         for order in ([1e-2, 1e-3, 1e-1], [1e-1, 1e-2, 1e-3]):
-            whole = prepare(0)
-            fit_ = model._margin_fit(whole)
-            (path,) = alpha_path.paths_of(fit_, data, plan, metric, prepare, [whole], [None])
+            whole = [margin_fit.margins_of(data, "hinge")]
+            problems = alpha_path.margin_problems(model._margin_fit(whole[0]), data, whole)
+            (path,) = alpha_path.paths_of(problems, data, plan, metric)
             errors.append({alpha: path.errors(np.array([alpha]))[0, 0] for alpha in order})
             assert list(path.tried) == order
         np.testing.assert_allclose(*([own[alpha] for alpha in order] for own in errors), atol=0.01)

@@ -12,10 +12,10 @@ from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
 from rankwise.problems.folds import FoldAssigner
 from rankwise.problems.training import TrainingData
-from rankwise.selection.cv import RowPlan
+from rankwise.selection.cv import Plan
 from rankwise.selection.equations import GraphEquations, LinearCoordinates
 from rankwise.selection.scorers import MetricScorer
-from rankwise.selection.systems import EvalRows, HeldOutSystem, held_out_systems
+from rankwise.selection.systems import HeldOutSystem, held_out_systems
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.lanczos import Lanczos
 from rankwise.solvers.surface import Surface, SurfaceRun
@@ -25,8 +25,7 @@ ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
 
 
 def evaluated(objective, validation, scorer):
-    rows = EvalRows(as_design(validation.X), [scorer])
-    return HeldOutSystem(GraphEquations(objective, objective.rhs), rows)
+    return HeldOutSystem.on_rows(GraphEquations(objective, objective.rhs), as_design(validation.X), [scorer])
 
 
 def forever(_):
@@ -43,7 +42,10 @@ def problem_and_objective(seed=0, *, features=12, rows=80, **options):
 def test_every_alpha_after_every_step_is_its_conjugate_gradient_iterate(keep_basis):
     _, objective = problem_and_objective()
     run = SurfaceRun(
-        HeldOutSystem(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12, keep_basis=keep_basis
+        HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)),
+        ALPHAS,
+        tol=1e-12,
+        keep_basis=keep_basis,
     )
     run.advance(forever, 8)
     for alpha in ALPHAS:
@@ -60,7 +62,7 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
     scale = prior_scale(objective, scaling)
     scaled = ScaledObjective(objective, scale)
     run = SurfaceRun(
-        HeldOutSystem(GraphEquations(scaled, scaled.rhs)), ALPHAS, tol=1e-11, keep_basis=keep_basis
+        HeldOutSystem.unscored(GraphEquations(scaled, scaled.rhs)), ALPHAS, tol=1e-11, keep_basis=keep_basis
     )
     assert run.advance(forever, 400)
     pairs = label_pairs(problem.y, problem.qid)
@@ -77,7 +79,7 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
 
 def test_residuals_are_the_true_ones():
     _, objective = problem_and_objective(2)
-    system = HeldOutSystem(GraphEquations(objective, objective.rhs))
+    system = HeldOutSystem.unscored(GraphEquations(objective, objective.rhs))
     run = SurfaceRun(system, ALPHAS, tol=0.0)
     run.advance(forever, 5)
     for index, alpha in enumerate(ALPHAS):
@@ -122,7 +124,7 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     scale = prior_scale(SquaredObjective(design, whole), scaling)
     pairs = {"ties": "include", "cost": "magnitude", "query_weight": "size", **options}
     data = TrainingData(design, problem.y, encoded, None, None, **pairs)
-    plan = RowPlan(fold.astype(np.int64), np.arange(60), "")
+    plan = Plan.of_folds(fold)
     metric, coordinates = get_metric("pairwise_error"), LinearCoordinates(design, scaling)
     (system,) = held_out_systems(data, plan, metric, "folds", coordinates)
     run = SurfaceRun(system, ALPHAS, tol=1e-12)
@@ -146,7 +148,7 @@ def test_several_outputs_run_in_lockstep():
     Y = np.column_stack([problem.y, np.random.default_rng(0).normal(size=70)])
     graph = label_graph(Y, check_qid(problem.qid, 70))
     objective = SquaredObjective(as_design(problem.X), graph)
-    run = SurfaceRun(HeldOutSystem(GraphEquations(objective, objective.rhs)), ALPHAS[1:], tol=1e-10)
+    run = SurfaceRun(HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)), ALPHAS[1:], tol=1e-10)
     run.advance(forever, 100)
     for output in range(2):
         pairs = label_pairs(Y[:, output], problem.qid)
@@ -157,9 +159,9 @@ def test_several_outputs_run_in_lockstep():
 
 def test_more_iterations_without_starting_over():
     _, objective = problem_and_objective(6)
-    whole = SurfaceRun(HeldOutSystem(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12)
+    whole = SurfaceRun(HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12)
     whole.advance(forever, 9)
-    halves = SurfaceRun(HeldOutSystem(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12)
+    halves = SurfaceRun(HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12)
     assert not halves.advance(forever, 4)
     before = objective.n_products
     halves.advance(forever, 9)
@@ -191,7 +193,7 @@ def test_the_basis_stays_orthonormal_and_ends_with_the_space():
     problem.X = problem.X * np.logspace(-3, 1, 60)
     objective = SquaredObjective(as_design(problem.X), label_graph(problem.y, check_qid(None, 200)))
     run = SurfaceRun(
-        HeldOutSystem(GraphEquations(objective, objective.rhs)), np.array([0.0, 1e-6]), tol=1e-14
+        HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)), np.array([0.0, 1e-6]), tol=1e-14
     )
     run.advance(forever, 500)
     assert run.space.n_steps <= 61

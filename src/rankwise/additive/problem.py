@@ -9,7 +9,7 @@ import numpy as np
 from rankwise.additive.choosing import Split
 from rankwise.additive.fitting import Blueprints
 from rankwise.additive.training import MarginTraining, SquaredTraining, Training
-from rankwise.arrays import AnyArray
+from rankwise.arrays import Bools
 from rankwise.data.queries import Queries, one_query
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
@@ -56,7 +56,7 @@ class AdditiveProblem:
             for own in splits_of(self.data, held_out, metric, 0)
         ]
 
-    def training(self, trained: AnyArray | None = None) -> Training:
+    def training(self, trained: Bools | None = None) -> Training:
         """Return what trains on everything, or on what a split leaves."""
         if self.loss == "squared":
             return SquaredTraining(self.data.graph_of(0, trained), self.tol, self.max_iter)

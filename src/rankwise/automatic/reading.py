@@ -19,10 +19,10 @@ from rankwise.data.validation import check_numbers, check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import Metric, get_metric
-from rankwise.problems.folds import FoldAssigner, assign_pairs
+from rankwise.problems.folds import FoldAssigner, PairAssigner
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import plan_rows
-from rankwise.selection.splits import Sampling, as_splitter, count_folds, read_splits
+from rankwise.selection.cv import Sampling, plan_of
+from rankwise.selection.splits import as_splitter, count_folds, read_splits
 
 __all__ = [
     "labelled_rows",
@@ -100,8 +100,8 @@ def labelled_rows(
         fold = np.full(queries.n_rows, -1, dtype=np.int32)
         none = np.zeros(queries.n_rows, dtype=np.int64)
         return LabelledRows(columns, y, queries, weight, metric, [fold], none, None, "", held)
-    plan = plan_rows(cv, data, metric, Sampling(seed, None), None)
-    assigner, fold, n_folds = data.assigner, plan.fold.astype(np.int32), plan.n_folds
+    plan = plan_of(cv, data, metric, Sampling(seed, None))
+    assigner, fold, n_folds = data.assigner, plan.groups.astype(np.int32), plan.n_folds
     block = (
         blocks_of_rows(assigner, n_folds, seed + 2)
         if len(queries) == 1
@@ -145,9 +145,8 @@ def listed_pairs(
         splits = list(read_splits(splitter, edges, None, groups, "pairs"))
         return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
     n_folds = count_folds(cv, int(np.unique(unit).size), what)
-    fold = assign_pairs(
-        data.design, found.winner, found.loser, unit, n_folds, seed, found.weight, found.magnitude
-    )
+    by = PairAssigner(data.design, found.winner, found.loser, unit, found.weight, found.magnitude)
+    fold = by.folds(n_folds, seed)
     return ListedPairs(columns, found, unit, metric, splits_of(fold), f"{n_folds} folds of {what}")
 
 

@@ -22,13 +22,11 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import Decomposition, held_out_rows, plan_rows
-from rankwise.selection.cv_pairs import held_out_pairs, plan_pairs
+from rankwise.selection.cv import Decomposition, Sampling, held_out_share, plan_of
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
-from rankwise.selection.splits import Sampling
 from rankwise.threads import one_blas_thread
 
 __all__ = ["Ranker"]
@@ -277,9 +275,7 @@ class Ranker(FittedRanker):
         """Return what early stopping watches: an eval set, or a share of the data."""
         if eval_set is not None:
             return self._eval_set(data, eval_set)
-        if isinstance(data, PairData):
-            return held_out_pairs(data, self.validation_fraction, read_seed(self.random_state))
-        return held_out_rows(data, self.validation_fraction, read_seed(self.random_state))
+        return held_out_share(data, self.validation_fraction, read_seed(self.random_state))
 
     def _held_out(
         self,
@@ -293,11 +289,9 @@ class Ranker(FittedRanker):
         """Return what a choice is made on: an eval set, or what `cv` says."""
         if eval_set is not None:
             return self._eval_set(data, eval_set)
-        metric, sampling = self._metric, Sampling(read_seed(self.random_state), self.judge_rows)
-        if isinstance(data, TrainingData):
-            return plan_rows(self.cv, data, metric, sampling, by)
-        how = {"is_exact": by is not None, "whole_components": whole_components}
-        return plan_pairs(self.cv, data, groups, sampling, **how)
+        sampling = Sampling(read_seed(self.random_state), self.judge_rows)
+        how = (self._metric, sampling, by, groups)
+        return plan_of(self.cv, data, *how, whole_components=whole_components)
 
     # --- what a fit leaves ---
 

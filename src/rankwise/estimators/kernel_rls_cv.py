@@ -18,8 +18,7 @@ from rankwise.metrics import Metric
 from rankwise.problems.kernel import Basis, KernelProblem, basis_size
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.closed_form import choose_in_closed_form
-from rankwise.selection.cv import Decomposition
-from rankwise.selection.cv_pairs import PairPlan
+from rankwise.selection.cv import Decomposition, Plan
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.held_out import HeldOut
@@ -175,13 +174,12 @@ class KernelRankRLSCV(KernelRanker):
     ) -> Selection:
         """Choose alpha for one kernel: by products with it, or from one decomposition."""
         if self.solver_ == "eigen":
-            groups = plan if isinstance(plan, PairPlan) else None
+            groups = plan if isinstance(plan, Plan) else None
             options = (self._metric, self.averaging, alphas, groups)
             return choose_in_closed_form(KernelSpace(problem), data, held_out, *options).with_facts(n_iter_=0)
         tol = float(self.tol)
         if problem.basis is not None:
             assert isinstance(data, TrainingData)
-            assert not isinstance(held_out, PairPlan)
             running = {"tol": tol, "max_iter": self.max_iter, "seed": read_seed(self.random_state)}
             return choose_on_reduced_set(problem, data, held_out, self._metric, alphas, **running)
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)

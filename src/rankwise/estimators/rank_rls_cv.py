@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from numbers import Integral
 
 import numpy as np
@@ -22,7 +21,7 @@ from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
 from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingData, TrainingProblem
-from rankwise.selection.alpha_path import SquaredFit, choose_on_paths, paths_of, squares_of
+from rankwise.selection.alpha_path import choose_on_paths, paths_of, squared_problems
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO
@@ -236,9 +235,7 @@ class RankRLSCV(LinearRanker):
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
         fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
         fit = fit.resolved(data.design, forms_matrix=isinstance(data, TrainingData))
-        prepare, outputs = partial(squares_of, data), range(data.n_outputs)
-        whole = [prepare(output) for output in outputs]
-        paths = paths_of(SquaredFit(fit), data, held_out, self._metric, prepare, whole, [None for _ in whole])
+        paths = paths_of(squared_problems(fit, data), data, held_out, self._metric)
         selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), POWERS_OF_TWO)
         self.cv_, self.method_, self._runs = held_out.description + note, "tikhonov", ()
         n_iter = max(one.n_iter for one in solutions)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.parameters import check_alphas
 from rankwise.estimators.linear import LinearRanker
@@ -11,8 +9,8 @@ from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.restricted import read_restriction
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
-from rankwise.selection.alpha_path import choose_on_paths, paths_of
-from rankwise.selection.margin_fit import curvature_of, margins_of
+from rankwise.selection.alpha_path import choose_on_paths, margin_problems, paths_of
+from rankwise.selection.margin_fit import margins_of
 
 __all__ = ["RankSVMCV"]
 
@@ -103,13 +101,11 @@ class RankSVMCV(MarginRanker, LinearRanker):
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
         data.design.expect_products()
-        prepare, outputs = partial(margins_of, data, self.loss), range(data.n_outputs)
-        whole = [prepare(output) for output in outputs]
+        whole = [margins_of(data, self.loss, output) for output in range(data.n_outputs)]
         held_out = self._held_out(data, eval_set, groups)
         restriction = read_restriction(self, takes_unpenalised=False)
         reads, fit = data.design.reads, self._margin_fit(whole[0], restriction)
-        curvatures = [curvature_of(data.design, data.graph_of(output)) for output in outputs]
-        paths = paths_of(fit, data, held_out, self._metric, prepare, whole, curvatures)
+        paths = paths_of(margin_problems(fit, data, whole), data, held_out, self._metric)
         selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
         self.cv_ = held_out.description + note
         self._keep(selection, data)

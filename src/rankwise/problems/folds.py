@@ -30,7 +30,7 @@ from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.labels import label_graph
 
-__all__ = ["FoldAssigner", "assign_pairs", "share_as_folds", "tell_apart_by"]
+__all__ = ["FoldAssigner", "PairAssigner", "tell_apart_by"]
 
 
 # Of the largest number: what rounding may add to sums that are equal otherwise.
@@ -90,7 +90,7 @@ class FoldAssigner:
     def share(self, share: float, seed: int) -> npt.NDArray[np.bool_]:
         """Choose a share, as `folds` assigns it."""
         held = np.zeros(self._all.n_rows, dtype=np.bool_)
-        held[self._rows] = self.folds(share_as_folds(share, self.n_units), seed)[self._rows] == 0
+        held[self._rows] = self.folds(_share_as_folds(share, self.n_units), seed)[self._rows] == 0
         return held
 
     def sample(self, at_most: int, seed: int) -> npt.NDArray[np.bool_]:
@@ -163,40 +163,56 @@ class FoldAssigner:
         return np.asarray(per_row - mean[self._queries.codes])
 
 
-def assign_pairs(
-    design: Design,
-    winner: Ints,
-    loser: Ints,
-    unit: Ints,
-    n_folds: int,
-    seed: int,
-    weight: Floats | None = None,
-    magnitude: Floats | None = None,
-) -> npt.NDArray[np.int32]:
-    """Assign pairs to folds, those of one unit together, as `FoldAssigner` assigns the rows of a query.
+class PairAssigner:
+    """Assigns listed pairs to folds, those of one unit together, as `FoldAssigner` assigns the rows of a query.
 
     Units are sorted by weight and magnitude, then by the content of the rows they compare, which depends neither on the
     order of the pairs nor on that of the rows. Units that weigh nothing come last, where they change nothing.
+
+    Attributes
+    ----------
+    n_units : int
+        How many units have a pair that weighs something.
+    unit : str
+        What they are, such as "pairs".
     """
-    rng = np.random.default_rng(seed)
-    share = np.ones(winner.size) if weight is None else weight
-    wanted = share if magnitude is None else share * magnitude
 
-    def content() -> list[Floats]:
-        n_rows = design.shape[0]
-        won, lost = _sums(winner, wanted, n_rows), _sums(loser, wanted, n_rows)
-        degree = _sums(winner, share, n_rows) + _sums(loser, share, n_rows)
-        seen = _content(design, np.zeros(n_rows, dtype=np.int64), degree, won - lost)
-        return [
-            _sums(unit, share * (seen[winner] + seen[loser])),
-            _sums(unit, share * np.abs(seen[winner] - seen[loser])),
-            _sums(unit, share * (seen[winner] - seen[loser])),
-        ]
+    def __init__(
+        self,
+        design: Design,
+        winner: Ints,
+        loser: Ints,
+        codes: Ints,
+        weight: Floats | None = None,
+        magnitude: Floats | None = None,
+        unit: str = "pairs",
+    ) -> None:
+        self._design, self._winner, self._loser, self.codes = design, winner, loser, codes
+        self._weight = np.ones(winner.size) if weight is None else weight
+        self._wanted = self._weight if magnitude is None else self._weight * magnitude
+        self.n_units, self.unit = int(np.unique(codes[self._weight > 0]).size), unit
 
-    return _assign(_in_order([-_sums(unit, share), _sums(unit, wanted)], content), n_folds, rng)[unit]
+    def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
+        """Assign to folds."""
+        rng, sizes = np.random.default_rng(seed), _sums(self.codes, self._weight)
+        order = _in_order([-sizes, _sums(self.codes, self._wanted)], self._content)
+        return _assign(order, n_folds, rng)[self.codes]
+
+    def share(self, share: float, seed: int) -> npt.NDArray[np.bool_]:
+        """Choose a share, as `folds` assigns it."""
+        return np.asarray(self.folds(_share_as_folds(share, self.n_units), seed) == 0)
+
+    def _content(self) -> list[Floats]:
+        n_rows, winner, loser, weight = self._design.shape[0], self._winner, self._loser, self._weight
+        won, lost = _sums(winner, self._wanted, n_rows), _sums(loser, self._wanted, n_rows)
+        degree = _sums(winner, weight, n_rows) + _sums(loser, weight, n_rows)
+        seen = _content(self._design, np.zeros(n_rows, dtype=np.int64), degree, won - lost)
+        difference = seen[winner] - seen[loser]
+        keys = (seen[winner] + seen[loser], np.abs(difference), difference)
+        return [_sums(self.codes, weight * key) for key in keys]
 
 
-def share_as_folds(share: float, n_units: int) -> int:
+def _share_as_folds(share: float, n_units: int) -> int:
     """Return how many folds make one of them the wanted share, if there are that many units."""
     return min(max(2, round(1 / share)), max(n_units, 2))
 

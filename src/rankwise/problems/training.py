@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
-from rankwise.arrays import AnyArray, Floats, Ints, Rows
+from rankwise.arrays import Bools, Floats, Ints, Rows
 from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
@@ -25,7 +27,7 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
 )
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
-from rankwise.problems.folds import FoldAssigner
+from rankwise.problems.folds import FoldAssigner, PairAssigner
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 
@@ -86,16 +88,38 @@ class PairData:
         weight = self.preferences.weight
         return np.where(self.graph.is_ordered, 1.0 if weight is None else weight, 0.0)
 
-    def graph_of(self, output: int = 0, trained: AnyArray | None = None) -> PreferenceGraph:
+    @cached_property
+    def assigner(self) -> PairAssigner:
+        """What assigns these pairs to folds, all comparisons of the same two rows together."""
+        winner, loser = self.preferences.winner, self.preferences.loser
+        return self.assigner_by(
+            np.minimum(winner, loser) * np.int64(self.design.shape[0]) + np.maximum(winner, loser)
+        )
+
+    def assigner_by(self, key: Ints, unit: str = "pairs") -> PairAssigner:
+        """Return what assigns pairs to folds, those of equal keys together."""
+        graph, codes = self.graph, _codes(key)
+        return PairAssigner(
+            self.design, graph.winner, graph.loser, codes, graph.pair_weight, graph.difference, unit
+        )
+
+    @property
+    def components(self) -> Ints:
+        """The connected component of the rows that each pair is in."""
+        winner, loser, n_rows = self.preferences.winner, self.preferences.loser, self.design.shape[0]
+        edges = sp.coo_array((np.ones(winner.size), (winner, loser)), shape=(n_rows, n_rows))
+        return np.asarray(connected_components(edges, directed=False)[1][winner], dtype=np.int64)
+
+    def graph_of(self, output: int = 0, trained: Bools | None = None) -> PreferenceGraph:
         """Return the graph, or that of some of the pairs."""
         graph = self.graph
         return graph if trained is None else replace(graph, pair_weight=graph.pair_weight * trained)
 
-    def graphs(self, trained: AnyArray | None = None) -> list[PreferenceGraph]:
+    def graphs(self, trained: Bools | None = None) -> list[PreferenceGraph]:
         """Return the graph, alone."""
         return [self.graph_of(0, trained)]
 
-    def has_pairs(self, output: int, trained: AnyArray) -> bool:
+    def has_pairs(self, output: int, trained: Bools) -> bool:
         """Tell whether some of the pairs have a winner."""
         return bool((self.graph.is_ordered & trained).any())
 
@@ -178,27 +202,33 @@ class TrainingData:
         """How many columns of labels there are."""
         return len(self.columns)
 
-    def levels_of(self, output: int, trained: Floats | None = None) -> Levels:
-        """Return the levels of an output, under row weights that may differ from the data's own."""
-        levels = self.levels[output]
-        return levels if trained is None else levels.reweighted(trained)
+    def weight_of(self, trained: Bools | None) -> Floats | None:
+        """Return the row weights, 0 where rows are not trained on; None where all weigh 1."""
+        if trained is None:
+            return self.row_weight
+        return np.asarray((1.0 if self.row_weight is None else self.row_weight) * trained)
 
-    def has_pairs(self, output: int, trained: Floats) -> bool:
-        """Tell whether such row weights leave a pair of an output."""
+    def levels_of(self, output: int, trained: Bools | None = None) -> Levels:
+        """Return the levels of an output, of all rows or of some."""
+        levels = self.levels[output]
+        return levels if trained is None else levels.reweighted(self.weight_of(trained))
+
+    def has_pairs(self, output: int, trained: Bools) -> bool:
+        """Tell whether some of the rows have a pair of an output."""
         return bool(self.levels_of(output, trained).n_pairs > 0)
 
-    def graph_of(self, output: int, trained: Floats | None = None) -> LabelGraph:
-        """Build the graph of one output, under row weights that may differ from the data's own."""
+    def graph_of(self, output: int, trained: Bools | None = None) -> LabelGraph:
+        """Build the graph of one output, of all rows or of some."""
         return label_graph(
             self.columns[output],
             self.queries,
             levels=self.levels_of(output, trained),
-            row_weight=self.row_weight if trained is None else trained,
+            row_weight=self.weight_of(trained),
             **self._options(),
         )
 
-    def graphs(self, trained: AnyArray | None = None) -> list[LabelGraph]:
-        """Return one graph for all outputs where they can share it, else one per output; so under other row weights."""
+    def graphs(self, trained: Bools | None = None) -> list[LabelGraph]:
+        """Return one graph for all outputs where they can share it, else one per output; so of some rows."""
         may_share = trained is None and self.several_outputs
         if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
             return [label_graph(self.y, self.queries, row_weight=self.row_weight, **self._options())]
@@ -246,5 +276,5 @@ def code_rows(design: Design) -> Ints:
     return _codes(content)
 
 
-def _codes(content: Floats) -> Ints:
+def _codes(content: Floats | Ints) -> Ints:
     return np.unique(content, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)

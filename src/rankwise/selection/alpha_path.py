@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 
-from rankwise.arrays import AnyArray, Floats
+from rankwise.arrays import Bools, Floats
 from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.metrics import Metric
@@ -21,13 +22,20 @@ from rankwise.pairs.graph import MarginPairs
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.grids import choose_among
 from rankwise.selection.held_out import HeldOut, splits_of
+from rankwise.selection.margin_fit import MarginFit, curvature_of, margins_of
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.scorers import EvalSet, Scorer
 from rankwise.selection.solving import LeastSquares
-from rankwise.solvers.preconditioner import Curvature
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["AlphaPath", "PathSplit", "SquaredFit", "choose_on_paths", "paths_of", "squares_of"]
+__all__ = [
+    "AlphaPath",
+    "PathSplit",
+    "choose_on_paths",
+    "margin_problems",
+    "paths_of",
+    "squared_problems",
+]
 
 # The walk ends where every alpha down to a hundredth of the best one was worse than it by more than a standard error of
 # the difference over the splits.
@@ -36,59 +44,23 @@ _HOPELESS_RANGE = 99.0
 # have grown by less than this share of what alpha fell by.
 _LINEAR = 0.1
 
-Pairs = MarginPairs | SquaredObjective  # as `MarginFit` takes them, or `SquaredFit`
+
+class Solve(Protocol):
+    """Finds the minimum of one problem at an alpha, from wherever it starts."""
+
+    def __call__(self, alpha: float, *, start: Floats | None = None, title: str = "fitting") -> Solution:
+        """Find it; `title` is shown meanwhile."""
 
 
-class PathFit(Protocol):
-    """What fits prepared pairs at one alpha: `MarginFit`, or `SquaredFit`."""
-
-    def solve(
-        self,
-        design: Design,
-        pairs: Any,
-        alpha: float,
-        *,
-        start: Floats | None = None,
-        curvature: Curvature | None = None,
-        title: str = "fitting",
-    ) -> Solution:
-        """Find the minimum."""
-
-
-class _Squares(SquaredObjective):
-    """An objective that forms its matrix once."""
-
-    @cached_property
-    def _matrix(self) -> Floats:
-        return super().matrix()
-
-    def matrix(self) -> Floats:
-        return self._matrix
-
-
-def squares_of(data: TrainingProblem, output: int, trained: AnyArray | None = None) -> SquaredObjective:
-    """Return the squared loss of an output, whose matrix serves all alphas; `trained` as in `Split`."""
-    return _Squares(data.design, data.graph_of(output, trained))
-
-
-@dataclass(frozen=True)
-class SquaredFit:
-    """Least squares along a path; there is nothing to start from."""
-
-    fit: LeastSquares
-
-    def solve(
-        self, design: Design, pairs: SquaredObjective, alpha: float, *, title: str = "", **unused: object
-    ) -> Solution:
-        """Find the minimum."""
-        return replace(self.fit, alpha=alpha).solve(pairs)
+# Gets an output, and what is trained on as in `Split`.
+Problems = Callable[[int, Bools | None], Solve]
 
 
 @dataclass(frozen=True)
 class PathSplit:
-    """A `Split` with its pairs prepared for the solver, and the rows that are scored."""
+    """A `Split` whose problem is prepared for the solver, and the rows that are scored."""
 
-    pairs: Pairs
+    solve: Solve
     scored: Design
     scorer: Scorer
     share: float = 1.0
@@ -100,11 +72,8 @@ class AlphaPath:
 
     Attributes
     ----------
-    whole : Pairs or None
-        What the final model is fitted to; None to keep the first split's.
-    curvature : Curvature or None
-        Of all rows, for the final model. Every split follows its own: a few rows of the tail may matter that another
-        split holds out.
+    whole : Solve or None
+        Fits the final model; None to keep the first split's.
     tried : dict of alpha to (splits,) float64
         Their errors; lower is better.
     solutions : dict of alpha to list of Solution
@@ -115,18 +84,12 @@ class AlphaPath:
         Whether Ctrl-C came; what was not finished then is left out, unless nothing was.
     """
 
-    fit: PathFit
-    design: Design
     splits: Sequence[PathSplit]
-    whole: Pairs | None = None
-    curvature: Curvature | None = None
+    whole: Solve | None = None
     tried: dict[float, Floats] = field(default_factory=dict)
     solutions: dict[float, list[Solution]] = field(default_factory=dict)
     solution: Solution | None = None
     is_interrupted: bool = False
-
-    def __post_init__(self) -> None:
-        self._curvatures = [copy(self.curvature) for _ in self.splits]
 
     def errors(self, alphas: Floats) -> Floats:
         """Try alphas, the first time from the largest on until smaller ones cannot win; NaN where none was tried."""
@@ -147,9 +110,7 @@ class AlphaPath:
             # The splits' models share most of their pairs with the final one: their mean is a good start.
             start = np.mean([one.coef for one in solutions], axis=0)
             try:
-                self.solution = self.fit.solve(
-                    self.design, self.whole, alpha, start=start, curvature=self.curvature
-                )
+                self.solution = self.whole(alpha, start=start)
             except KeyboardInterrupt:
                 self.is_interrupted = True
         if self.is_interrupted:
@@ -162,14 +123,7 @@ class AlphaPath:
         solutions: list[Solution] = []
         for number, split in enumerate(self.splits):
             try:
-                solution = self.fit.solve(
-                    self.design,
-                    split.pairs,
-                    alpha,
-                    start=self._start(alpha, number),
-                    curvature=self._curvatures[number],
-                    title="selecting",
-                )
+                solution = split.solve(alpha, start=self._start(alpha, number), title="selecting")
             except KeyboardInterrupt:
                 if not self.solutions and not solutions:
                     raise  # there is no model to keep
@@ -213,24 +167,45 @@ class AlphaPath:
         return self.solutions[nearest][number].coef
 
 
-def paths_of(
-    fit: PathFit,
-    data: TrainingProblem,
-    held_out: HeldOut,
-    metric: Metric,
-    prepare: Callable[[int, AnyArray | None], Pairs],
-    whole: Sequence[Pairs],
-    curvatures: Sequence[Curvature | None],
-) -> list[AlphaPath]:
-    """Return the path of every output.
+def margin_problems(fit: MarginFit, data: TrainingProblem, whole: Sequence[MarginPairs]) -> Problems:
+    """Return the problems of margins; `whole` are all pairs, output by output."""
+    curvatures = [curvature_of(data.design, data.graph_of(output)) for output in range(data.n_outputs)]
 
-    Parameters
-    ----------
-    prepare : callable
-        Gets an output, and what is trained on as in `Split`; returns the pairs as the fit takes them.
-    whole, curvatures : sequence
-        All pairs so prepared, and what preconditions them, output by output.
-    """
+    def problem(output: int, trained: Bools | None) -> Solve:
+        pairs = whole[output] if trained is None else margins_of(data, fit.loss, output, trained)
+        # Every split follows a curvature of its own: a few rows of the tail may matter that another one holds out.
+        return partial(fit.solve, data.design, pairs, curvature=copy(curvatures[output]))
+
+    return problem
+
+
+def squared_problems(fit: LeastSquares, data: TrainingProblem) -> Problems:
+    """Return the problems of least squares; there is nothing to start from."""
+
+    def problem(output: int, trained: Bools | None) -> Solve:
+        objective = _Squares(data.design, data.graph_of(output, trained))
+
+        def solve(alpha: float, **_: object) -> Solution:
+            return replace(fit, alpha=alpha).solve(objective)
+
+        return solve
+
+    return problem
+
+
+class _Squares(SquaredObjective):
+    """An objective that forms its matrix once, for all alphas."""
+
+    @cached_property
+    def _matrix(self) -> Floats:
+        return super().matrix()
+
+    def matrix(self) -> Floats:
+        return self._matrix
+
+
+def paths_of(problem: Problems, data: TrainingProblem, held_out: HeldOut, metric: Metric) -> list[AlphaPath]:
+    """Return the path of every output."""
     scored: dict[int, Design] = {}
     paths = []
     for output in range(data.n_outputs):
@@ -238,10 +213,9 @@ def paths_of(
         for split in splits_of(data, held_out, metric, output):
             if split.fold not in scored:
                 scored[split.fold] = split.scored(data.design)
-            pairs = whole[output] if split.trained is None else prepare(output, split.trained)
-            splits.append(PathSplit(pairs, scored[split.fold], split.scorer, split.share))
-        final = None if isinstance(held_out, EvalSet) else whole[output]
-        paths.append(AlphaPath(fit, data.design, splits, final, curvatures[output]))
+            solve = problem(output, split.trained)
+            splits.append(PathSplit(solve, scored[split.fold], split.scorer, split.share))
+        paths.append(AlphaPath(splits, None if isinstance(held_out, EvalSet) else problem(output, None)))
     return paths
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,10 +17,9 @@ from rankwise.holdout.spaces import KernelSpace, PairDecomposition, RowDecomposi
 from rankwise.memory import fits
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import Decomposition, RowPlan, has_closed_form
-from rankwise.selection.cv_pairs import PairPlan
+from rankwise.selection.cv import Decomposition, Plan, has_closed_form
 from rankwise.selection.grids import POWERS_OF_TWO, choose_among
-from rankwise.selection.held_out import held_out_scorer, training_weights
+from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import EvalSet, MetricScorer, difference_scorer, oriented
 from rankwise.selection.solving import notices_of_extremes
@@ -36,11 +36,11 @@ _SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are scor
 def choose_in_closed_form(
     space: Space,
     data: TrainingProblem,
-    held_out: RowPlan | PairPlan | EvalSet,
+    held_out: HeldOut,
     metric: Metric,
     averaging: str,
     alphas: Floats,
-    groups: PairPlan | None = None,
+    groups: HeldOut | None = None,
     *,
     default: tuple[float, ...] = POWERS_OF_TWO,
 ) -> Selection:
@@ -48,15 +48,13 @@ def choose_in_closed_form(
 
     Listed pairs are decomposed by `groups` where an eval set scores.
     """
-    scored: _RowClosedForm | _PairClosedForm
-    if isinstance(data, TrainingData):
-        assert not isinstance(held_out, PairPlan)
-        scored = _RowClosedForm(space, data, held_out, metric, averaging)
+    scored: _ClosedForm
+    if isinstance(held_out, EvalSet):
+        scored = _OnEvalSet(space, data, groups, held_out)
+    elif isinstance(data, PairData):
+        scored = _WithoutPairs(space, data, held_out, metric, averaging)
     else:
-        plan = held_out if isinstance(held_out, PairPlan) else groups
-        assert plan is not None
-        eval_set = held_out if isinstance(held_out, EvalSet) else None
-        scored = _PairClosedForm(space, data, plan, metric, averaging, eval_set)
+        scored = _WithoutRows(space, data, held_out, metric, averaging)
     selection = choose_among(scored, alphas, default)
     if isinstance(space, KernelSpace):
         return replace(selection, notices=notices_of_extremes(space.problem.kernel, space.extremes))
@@ -81,73 +79,78 @@ def exact_for_columns(
     return by if is_converged and is_cheap and design.has_rows else None
 
 
-class _ClosedForm:
-    """What rows and pairs have in common: a space, and an eval set that may score models instead of folds."""
+class _ClosedForm(ABC):
+    """Labelled rows or listed pairs, decomposed: once for outputs that can share a graph, else once per output."""
 
     is_interrupted = False  # there is nothing to keep before the end
 
-    def __init__(self, space: Space, held_out: RowPlan | PairPlan | EvalSet) -> None:
-        self._space, self._held_out = space, held_out
-
-    def _on_eval_set(
-        self,
-        eval_set: EvalSet,
-        output: int,
-        one: RowDecomposition | PairDecomposition,
-        at: int,
-        alphas: Floats,
-    ) -> Floats:
-        assert isinstance(self._space, KernelSpace)
-        dual = np.column_stack([one.model(at, float(alpha)) for alpha in alphas])
-        return eval_set.scorers[output].errors(self._space.problem.scores(eval_set.rows, dual).T)
-
-
-class _RowClosedForm(_ClosedForm):
-    """Labelled rows: one decomposition for outputs that can share a graph, else one per output."""
-
-    def __init__(
-        self, space: Space, data: TrainingData, held_out: RowPlan | EvalSet, metric: Metric, averaging: str
-    ) -> None:
-        super().__init__(space, held_out)
-        self._data, self._metric = data, metric
-        self._decomposed = [space.of_rows(graph) for graph in data.graphs()]
-        self._is_shared = len(self._decomposed) == 1
-        if isinstance(held_out, RowPlan):
-            is_whole = held_out.leaves_pairs or not held_out.splits_queries(data.queries)
-            self._kind = "queries" if is_whole else "rows" if has_closed_form(data) else "refit"
-            self._is_pooled = averaging == "pooled" and len(data.queries) == 1
+    def __init__(self, space: Space, data: TrainingProblem, groups: HeldOut | None) -> None:
+        self._space = space
+        self._decomposed: Sequence[RowDecomposition] | Sequence[PairDecomposition]
+        if isinstance(data, PairData):
+            assert isinstance(groups, Plan)
+            self._decomposed = [space.of_pairs(data.graph, groups.groups)]
+        else:
+            self._decomposed = [space.of_rows(graph) for graph in data.graphs()]
 
     def model(self, output: int, alpha: float) -> Floats:
         """Return the model of an output and an alpha."""
-        if self._is_shared:
+        if len(self._decomposed) == 1:
             return self._decomposed[0].model(output, alpha)
         return self._decomposed[output].model(0, alpha)
 
+    @abstractmethod
     def errors(self, alphas: Floats) -> Floats:
         """Return the held-out errors, (alphas, outputs)."""
+
+
+class _OnEvalSet(_ClosedForm):
+    """Rows of their own score the models of a kernel."""
+
+    def __init__(
+        self, space: Space, data: TrainingProblem, groups: HeldOut | None, eval_set: EvalSet
+    ) -> None:
+        super().__init__(space, data, groups)
+        self._eval_set = eval_set
+
+    def errors(self, alphas: Floats) -> Floats:
+        assert isinstance(self._space, KernelSpace)
+        errors = []
+        for output, scorer in enumerate(self._eval_set.scorers):
+            dual = np.column_stack([self.model(output, float(alpha)) for alpha in alphas])
+            errors.append(scorer.errors(self._space.problem.scores(self._eval_set.rows, dual).T))
+        return np.column_stack(errors)
+
+
+class _WithoutRows(_ClosedForm):
+    """Labelled rows: the folds of a plan, or every pair of rows, are held out in turn."""
+
+    _decomposed: Sequence[RowDecomposition]
+
+    def __init__(self, space: Space, data: TrainingData, plan: Plan, metric: Metric, averaging: str) -> None:
+        super().__init__(space, data, plan)
+        self._data, self._plan, self._metric = data, plan, metric
+        is_whole = plan.leaves_pairs or not plan.splits_queries(data.queries)
+        self._kind = "queries" if is_whole else "rows" if has_closed_form(data) else "refit"
+        self._is_pooled = averaging == "pooled" and len(data.queries) == 1
+
+    def errors(self, alphas: Floats) -> Floats:
         outputs = list(range(self._data.n_outputs))
-        if self._is_shared:
+        if len(self._decomposed) == 1:
             return self._errors(self._decomposed[0], outputs, alphas)
         parts = zip(self._decomposed, outputs, strict=True)
         return np.column_stack([self._errors(one, [output], alphas) for one, output in parts])
 
     def _errors(self, one: RowDecomposition, outputs: list[int], alphas: Floats) -> Floats:
-        held_out = self._held_out
-        if isinstance(held_out, EvalSet):
-            found = [
-                self._on_eval_set(held_out, output, one, at, alphas) for at, output in enumerate(outputs)
-            ]
-            return np.column_stack(found)
-        assert isinstance(held_out, RowPlan)
-        greater_is_better = self._metric.greater_is_better
-        if held_out.leaves_pairs:
+        if self._plan.leaves_pairs:
+            greater_is_better = self._metric.greater_is_better
             lost = pair_out_errors(one.hold_out, one.reweighted, self._data, outputs, alphas)
             return oriented(1.0 - lost if greater_is_better else lost, greater_is_better=greater_is_better)
-        portion = max(1, _SCORES // (alphas.size * held_out.fold.size))
+        portion = max(1, _SCORES // (alphas.size * self._plan.size))
         errors = np.empty((alphas.size, len(outputs)))
         for first in range(0, len(outputs), portion):
             some = slice(first, first + portion)
-            scores = self._scores(held_out, one, alphas, some, outputs[some])
+            scores = self._scores(one, alphas, some, outputs[some])
             for at, output in enumerate(outputs[some]):
                 errors[:, first + at] = self._scorers[output].errors(scores[:, self._read, at])
         return errors
@@ -155,8 +158,7 @@ class _RowClosedForm(_ClosedForm):
     @cached_property
     def _scorers(self) -> list[MetricScorer]:
         """The metric on the held-out rows of each output."""
-        data, plan = self._data, self._held_out
-        assert isinstance(plan, RowPlan)
+        data, plan = self._data, self._plan
         pooled = self._is_pooled or self._kind == "queries"  # whose rows have one model
         return [
             held_out_scorer(data, plan, output, self._metric, plan.scored, pooled=pooled)
@@ -169,27 +171,24 @@ class _RowClosedForm(_ClosedForm):
 
         They tie; but the closed forms subtract a residual from each row's own label, and leave its rounding.
         """
-        data, plan = self._data, self._held_out
-        assert isinstance(plan, RowPlan)
-        model_of, code = data.queries.codes if self._kind == "queries" else plan.fold, data.row_codes
+        data, plan = self._data, self._plan
+        model_of, code = data.queries.codes if self._kind == "queries" else plan.groups, data.row_codes
         key = (model_of * (code.max(initial=0) + 1) + code)[plan.scored]
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         return plan.scored[first[inverse.reshape(-1)]]
 
-    def _scores(
-        self, plan: RowPlan, one: RowDecomposition, alphas: Floats, some: slice, outputs: Sequence[int]
-    ) -> Floats:
+    def _scores(self, one: RowDecomposition, alphas: Floats, some: slice, outputs: Sequence[int]) -> Floats:
         """Return (alphas, rows, outputs) scores, each row's from the model that did not see its group."""
         if self._kind == "refit":
-            return self._refits(plan, alphas, outputs)
-        data, target, groups = self._data, one.target[:, some], groups_of(plan.fold)
+            return self._refits(alphas, outputs)
+        data, target, groups = self._data, one.target[:, some], groups_of(self._plan.groups)
         threads = data.design.n_threads
         if self._kind == "queries":
             residual = held_out_residuals(one.hold_out, target, groups, alphas, n_threads=threads)
             held_out = np.moveaxis(target - residual, 1, 0)  # rows first, as the factor takes them
             flat = np.ascontiguousarray(held_out).reshape(held_out.shape[0], -1)
             return np.moveaxis(one.factor.solve(flat).reshape(held_out.shape), 0, 1)
-        weight = np.ones(plan.fold.size) if data.row_weight is None else data.row_weight
+        weight = np.ones(self._plan.size) if data.row_weight is None else data.row_weight
         # The direction that the centering removes: the root of each row's share of the weight.
         centred = one.hold_out.centred(np.asarray(np.sqrt(weight / weight.sum())))
         residual = held_out_residuals(centred, target, groups, alphas, n_threads=threads)
@@ -197,14 +196,14 @@ class _RowClosedForm(_ClosedForm):
         labels = np.column_stack([data.columns[output] for output in outputs])
         return np.asarray(labels - residual / root[:, None])
 
-    def _refits(self, plan: RowPlan, alphas: Floats, outputs: Sequence[int]) -> Floats:
+    def _refits(self, alphas: Floats, outputs: Sequence[int]) -> Floats:
         """Fit once more without each fold: for graphs whose weights change when rows leave."""
         assert isinstance(self._space, KernelSpace)
-        space, data = self._space, self._data
-        scores = np.empty((alphas.size, plan.fold.size, len(outputs)))
+        space, data, plan = self._space, self._data, self._plan
+        scores = np.empty((alphas.size, plan.size, len(outputs)))
         for fold in range(plan.n_folds):
-            test = np.flatnonzero(plan.fold == fold)
-            train = np.setdiff1d(np.arange(plan.fold.size), test)
+            is_trained = plan.trained(fold)
+            train, test = np.flatnonzero(is_trained), np.flatnonzero(~is_trained)
             across = space.scoring(test, train)
             # Pooled folds are compared with each other: as in the closed form, training rows average to their labels.
             share = np.full(train.size, 1 / train.size)
@@ -212,7 +211,7 @@ class _RowClosedForm(_ClosedForm):
                 share = data.row_weight[train] / data.row_weight[train].sum()
             among = share @ space.scoring(train, train) if self._is_pooled else np.zeros(across.shape[1])
             for at, output in enumerate(outputs):
-                training_weights(data, plan, output, fold)  # raises where nothing is left
+                trained_on(data, plan, output, fold)  # raises where nothing is left
                 model = space.refitted(train, data.graph_of_rows(output, train))
                 mean = share @ data.columns[output][train]
                 for a, alpha in enumerate(alphas):
@@ -221,36 +220,20 @@ class _RowClosedForm(_ClosedForm):
         return scores
 
 
-class _PairClosedForm(_ClosedForm):
-    """Listed pairs: the groups of a plan are held out in turn, or an eval set scores."""
+class _WithoutPairs(_ClosedForm):
+    """Listed pairs: the groups of a plan are held out in turn."""
 
-    def __init__(
-        self,
-        space: Space,
-        data: PairData,
-        plan: PairPlan,
-        metric: Metric,
-        averaging: str,
-        eval_set: EvalSet | None = None,
-    ) -> None:
-        super().__init__(space, plan)
-        self._data, self._eval_set = data, eval_set
-        group = plan.groups(len(data.preferences))
-        self._decomposed: PairDecomposition = space.of_pairs(data.graph, group)
+    _decomposed: Sequence[PairDecomposition]
+
+    def __init__(self, space: Space, data: PairData, plan: Plan, metric: Metric, averaging: str) -> None:
+        super().__init__(space, data, plan)
+        self._data, group = data, plan.groups
         self._weight = np.where(group >= 0, data.scoring_weight, 0.0)
-        if eval_set is None:
-            fold = np.maximum(group, 0) if averaging == "folds" else None
-            self._scorer = difference_scorer(metric, self._weight, fold=fold)
-
-    def model(self, output: int, alpha: float) -> Floats:
-        """Return the model of an alpha."""
-        return self._decomposed.model(output, alpha)
+        fold = np.maximum(group, 0) if averaging == "folds" else None
+        self._scorer = difference_scorer(metric, self._weight, fold=fold)
 
     def errors(self, alphas: Floats) -> Floats:
-        """Return the held-out errors, (alphas, 1)."""
-        one, data = self._decomposed, self._data
-        if self._eval_set is not None:
-            return self._on_eval_set(self._eval_set, 0, one, 0, alphas)[:, None]
+        (one,), data = self._decomposed, self._data
         groups, threads = groups_of(one.group), data.design.n_threads
         residual = held_out_residuals(one.hold_out, one.target, groups, alphas, n_threads=threads)
         predicted = np.nan_to_num((one.target - residual)[:, :, 0])  # NaN: what nothing holds out

@@ -1,7 +1,7 @@
-"""What `cv` means for labelled rows: a plan of what is held out, the same for every estimator.
+"""What `cv` means: a plan of what is held out of labelled rows or of listed pairs, the same for every estimator.
 
 Rows of their own to score by are an `EvalSet` instead. Which of them a method of choosing takes, and in which closed
-form, is its own affair. For listed pairs see `rankwise.selection.cv_pairs`.
+form, is its own affair.
 """
 
 from __future__ import annotations
@@ -10,25 +10,21 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from rankwise.arrays import Bools, Rows
+from rankwise.arrays import ArrayLike, Bools, Floats, Ints, Rows
+from rankwise.cached import cached_property
+from rankwise.data.parameters import is_exact_name
 from rankwise.data.queries import Queries, encode_queries
-from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.data.validation import check_qid
+from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
 from rankwise.holdout.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.metrics import Metric
-from rankwise.problems.training import TrainingData
-from rankwise.selection.splits import (
-    FOLDS,
-    Sampling,
-    Splitter,
-    as_splitter,
-    count_folds,
-    read_splits,
-    requests_groups,
-    require_decomposition,
-)
+from rankwise.problems.folds import PairAssigner
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.splits import FOLDS, Splitter, as_splitter, count_folds, read_splits, requests_groups
 
-__all__ = ["Decomposition", "RowPlan", "has_closed_form", "held_out_rows", "plan_rows"]
+__all__ = ["Decomposition", "Plan", "Sampling", "has_closed_form", "held_out_share", "plan_of"]
 
 _FOLDS_IN_CLOSED_FORM = 10  # there they cost nothing
 _PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
@@ -44,16 +40,26 @@ class Decomposition(NamedTuple):
     is_pooled: bool = False  # whether rows of different folds are compared, so that a fold may hold one row
 
 
+class Sampling(NamedTuple):
+    """How folds are seeded, and by how many held-out rows or pairs at most they are scored (None: by all)."""
+
+    seed: int
+    limit: int | None
+
+
 @dataclass(frozen=True)
-class RowPlan:
-    """What is held out of labelled rows.
+class Plan:
+    """Which rows, or which listed pairs, each fold trains without, and by which of them it is scored.
 
     Attributes
     ----------
-    fold : (rows,) int64
-        The fold of each row, or its query for leave-query-out; -1 for rows that are in every training set.
-    scored : (rows to score by,) int64
-        Held-out rows, all or some.
+    held, fold : (entries,) int64
+        Fold ``fold[k]`` lacks the row or pair ``held[k]``; sorted by fold. Several folds may lack the same pair.
+    is_scored : (entries,) bool
+        Whether that fold is scored by it: not by rows that weigh nothing, nor, where folds are made of items, by pairs
+        between two folds.
+    size : int
+        How many rows or pairs there are, held out or not.
     description : str
         The same for a reader.
     is_exact : bool
@@ -62,69 +68,135 @@ class RowPlan:
         Whether every pair of rows of the one ranking is held out instead of folds.
     """
 
-    fold: Rows
-    scored: Rows
-    description: str
+    held: Ints
+    fold: Ints
+    is_scored: Bools
+    size: int
+    n_folds: int
+    description: str = ""
     is_exact: bool = False
     leaves_pairs: bool = False
 
+    @classmethod
+    def of_folds(
+        cls, fold: npt.NDArray[np.integer], description: str = "", *, is_exact: bool = False
+    ) -> Plan:
+        """Let each row or pair be left out by one fold, which is scored by it; -1 for what none leaves out."""
+        order = np.argsort(fold, kind="stable")
+        held = order[np.searchsorted(fold[order], 0) :]
+        own, n_folds = fold[held].astype(np.int64), int(fold.max(initial=-1)) + 1
+        is_scored = np.ones(held.size, dtype=np.bool_)
+        return cls(held, own, is_scored, fold.size, n_folds, description, is_exact)
+
     @property
-    def n_folds(self) -> int:
-        """How many folds there are."""
-        return int(self.fold.max(initial=-1)) + 1
+    def is_divided(self) -> bool:
+        """Whether several folds lack the same, or a fold is not scored by all that it lacks."""
+        return np.unique(self.held).size < self.held.size or not self.is_scored.all()
+
+    @cached_property
+    def groups(self) -> Ints:
+        """The one fold that lacks each row or pair, -1 for none."""
+        group = np.full(self.size, -1, dtype=np.int64)
+        group[self.held] = self.fold
+        return group
+
+    @cached_property
+    def scored(self) -> Rows:
+        """The rows or pairs that some fold is scored by, in increasing order."""
+        return np.unique(self.held[self.is_scored])
+
+    def trained(self, fold: int) -> Bools:
+        """Tell which rows or pairs a fold trains on."""
+        kept = np.ones(self.size, dtype=np.bool_)
+        kept[self.held[self.fold == fold]] = False
+        return kept
+
+    def scoring(self, fold: int) -> Ints:
+        """Return the rows or pairs that a fold is scored by."""
+        return np.asarray(self.held[(self.fold == fold) & self.is_scored])
 
     def scoring_queries(self, queries: Queries, rows: Rows, *, pooled: bool) -> Queries:
         """Rows are compared inside a query and, unless pooled, inside a fold: folds have different models."""
         if pooled:
             return queries.subset(rows)
-        return encode_queries(queries.codes[rows] * max(self.n_folds, 1) + self.fold[rows])
+        return encode_queries(queries.codes[rows] * max(self.n_folds, 1) + self.groups[rows])
 
     def splits_queries(self, queries: Queries) -> bool:
         """Tell whether the rows of a query are in several folds."""
         first = np.full(len(queries), -1, dtype=np.int64)
-        first[queries.codes] = self.fold
-        return bool((first[queries.codes] != self.fold).any())
+        first[queries.codes] = self.groups
+        return bool((first[queries.codes] != self.groups).any())
 
 
-def plan_rows(
-    cv: object, data: TrainingData, metric: Metric, sampling: Sampling, by: Decomposition | None = None
-) -> RowPlan:
-    """Read `cv` for labelled rows.
+def plan_of(
+    cv: object,
+    data: TrainingProblem,
+    metric: Metric,
+    sampling: Sampling,
+    by: Decomposition | None = None,
+    groups: ArrayLike | None = None,
+    *,
+    whole_components: bool = False,
+) -> Plan:
+    """Read `cv`.
 
     Parameters
     ----------
     by : Decomposition or None
         What "auto" and numbers of folds are to be exact by; None for methods that only iterate.
+    groups : array-like of shape (pairs,), optional
+        What must not be divided.
+    whole_components : bool
+        Whether "auto" divides no connected component of the rows either, where there are several; for pairs.
     """
+    if is_exact_name(cv) and by is None:
+        raise InvalidInputError(
+            f"cv={cv!r} takes a decomposition, and this solver only multiplies.",
+            "use cv=5 or an eval_set, or solver='eigen' where there is one.",
+            Change("cv"),
+            Change("eval_set"),
+        )
     why_not = ""
-    if isinstance(cv, str) and cv == "auto":
-        cv, why_not = _by_default(data, metric, by)
-    if isinstance(cv, str):
-        return _exact_rows(cv, data, metric, by)
+    if isinstance(data, TrainingData):
+        if isinstance(cv, str) and cv == "auto":
+            cv, why_not = _by_default(data, metric, by)
+        if isinstance(cv, str) and by is not None:
+            return _exact_rows(cv, data, metric, by)
     splitter = as_splitter(cv)
     if splitter is not None:
-        fold, description = _rows_of_splitter(splitter, data), f"the test sets of {splitter}"
+        plan = _of_splitter(splitter, data, groups)
     else:
-        n_folds = count_folds(cv, data.assigner.n_units, data.assigner.unit)
-        fold = data.assigner.folds(n_folds, sampling.seed).astype(np.int64)
-        description = f"{n_folds} folds of {data.assigner.unit}"
-    plan = RowPlan(fold, np.flatnonzero(_is_held(fold, data)), description + why_not)
-    is_whole = by is not None and not plan.splits_queries(data.queries)
-    if by is not None and (is_whole or by.refits or has_closed_form(data)):
-        return replace(plan, is_exact=True)
-    n_held = plan.scored.size
-    if sampling.limit is None or n_held <= sampling.limit:
-        return plan
-    drawn = data.assigner.sample(sampling.limit, sampling.seed + 1)
-    scored = plan.scored[drawn[plan.scored]]
-    description = f"{plan.description}, scored by {scored.size} of {n_held} rows"
-    return replace(plan, scored=scored, description=description)
+        assigner = data.assigner
+        if isinstance(data, PairData):
+            assigner = _pair_assigner(cv, data, groups, whole_components=whole_components)
+            if is_exact_name(cv) or (cv == "auto" and by is not None and assigner.unit != "pairs"):
+                return _one_at_a_time(assigner)
+        n_folds = count_folds(cv, assigner.n_units, assigner.unit)
+        plan = Plan.of_folds(assigner.folds(n_folds, sampling.seed), f"{n_folds} folds of {assigner.unit}")
+    plan = replace(plan, description=plan.description + why_not)
+    if isinstance(data, TrainingData):
+        plan = _without_weightless(plan, data)
+        is_exact = by is not None and (
+            by.refits or has_closed_form(data) or not plan.splits_queries(data.queries)
+        )
+    else:
+        is_exact = by is not None
+        if is_exact and plan.is_divided:
+            raise InvalidInputError(
+                "cv leaves pairs out of several folds, or out of training without scoring by them.",
+                "use solver='cg', which takes any folds; or PreferenceKFold(by='pairs'), KFold or GroupKFold.",
+            )
+    return replace(plan, is_exact=True) if is_exact else _sampled(plan, data, sampling)
 
 
-def held_out_rows(data: TrainingData, share: float, seed: int) -> RowPlan:
-    """Hold out a share of the queries, of the rows where there is one ranking, as a single fold."""
-    held = data.assigner.share(share, seed)
-    return RowPlan(np.where(held, 0, -1), np.flatnonzero(held), "")
+def held_out_share(data: TrainingProblem, share: float, seed: int) -> Plan:
+    """Hold out a share of the queries, of the rows where there is one ranking, or of the pairs, as a single fold."""
+    if isinstance(data, PairData) and data.assigner.n_units < 2:
+        raise InvalidInputError(
+            "All pairs compare the same two rows, so none can be held out to tell when to stop.",
+            "pass eval_set=(X_val, pairs_val), or set early_stopping=False.",
+        )
+    return Plan.of_folds(np.where(data.assigner.share(share, seed), 0, -1))
 
 
 def has_closed_form(data: TrainingData) -> bool:
@@ -133,6 +205,51 @@ def has_closed_form(data: TrainingData) -> bool:
     has_no_ties = all(levels.value.size == n_rows for levels in data.levels)
     is_ridge = data.cost == "magnitude" and (data.ties == "include" or has_no_ties)
     return bool(is_ridge and data.query_weight == "size" and data.assigner.unit == "rows")
+
+
+def _of_splitter(splitter: Splitter, data: TrainingProblem, groups: ArrayLike | None) -> Plan:
+    split: tuple[Floats | Ints, Floats | None, ArrayLike | None, str]
+    if isinstance(data, PairData):
+        split = (np.column_stack([data.preferences.winner, data.preferences.loser]), None, groups, "pairs")
+    else:
+        queries = data.queries.codes if len(data.queries) > 1 else None
+        split = (np.zeros((data.queries.n_rows, 1)), data.y, queries, "rows")
+        if queries is None and requests_groups(splitter):
+            raise MissingQueriesError(
+                f"cv={splitter} splits by query, and there is one ranking.",
+                "pass qid, or use cv=5 or sklearn.model_selection.KFold(5), which split rows.",
+            )
+    size = len(split[0])
+    absent, is_tested = [], []
+    for train, test in read_splits(splitter, *split):
+        absent.append(np.setdiff1d(np.arange(size), train, assume_unique=True))
+        is_tested.append(np.isin(absent[-1], test))
+    fold = np.repeat(np.arange(len(absent)), [own.size for own in absent])
+    held, is_scored = np.concatenate(absent), np.concatenate(is_tested)
+    plan = Plan(held, fold, is_scored, size, len(absent), f"the test sets of {splitter}")
+    if isinstance(data, TrainingData) and plan.is_divided:
+        raise InvalidInputError(
+            f"cv={splitter} holds a row out twice, or leaves one out of both sides.",
+            "use KFold, GroupKFold or QueryKFold, whose test sets do not overlap.",
+        )
+    return plan
+
+
+def _sampled(plan: Plan, data: TrainingProblem, sampling: Sampling) -> Plan:
+    """Score only by some of the rows or pairs, assigned like a fold, where there are more."""
+    n_scored = int(plan.is_scored.sum())
+    if sampling.limit is None or n_scored <= sampling.limit:
+        return plan
+    if isinstance(data, PairData):
+        chosen, what = data.assigner.share(sampling.limit / n_scored, sampling.seed + 1), "pairs"
+    else:
+        chosen, what = data.assigner.sample(sampling.limit, sampling.seed + 1), "rows"
+    is_scored = plan.is_scored & chosen[plan.held]
+    description = f"{plan.description}, scored by {int(is_scored.sum())} of {n_scored} {what}"
+    return replace(plan, is_scored=is_scored, description=description)
+
+
+# --- labelled rows ---
 
 
 def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) -> tuple[object, str]:
@@ -154,9 +271,7 @@ def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) ->
     return min(_FOLDS_IN_CLOSED_FORM if is_exact else FOLDS, most), why_not
 
 
-def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition | None) -> RowPlan:
-    require_decomposition(cv, has_one=by is not None)
-    assert by is not None
+def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition) -> Plan:
     several = len(data.queries) > 1
     if cv == "leave-query-out":
         if not several:
@@ -164,18 +279,17 @@ def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition |
                 "cv='leave-query-out' needs two queries or more, and all rows form one ranking.",
                 "pass qid, or use cv='leave-pair-out' or a number of folds.",
             )
-        fold = data.queries.codes
         description = f"leave-query-out over {data.assigner.n_units} queries"
-        return RowPlan(fold, np.flatnonzero(_is_held(fold, data)), description, is_exact=True)
+        return _without_weightless(Plan.of_folds(data.queries.codes, description, is_exact=True), data)
     if several:
         raise InvalidInputError(
             "cv='leave-pair-out' is for one global ranking, and qid names several queries.",
             "use cv='leave-query-out'.",
         )
-    rows = counted_rows(data)
-    if rows.size < 3:
+    n_rows = counted_rows(data).size
+    if n_rows < 3:
         raise InvalidInputError(
-            f"cv='leave-pair-out' leaves nothing to train on from {rows.size} rows.",
+            f"cv='leave-pair-out' leaves nothing to train on from {n_rows} rows.",
             "use three rows or more.",
         )
     if metric.base_name not in _PAIR_METRICS:
@@ -190,34 +304,42 @@ def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition |
             "use a number of folds, which refits where it must; ties='include' with cost='magnitude' or 'unit'; or "
             "round the labels.",
         )
-    none = np.full(data.queries.n_rows, -1, dtype=np.int64)
-    description = f"leave-pair-out over {rows.size} rows"
-    return RowPlan(none, rows, description, is_exact=True, leaves_pairs=True)
+    no_folds = Plan.of_folds(
+        np.full(data.queries.n_rows, -1), f"leave-pair-out over {n_rows} rows", is_exact=True
+    )
+    return replace(no_folds, leaves_pairs=True)
 
 
-def _is_held(fold: Rows, data: TrainingData) -> Bools:
+def _without_weightless(plan: Plan, data: TrainingData) -> Plan:
     """Rows that weigh nothing neither train nor score."""
-    held = fold >= 0
-    if data.fold_weight is not None:
-        held &= data.fold_weight > 0
-    return held
+    weight = data.fold_weight
+    return plan if weight is None else replace(plan, is_scored=plan.is_scored & (weight[plan.held] > 0))
 
 
-def _rows_of_splitter(splitter: Splitter, data: TrainingData) -> Rows:
-    n_rows = data.queries.n_rows
-    fold = np.full(n_rows, -1, dtype=np.int64)
-    groups = data.queries.codes if len(data.queries) > 1 else None
-    if groups is None and requests_groups(splitter):
-        raise MissingQueriesError(
-            f"cv={splitter} splits by query, and there is one ranking.",
-            "pass qid, or use cv=5 or sklearn.model_selection.KFold(5), which split rows.",
+# --- listed pairs ---
+
+
+def _pair_assigner(
+    cv: object, data: PairData, groups: ArrayLike | None, *, whole_components: bool
+) -> PairAssigner:
+    """Return what assigns groups, connected components or the couples of rows that are compared."""
+    if groups is not None and cv != "leave-pair-out":
+        given = check_qid(groups, len(data.preferences), name="groups", what="group", beside="pairs")
+        return data.assigner_by(given.codes, "groups")
+    several = cv == "auto" and whole_components and data.graph.n_components > 1
+    if groups is None and (several or cv == "leave-query-out"):
+        return data.assigner_by(data.components, "connected components")
+    return data.assigner
+
+
+def _one_at_a_time(assigner: PairAssigner) -> Plan:
+    """Hold out each unit in turn, by one decomposition."""
+    n_units, what = int(assigner.codes.max()) + 1, assigner.unit
+    cv = "leave-pair-out" if what == "pairs" else "leave-query-out"
+    if n_units < 2:
+        raise InvalidInputError(
+            f"cv={cv!r} needs pairs that fall into groups, and all of them are connected.",
+            "pass groups, or use a number of folds.",
         )
-    splits = read_splits(splitter, np.zeros((n_rows, 1)), data.y, groups, "rows")
-    for number, (train, test) in enumerate(splits):
-        if (fold[test] >= 0).any() or len(train) + len(test) != n_rows:
-            raise InvalidInputError(
-                f"cv={splitter} holds a row out twice, or leaves one out of both sides.",
-                "use KFold, GroupKFold or QueryKFold, whose test sets do not overlap.",
-            )
-        fold[test] = number
-    return fold
+    named = {"pairs": "couples of rows", "groups": "groups of pairs"}.get(what, what)
+    return Plan.of_folds(assigner.codes, f"{cv} over {n_units} {named}", is_exact=True)

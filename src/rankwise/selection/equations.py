@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from rankwise.arrays import Floats, Rows
+from rankwise.arrays import Floats
 from rankwise.blocks import Folds, laplacian
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective, SquaredObjective
@@ -24,7 +24,7 @@ from rankwise.pairs.labels import LabelGraph
 from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
-from rankwise.selection.cv_pairs import PairPlan
+from rankwise.selection.cv import Plan
 from rankwise.solvers.choose import column_scale
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.surface import SurfaceRun
@@ -74,13 +74,11 @@ class LinearCoordinates:
         objective = SquaredObjective(self.design, graph)
         return GraphEquations(objective, objective.rhs, self._scale(graph))
 
-    def of_folds(
-        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
-    ) -> LinearEquations:
-        """Return the equations of folds of rows, one column per fold; only `scored` rows need held-out scores."""
-        return FoldEquations(self.design, whole, graphs, fold, scored, self._scale(whole))
+    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], plan: Plan) -> LinearEquations:
+        """Return the equations of folds of rows, one column per fold; `graphs` are what each trains on."""
+        return FoldEquations(self.design, whole, graphs, plan, self._scale(whole))
 
-    def of_pairs(self, graph: PreferenceGraph, plan: PairPlan) -> LinearEquations:
+    def of_pairs(self, graph: PreferenceGraph, plan: Plan) -> LinearEquations:
         """Return the equations of folds of pairs, one column per fold."""
         return PairFoldEquations(self.design, graph, plan, self._scale(graph))
 
@@ -144,8 +142,7 @@ class FoldEquations(LinearEquations):
         design: Design,
         whole: LabelGraph,
         graphs: Iterable[LabelGraph],
-        fold: Rows,
-        scored: Rows,
+        plan: Plan,
         scale: Floats | None,
     ) -> None:
         self._design, self._blocks = design, whole.blocks
@@ -157,7 +154,8 @@ class FoldEquations(LinearEquations):
             weight.append(graph.blocks.scale)
             if graph.blocks.coupling == "relative":
                 self._graphs.append(graph)
-        self._folds = Folds(fold.astype(np.int32), np.column_stack(degree), np.column_stack(weight), scored)
+        folds, scored = plan.groups.astype(np.int32), plan.scored  # only those need held-out scores
+        self._folds = Folds(folds, np.column_stack(degree), np.column_stack(weight), scored)
         self._held_out = np.zeros(design.shape[0])
         self._fused = None if self._graphs else design.gram_product(whole.blocks, self._folds)
         super().__init__(design.tdot(np.column_stack(pull)), scale)
@@ -182,9 +180,9 @@ class FoldEquations(LinearEquations):
 class PairFoldEquations(LinearEquations):
     """Of every fold of listed pairs at once."""
 
-    def __init__(self, design: Design, graph: PreferenceGraph, plan: PairPlan, scale: Floats | None) -> None:
+    def __init__(self, design: Design, graph: PreferenceGraph, plan: Plan, scale: Floats | None) -> None:
         self._design = design
-        self._masked = graph.masked(plan.fold, plan.n_folds, plan.pair)
+        self._masked = graph.masked(plan.fold, plan.n_folds, plan.held)
         super().__init__(design.tdot(self._masked.pull), scale)
 
     def _product(self, models: Floats) -> tuple[Floats, Floats]:
@@ -216,9 +214,7 @@ class DualCoordinates:
         factor = factor_of(graph, by_products=True)
         return DualEquations(self.kernel, [factor], factor.target(graph.pull))
 
-    def of_folds(
-        self, whole: LabelGraph, graphs: Iterable[LabelGraph], fold: Rows, scored: Rows
-    ) -> DualEquations:
+    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], plan: Plan) -> DualEquations:
         """Return the equations of every fold, in which its own rows weigh nothing."""
         factors, targets = [], []
         for graph in graphs:
@@ -226,11 +222,11 @@ class DualCoordinates:
             targets.append(factors[-1].target(graph.pull))
         return DualEquations(self.kernel, factors, np.column_stack(targets))
 
-    def of_pairs(self, graph: PreferenceGraph, plan: PairPlan) -> DualEquations:
+    def of_pairs(self, graph: PreferenceGraph, plan: Plan) -> DualEquations:
         """Return the equations of every fold, without the rows of F that are its pairs."""
         factor = IncidenceFactor(graph)
         keeps = np.ones((graph.winner.size, plan.n_folds))
-        keeps[plan.pair, plan.fold] = 0.0
+        keeps[plan.held, plan.fold] = 0.0
         return DualEquations(self.kernel, [factor], keeps * factor.target(graph.pull)[:, None], keeps)
 
     def means(self, share: Floats) -> Floats:

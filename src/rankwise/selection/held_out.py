@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise.arrays import AnyArray, Floats, Rows
+from rankwise.arrays import Bools, Rows
 from rankwise.design import Design
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import RowPlan
-from rankwise.selection.cv_pairs import PairPlan
+from rankwise.selection.cv import Plan
 from rankwise.selection.scorers import (
     EvalSet,
     MetricScorer,
     PreferenceScorer,
     Scorer,
-    row_scorer,
     scorer_of_pairs,
+    scorer_of_rows,
 )
 
-__all__ = ["HeldOut", "Split", "held_out_scorer", "set_apart", "splits_of", "training_weights"]
+__all__ = ["HeldOut", "Split", "held_out_scorer", "set_apart", "splits_of", "trained_on"]
 
-HeldOut = EvalSet | RowPlan | PairPlan
+HeldOut = EvalSet | Plan
 
 
 @dataclass(frozen=True)
@@ -36,8 +34,8 @@ class Split:
     ----------
     fold : int
         Splits of the same number score the same rows, whichever output they are of.
-    trained : (rows,) float64, or (pairs,) bool, or None
-        The weights of the rows; which pairs; None for everything.
+    trained : (rows,) or (pairs,) bool, or None
+        Which rows or pairs; None for everything.
     rows : Design, (rows,) int64, or None
         What is scored: rows of their own, some of the training rows, or all of them.
     share : float
@@ -45,7 +43,7 @@ class Split:
     """
 
     fold: int
-    trained: AnyArray | None
+    trained: Bools | None
     rows: Design | Rows | None
     scorer: Scorer
     share: float = 1.0
@@ -61,43 +59,24 @@ def splits_of(data: TrainingProblem, held_out: HeldOut, metric: Metric, output: 
     """Return the splits of an output: one with an eval set, else one per fold that can be scored."""
     if isinstance(held_out, EvalSet):
         return [Split(0, None, held_out.rows, held_out.scorers[output])]
-    if isinstance(held_out, PairPlan):
-        assert isinstance(data, PairData)
-        return [
-            Split(
-                fold,
-                held_out.trained(fold, len(data.preferences)),
-                None,
-                scorer_of_pairs(data, held_out.scoring(fold), metric),
-            )
-            for fold in held_out.folds_that_score(data)
-        ]
-    assert isinstance(data, TrainingData)
-    return list(_row_splits(data, held_out, metric, output))
-
-
-def _row_splits(data: TrainingData, plan: RowPlan, metric: Metric, output: int) -> Iterator[Split]:
-    """Yield the splits of labelled rows; folds that cannot be scored are not trained, where others can be."""
-    weight = data.row_weight
+    splits: list[Split] = []
     problem: InvalidInputError | None = None
-    n_scored = 0
-    for fold in range(plan.n_folds):
-        rows = plan.scored[plan.fold[plan.scored] == fold]
+    for fold in range(held_out.n_folds):
+        units, trained = held_out.scoring(fold), held_out.trained(fold)
         try:
-            labels, queries = data.columns[output][rows], data.queries.subset(rows)
-            own = None if weight is None else weight[rows]
-            scorer = row_scorer(metric, labels, queries, data.design.n_threads, weight=own)
+            if isinstance(data, PairData):
+                splits.append(Split(fold, trained, None, scorer_of_pairs(data, units, metric)))
+            else:
+                scorer = scorer_of_rows(data, units, metric, output)
+                splits.append(Split(fold, trained, units, scorer, scorer.n_counted))
         except (NoPairsError, UndefinedMetricError) as error:
             problem = error
-            continue
-        n_scored += 1
-        trained = (1.0 if weight is None else weight) * (plan.fold != fold)
-        yield Split(fold, trained, rows, scorer, scorer.n_counted)
-    if problem is not None and not n_scored:
+    if problem is not None and not splits:
         raise problem
+    return splits
 
 
-def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple[AnyArray | None, EvalSet]:
+def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple[Bools | None, EvalSet]:
     """Return what is trained on, as in `Split`, and the single fold that is held out as an eval set."""
     if isinstance(held_out, EvalSet):
         return None, held_out
@@ -116,23 +95,27 @@ def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple
     return first.trained, EvalSet(first.scored(data.design), [split.scorer for split in splits])
 
 
-def training_weights(data: TrainingData, plan: RowPlan, output: int, fold: int) -> Floats:
-    """Return the row weights that a fold trains with; raise where they leave no pair."""
-    left: Floats = (1.0 if data.row_weight is None else data.row_weight) * (plan.fold != fold)
-    if not data.has_pairs(output, left):
+def trained_on(data: TrainingProblem, plan: Plan, output: int, fold: int) -> Bools:
+    """Return which rows or pairs a fold trains on; raise where they leave no pair that has a winner."""
+    trained = plan.trained(fold)
+    if data.has_pairs(output, trained):
+        return trained
+    if isinstance(data, PairData):
         raise NoPairsError(
-            f"Without its held-out rows, fold {fold} has no two rows of a query with different labels to train on.",
-            "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an eval_set.",
-            Change("cv"),
-            Change("eval_set"),
+            f"Without its held-out pairs, fold {fold} has none to train on.",
+            "use more folds, or hold less out.",
         )
-    return left
+    raise NoPairsError(
+        f"Without its held-out rows, fold {fold} has no two rows of a query with different labels to train on.",
+        "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an eval_set.",
+        Change("cv"),
+        Change("eval_set"),
+    )
 
 
 def held_out_scorer(
-    data: TrainingData, plan: RowPlan, output: int, metric: Metric, rows: Rows, *, pooled: bool = False
+    data: TrainingData, plan: Plan, output: int, metric: Metric, rows: Rows, *, pooled: bool = False
 ) -> MetricScorer:
     """Prepare the metric on held-out rows of all folds."""
     queries = plan.scoring_queries(data.queries, rows, pooled=pooled)
-    weight = None if data.row_weight is None else data.row_weight[rows]
-    return row_scorer(metric, data.columns[output][rows], queries, data.design.n_threads, weight=weight)
+    return scorer_of_rows(data, rows, metric, output, queries)

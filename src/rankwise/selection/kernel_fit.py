@@ -24,9 +24,8 @@ from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import TrainingData
 from rankwise.progress import ProgressLine
-from rankwise.selection.cv import RowPlan
 from rankwise.selection.grids import choose_among
-from rankwise.selection.held_out import held_out_scorer, training_weights
+from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on
 from rankwise.selection.result import Notice, Selection
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.solving import notices_of_extremes, notices_of_residual
@@ -148,7 +147,7 @@ class KernelLeastSquares:
 def choose_on_reduced_set(
     problem: KernelProblem,
     data: TrainingData,
-    held_out: RowPlan | EvalSet,
+    held_out: HeldOut,
     metric: Metric,
     alphas: Floats,
     *,
@@ -179,7 +178,7 @@ class _ReducedPath:
         self,
         problem: KernelProblem,
         data: TrainingData,
-        held_out: RowPlan | EvalSet,
+        held_out: HeldOut,
         metric: Metric,
         progress: _Progress,
         tol: float,
@@ -215,8 +214,8 @@ class _ReducedPath:
         scored = held_out.scored
         scores = np.empty((alphas.size, scored.size))
         for fold in range(held_out.n_folds):
-            graph = data.graph_of(output, training_weights(data, held_out, output, fold))
-            own = held_out.fold[scored] == fold
+            graph = data.graph_of(output, trained_on(data, held_out, output, fold))
+            own = held_out.groups[scored] == fold
             scores[:, own] = self._features.rows(scored[own]).dot(self._solve(graph, output, alphas)).T
         return held_out_scorer(data, held_out, output, self._metric, scored).errors(scores)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankwise.arrays import AnyArray, Bools, Floats
+from rankwise.arrays import Bools, Floats
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.losses import LOSSES, SmoothLoss
@@ -34,7 +34,7 @@ _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes 
 
 
 def margins_of(
-    data: TrainingProblem, loss: str, output: int = 0, trained: AnyArray | None = None
+    data: TrainingProblem, loss: str, output: int = 0, trained: Bools | None = None
 ) -> MarginPairs:
     """Return the pairs of an output with their margins; `trained` as in `rankwise.selection.held_out.Split`."""
     if isinstance(data, PairData):
@@ -43,7 +43,7 @@ def margins_of(
     return ViolationSweep.from_levels(
         levels,
         data.queries,
-        row_weight=data.row_weight if trained is None else trained,
+        row_weight=data.weight_of(trained),
         scale=pair_scale(levels, data.query_weight, data.importance),
         n_threads=data.design.n_threads,
     )

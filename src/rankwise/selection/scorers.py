@@ -32,6 +32,7 @@ __all__ = [
     "row_eval_set",
     "row_scorer",
     "scorer_of_pairs",
+    "scorer_of_rows",
 ]
 
 Numbers = TypeVar("Numbers", float, Floats)
@@ -162,6 +163,15 @@ def difference_scorer(
         total = by_fold[fold] * int((by_fold > 0).sum())
     share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
     return DifferenceScorer(share, float(metric.ties), metric.greater_is_better)
+
+
+def scorer_of_rows(
+    data: TrainingData, rows: Rows, metric: Metric, output: int, queries: Queries | None = None
+) -> MetricScorer:
+    """Prepare a metric on some of the training rows, compared inside their queries or inside others."""
+    weight = None if data.row_weight is None else data.row_weight[rows]
+    inside = data.queries.subset(rows) if queries is None else queries
+    return row_scorer(metric, data.columns[output][rows], inside, data.design.n_threads, weight=weight)
 
 
 def scorer_of_pairs(data: PairData, pair: Rows, metric: Metric) -> PreferenceScorer:

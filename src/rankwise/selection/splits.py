@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from rankwise.arrays import Ints
 from rankwise.exceptions import Change, InvalidInputError
 
-__all__ = [
-    "Sampling",
-    "Splitter",
-    "as_splitter",
-    "count_folds",
-    "read_splits",
-    "requests_groups",
-    "require_decomposition",
-]
+__all__ = ["FOLDS", "Splitter", "as_splitter", "count_folds", "read_splits", "requests_groups"]
 
 FOLDS = 5  # what "auto" makes where it leaves out neither queries nor pairs
 
@@ -28,24 +20,6 @@ class Splitter(Protocol):
 
     def split(self, X: object, y: object = None, groups: object = None) -> Iterable[tuple[object, object]]:
         """Yield training and test positions."""
-
-
-class Sampling(NamedTuple):
-    """How folds are seeded, and by how many held-out rows or pairs at most they are scored (None: by all)."""
-
-    seed: int
-    limit: int | None
-
-
-def require_decomposition(cv: str, *, has_one: bool) -> None:
-    """Raise where an exact hold-out is asked for, and nothing is decomposed."""
-    if not has_one:
-        raise InvalidInputError(
-            f"cv={cv!r} takes a decomposition, and this solver only multiplies.",
-            "use cv=5 or an eval_set, or solver='eigen' where there is one.",
-            Change("cv"),
-            Change("eval_set"),
-        )
 
 
 def count_folds(cv: object, n_units: int, unit: str) -> int:

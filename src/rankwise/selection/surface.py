@@ -225,7 +225,7 @@ class SurfaceSearch:
             alphas = np.unique([best.alphas[cell.alpha_index] for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
             tol, steps = self.tol if is_tikhonov else 0.0, max(cell.step for cell in cells)
-            system = HeldOutSystem(best.coordinates.of_graph(graph))
+            system = HeldOutSystem.unscored(best.coordinates.of_graph(graph))
             fit = KrylovFit(system, alphas, best.coordinates.run, tol=tol, max_iter=self._most)
             every = partial(have_converged, range(alphas.size))
             ended = fit.advance(every if is_tikhonov else partial(have_steps, steps), "fitting")
