@@ -6,20 +6,89 @@ A choice returns row indices, in increasing order and without repetition.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 from sklearn.cluster import MiniBatchKMeans
 
-from rankwise.arrays import Matrix, Rows
+from rankwise.arrays import ArrayLike, Floats, Matrix, Rows
+from rankwise.data.containers import unmasked
+from rankwise.data.validation import check_choice
 from rankwise.design.offsets import find_shift, sampled_rows
+from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import FeatureMap, Kernel
 from rankwise.threads import large_algebra
 
-__all__ = ["BASIS_METHODS", "kmeans_rows", "leverage_rows", "random_rows"]
+__all__ = ["Basis", "basis_size", "choose_basis", "kmeans_rows"]
 
-BASIS_METHODS = ("random", "kmeans", "leverage")
+_METHODS = ("random", "kmeans", "leverage")
+
+# A number of rows, with or without the method that chooses them, or the rows themselves.
+Basis = int | tuple[str, int] | ArrayLike | None
 
 
-def random_rows(n_rows: int, size: int, seed: int) -> Rows:
+def choose_basis(
+    basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight: Floats | None
+) -> Rows | None:
+    """Return the rows of the reduced set: from their number, ``(method, number)``, or the rows themselves.
+
+    Rows that weigh nothing are not chosen, as if they were not there.
+    """
+    if basis is None:
+        return None
+    n_rows = X.shape[0]
+    method, size = _method_and_size(basis)
+    check_choice("basis", method, _METHODS)
+    if np.ndim(size) == 1:
+        return _check_rows(np.asarray(unmasked("basis", size)), n_rows)
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= n_rows:
+        raise InvalidInputError(
+            f"basis={basis!r} is not a number of rows between 1 and {n_rows}.",
+            f"use for example basis={min(n_rows, 500)}, ('kmeans', {min(n_rows, 500)}), or row indices.",
+        )
+    present = np.arange(n_rows) if row_weight is None else np.flatnonzero(row_weight)
+    size = min(int(size), present.size)
+    if method == "random":
+        return present[_random_rows(present.size, size, seed)]
+    if kernel.is_precomputed:
+        raise InvalidInputError(
+            f"basis={basis!r} looks at the columns of X, and a precomputed kernel has none.",
+            "use a number, or row indices.",
+        )
+    rows = X if present.size == n_rows else X[present]
+    if method == "kmeans":
+        return present[kmeans_rows(rows, size, seed)]
+    return present[_leverage_rows(kernel, rows, size, seed)]
+
+
+def basis_size(basis: Basis, n_rows: int) -> int | None:
+    """Return how many rows a reduced set will have, None without one; `choose_basis` checks it."""
+    if basis is None:
+        return None
+    size = _method_and_size(basis)[1]
+    if np.ndim(size) == 1:
+        return int(np.size(size))
+    return int(size) if isinstance(size, (int, np.integer)) else n_rows
+
+
+def _method_and_size(basis: Basis) -> tuple[str, ArrayLike]:
+    if isinstance(basis, tuple) and len(basis) == 2 and isinstance(basis[0], str):
+        return basis[0], basis[1]
+    assert basis is not None
+    return "random", basis
+
+
+def _check_rows(rows: npt.NDArray[np.generic], n_rows: int) -> Rows:
+    if rows.dtype.kind not in "iu" or rows.size == 0 or rows.min() < 0 or rows.max() >= n_rows:
+        raise InvalidInputError(
+            f"basis must hold row indices from 0 to {n_rows - 1}.",
+            "pass integers, for example np.arange(200).",
+        )
+    if np.unique(rows).size != rows.size:
+        raise InvalidInputError("basis names a row twice.", "pass np.unique(basis).")
+    return rows.astype(np.int64)
+
+
+def _random_rows(n_rows: int, size: int, seed: int) -> Rows:
     """Choose rows without replacement, each as likely as any other."""
     return np.sort(np.random.default_rng(seed).choice(n_rows, size=size, replace=False)).astype(np.int64)
 
@@ -36,7 +105,7 @@ def kmeans_rows(X: Matrix, size: int, seed: int) -> Rows:
     return np.sort(np.concatenate([nearest, extra])).astype(np.int64)
 
 
-def leverage_rows(kernel: Kernel, X: Matrix, size: int, seed: int) -> Rows:
+def _leverage_rows(kernel: Kernel, X: Matrix, size: int, seed: int) -> Rows:
     """Choose rows with probability proportional to their ridge leverage, estimated on a random reduced set.
 
     The leverage of row i is ``z_i' (Z'Z + λI)^-1 z_i``; λ is an eigenvalue
@@ -44,7 +113,7 @@ def leverage_rows(kernel: Kernel, X: Matrix, size: int, seed: int) -> Rows:
     """
     n_rows = X.shape[0]
     rng = np.random.default_rng(seed)
-    sketch = FeatureMap.of_basis(kernel, X[random_rows(n_rows, min(n_rows, size), seed)])
+    sketch = FeatureMap.of_basis(kernel, X[_random_rows(n_rows, min(n_rows, size), seed)])
     G = np.zeros((sketch.n_features, sketch.n_features))
     with large_algebra(sketch.n_features):
         for _, values in kernel.blocks(X, sketch.basis):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
 from rankwise.arrays import Floats, Matrix, is_sparse
+from rankwise.data.validation import check_choice
 from rankwise.decompositions import diagonalise
 from rankwise.design import Design
-from rankwise.design.offsets import Shift, find_shift, sampled_rows
+from rankwise.design.offsets import Shift, find_shift, sampled_rows, spreads
 from rankwise.exceptions import InvalidInputError
 from rankwise.threads import large_algebra
 
@@ -33,6 +35,7 @@ __all__ = [
     "Report",
     "matrix_rows",
     "no_report",
+    "resolve_gamma",
     "whole_entries",
 ]
 
@@ -233,3 +236,23 @@ def whole_entries(X: Matrix) -> Matrix:
         X = X.copy()
         X.sum_duplicates()
     return X
+
+
+def resolve_gamma(gamma: object, X: Matrix, row_weight: Floats | None) -> float:
+    """Return gamma as a number: "scale" is 1 / (the sum of the columns' variances), "auto" 1 / columns.
+
+    Rows count as often as they weigh. Where columns have a common mean, "scale" is that of scikit-learn, which also
+    counts how far the columns are from each other: distances do not see that.
+    """
+    if isinstance(gamma, str):
+        check_choice("gamma", gamma, ("scale", "auto"))
+        if gamma == "auto":
+            return 1.0 / int(X.shape[1])
+        weight = np.ones(X.shape[0]) if row_weight is None else row_weight
+        total = float(spreads(X, weight / weight.sum()).sum())
+        return 1.0 / total if total > 0 else 1.0
+    if isinstance(gamma, bool) or not isinstance(gamma, Real) or not 0 < float(gamma) < np.inf:
+        raise InvalidInputError(
+            f"gamma={gamma!r} is not a positive number.", "use 'scale', 'auto' or a number above 0."
+        )
+    return float(gamma)

@@ -29,12 +29,16 @@ __all__ = [
     "check_columns",
     "check_labelled",
     "check_labels",
+    "check_precomputed",
     "check_row_values",
     "check_rows",
     "check_weighted",
     "largest",
     "through_scikit_learn",
 ]
+
+_SYMMETRY = 1e-8  # of the largest entry of a kernel
+_TILE = 512
 
 # Larger weights leave less room for the squares of columns.
 _MUCH_WEIGHT = 1e8
@@ -210,6 +214,30 @@ def _check_label_size(y: Floats) -> Floats:
         "divide y by a constant; if the number stands for a missing label, drop the rows that have it.",
     )
     return y
+
+
+def check_precomputed(K: Matrix) -> None:
+    """Raise unless a precomputed training kernel is square and symmetric."""
+    if K.shape[0] != K.shape[1]:
+        raise InvalidInputError(
+            f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix.",
+            "fit takes the kernel between training rows; predict takes that between new and training rows.",
+        )
+    if not isinstance(K, np.ndarray):
+        return  # an operator cannot be looked at
+    largest, size = 0.0, float(np.finfo(np.float64).tiny)
+    # Tile by tile: a kernel on disk is read in pieces that fit in cache, and never copied whole.
+    for first in range(0, K.shape[0], _TILE):
+        for second in range(0, first + 1, _TILE):
+            rows, columns = slice(first, first + _TILE), slice(second, second + _TILE)
+            tile, mirrored = np.asarray(K[rows, columns]), np.asarray(K[columns, rows]).T
+            largest = max(largest, float(np.abs(tile - mirrored).max(initial=0.0)))
+            size = max(size, float(np.abs(tile).max(initial=0.0)))
+    if largest > _SYMMETRY * size:
+        raise InvalidInputError(
+            f"The precomputed kernel is not symmetric: K and its transpose differ by up to {largest:.3g}.",
+            "pass (K + K.T) / 2 if that is what you mean.",
+        )
 
 
 def _in_our_words(error: ValueError, X: object, fitted: Sequence[str] = ()) -> InvalidInputError:

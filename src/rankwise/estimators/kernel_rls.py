@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.basis import Basis
 from rankwise.data.validation import check_choice, read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.refusals import say
-from rankwise.problems.kernel import Basis
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.kernel_fit import KernelLeastSquares
 from rankwise.selection.result import outputs_of

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
+from rankwise.basis import Basis, basis_size
 from rankwise.data.parameters import check_alphas
 from rankwise.data.validation import check_choice, check_count, read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import KernelSpace
 from rankwise.metrics import Metric
-from rankwise.problems.kernel import Basis, KernelProblem, basis_size
+from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.closed_form import choose_in_closed_form
 from rankwise.selection.cv import Decomposition, Plan

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.basis import Basis
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.refusals import say
-from rankwise.problems.kernel import Basis
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.margin_fit import curvature_of, margins_of
 from rankwise.selection.result import outputs_of

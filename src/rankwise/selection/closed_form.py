@@ -21,7 +21,7 @@ from rankwise.selection.cv import Decomposition, Plan, has_closed_form
 from rankwise.selection.grids import POWERS_OF_TWO, choose_among
 from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on
 from rankwise.selection.result import Selection
-from rankwise.selection.scorers import EvalSet, MetricScorer, difference_scorer, oriented
+from rankwise.selection.scorers import EvalSet, MetricScorer, oriented, pair_scorer
 from rankwise.selection.solving import notices_of_extremes
 
 __all__ = ["choose_in_closed_form", "exact_for_columns"]
@@ -230,7 +230,7 @@ class _WithoutPairs(_ClosedForm):
         self._data, group = data, plan.groups
         self._weight = np.where(group >= 0, data.scoring_weight, 0.0)
         fold = np.maximum(group, 0) if averaging == "folds" else None
-        self._scorer = difference_scorer(metric, self._weight, fold=fold)
+        self._scorer = pair_scorer(metric, self._weight, fold=fold)
 
     def errors(self, alphas: Floats) -> Floats:
         (one,), data = self._decomposed, self._data

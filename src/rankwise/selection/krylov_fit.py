@@ -57,6 +57,11 @@ class KrylovFit:
         That takes the system's unknowns.
     widens : bool
         Whether alphas may be added later, if the scores of the rows to score by fit in memory.
+
+    Attributes
+    ----------
+    run : SurfaceRun or DualSurfaceRun
+        Started anew where the basis did not fit.
     """
 
     def __init__(
@@ -79,28 +84,18 @@ class KrylovFit:
         self.widens = widens and fits(kept, _SHARE_OF_SCORES)
         self._system, self._max_iter = system, max_iter
         self._start = partial(run, system, tol=tol, keep_scores=self.widens)
-        self._run = self._start(alphas, keep_basis=self.keeps_basis)
+        self.run = self._start(alphas, keep_basis=self.keeps_basis)
         self.was_interrupted = False
-
-    @property
-    def surfaces(self) -> Sequence[Surface]:
-        """The tables, output by output."""
-        return self._run.surfaces
-
-    @property
-    def extremes(self) -> tuple[float, float]:
-        """How far a kernel's spectrum reaches at least, both ways; 0 for columns, which have no negative part."""
-        return self._run.extremes if isinstance(self._run, DualSurfaceRun) else (0.0, 0.0)
 
     @property
     def n_steps(self) -> int:
         """How many iterations every table has."""
-        return min(len(surface.errors) for surface in self._run.surfaces)
+        return min(len(surface.errors) for surface in self.run.surfaces)
 
     @property
     def n_products(self) -> int:
         """Vectors that were multiplied by the Hessian."""
-        return self._run.space.n_steps * self._run.space.n_columns
+        return self.run.space.n_steps * self.run.space.n_columns
 
     def advance(self, is_done: Rule, title: str, metric: Metric | None = None) -> bool:
         """Grow the tables until the rule is satisfied; on Ctrl-C keep what there is.
@@ -118,12 +113,12 @@ class KrylovFit:
         with ProgressLine(title) as progress:
             show = partial(_show, progress, metric)
             try:
-                ended = self._run.advance(is_over, self._max_iter, show)
+                ended = self.run.advance(is_over, self._max_iter, show)
                 if fills_memory:
                     # Vectors of a basis that was kept orthogonal cannot be made again one by one, so it starts anew.
                     self.keeps_basis = False
-                    self._run = self._start(self.surfaces[0].alphas, keep_basis=False)
-                    ended = self._run.advance(is_over, self._max_iter, show)
+                    self.run = self._start(self.run.surfaces[0].alphas, keep_basis=False)
+                    ended = self.run.advance(is_over, self._max_iter, show)
             except KeyboardInterrupt:
                 if self.n_steps == 0:
                     raise
@@ -136,19 +131,12 @@ class KrylovFit:
             return False
         return not fits(STORED_TOGETHER * self._step_bytes)
 
-    def widen(self, alphas: Floats) -> None:
-        """Add alphas to the tables, without products."""
-        self._run.widen(alphas)
-
-    def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
-        """Return the coefficients, or dual coefficients, of an alpha after some iterations."""
-        return self._run.coefficients(column, alpha, steps)
-
     def path(self, column: int, alpha: float) -> Floats:
         """Return the coefficients of an alpha after every iteration, (iterations, features)."""
-        if self.keeps_basis and isinstance(self._run, SurfaceRun):
-            return self._system.model(column, self._run.space.path(column, alpha, self.n_steps))
-        return np.array([self.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
+        run = self.run
+        if self.keeps_basis and isinstance(run, SurfaceRun):
+            return self._system.model(column, run.space.path(column, alpha, self.n_steps))
+        return np.array([run.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
 
 
 def _show(progress: ProgressLine, metric: Metric | None, surfaces: Sequence[Surface]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
@@ -21,14 +21,13 @@ from rankwise.metrics.preferences import contradicted
 from rankwise.problems.training import PairData, TrainingData
 
 __all__ = [
-    "DifferenceScorer",
     "EvalSet",
     "MetricScorer",
     "PreferenceScorer",
     "Scorer",
-    "difference_scorer",
     "oriented",
     "pair_eval_set",
+    "pair_scorer",
     "row_eval_set",
     "row_scorer",
     "scorer_of_pairs",
@@ -77,8 +76,8 @@ class MetricScorer:
 
 
 @dataclass(frozen=True)
-class DifferenceScorer:
-    """The preference error, where a "row" is a pair and its score is winner minus loser.
+class PreferenceScorer:
+    """The preference error of rows that a list of pairs compares.
 
     Attributes
     ----------
@@ -88,38 +87,30 @@ class DifferenceScorer:
         What a pair costs whose rows have equal scores.
     greater_is_better : bool
         Whether the concordance is meant, 1 minus the error.
+    pairs : (winner, loser) of (pairs,) int64, or None
+        None where a "row" is a pair already, and its score is winner minus loser.
     """
 
     share: Floats
-    tie_cost: float = 0.5
-    greater_is_better: bool = False
-
-    def errors(self, differences: Floats) -> Floats:
-        """Score (alphas, pairs) differences of scores."""
-        lost = np.array([contradicted(row, self.share, self.tie_cost) for row in differences])
-        return oriented(1.0 - lost, greater_is_better=True) if self.greater_is_better else lost
-
-
-@dataclass(frozen=True)
-class PreferenceScorer:
-    """The preference error of rows that a list of pairs compares."""
-
-    winner: Ints
-    loser: Ints
-    by_difference: DifferenceScorer
+    tie_cost: float
+    greater_is_better: bool
+    pairs: tuple[Ints, Ints] | None = None
 
     def errors(self, scores: Floats) -> Floats:
         """Score (alphas, rows) scores."""
         # One alpha at a time: the differences of all of them would be alphas x pairs numbers.
-        scored = [self.by_difference.errors((row[self.winner] - row[self.loser])[None])[0] for row in scores]
-        return np.array(scored)
+        lost = np.array([contradicted(self._differences(row), self.share, self.tie_cost) for row in scores])
+        return oriented(1.0 - lost, greater_is_better=True) if self.greater_is_better else lost
 
     def compared(self) -> tuple[Rows, PreferenceScorer]:
         """Return the rows that are in pairs, and the scorer of those alone."""
-        ends = np.concatenate([self.winner, self.loser])
-        rows, place = np.unique(ends, return_inverse=True)
+        assert self.pairs is not None
+        rows, place = np.unique(np.concatenate(self.pairs), return_inverse=True)
         winner, loser = place.reshape(2, -1).astype(np.int64)
-        return rows, PreferenceScorer(winner, loser, self.by_difference)
+        return rows, replace(self, pairs=(winner, loser))
+
+    def _differences(self, row: Floats) -> Floats:
+        return row if self.pairs is None else row[self.pairs[0]] - row[self.pairs[1]]
 
 
 def row_scorer(
@@ -143,9 +134,14 @@ def row_scorer(
     return MetricScorer(evaluator, metric.greater_is_better)
 
 
-def difference_scorer(
-    metric: Metric, weight: Floats, what: str = "what was held out", fold: Ints | None = None
-) -> DifferenceScorer:
+def pair_scorer(
+    metric: Metric,
+    weight: Floats,
+    pairs: tuple[Ints, Ints] | None = None,
+    *,
+    what: str = "what was held out",
+    fold: Ints | None = None,
+) -> PreferenceScorer:
     """Prepare a metric on pairs to score by; with `fold`, every fold counts the same, else every weight does."""
     if not isinstance(metric, (PairwiseError, Concordance)):
         raise InvalidInputError(
@@ -162,7 +158,7 @@ def difference_scorer(
         by_fold = np.bincount(fold, weights=weight)
         total = by_fold[fold] * int((by_fold > 0).sum())
     share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
-    return DifferenceScorer(share, float(metric.ties), metric.greater_is_better)
+    return PreferenceScorer(share, float(metric.ties), metric.greater_is_better, pairs)
 
 
 def scorer_of_rows(
@@ -176,8 +172,8 @@ def scorer_of_rows(
 
 def scorer_of_pairs(data: PairData, pair: Rows, metric: Metric) -> PreferenceScorer:
     """Prepare a metric on some of the training pairs; it takes scores of all rows."""
-    scorer = difference_scorer(metric, data.scoring_weight[pair])
-    return PreferenceScorer(data.preferences.winner[pair], data.preferences.loser[pair], scorer)
+    listed = data.preferences
+    return pair_scorer(metric, data.scoring_weight[pair], (listed.winner[pair], listed.loser[pair]))
 
 
 def row_eval_set(
@@ -230,5 +226,5 @@ def pair_eval_set(eval_set: object, data: PairData, metric: Metric, check: Calla
         )
     listed: Preferences = check_pairs(pairs, rows.shape[0], weight=weight)
     own = np.ones(len(listed)) if listed.weight is None else listed.weight
-    scorer = PreferenceScorer(listed.winner, listed.loser, difference_scorer(metric, own, "eval_set"))
+    scorer = pair_scorer(metric, own, (listed.winner, listed.loser), what="eval_set")
     return EvalSet(rows, [scorer], f"an evaluation set of {len(listed)} pairs")

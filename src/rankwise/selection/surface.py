@@ -48,8 +48,8 @@ class Trial:
         Of the tables, in increasing order.
     candidates : list of int
         The positions in `alphas` that may be chosen.
-    surfaces, cells : list of Surface, list of Cell
-        The tables and what was chosen in them, output by output.
+    cells : list of Cell
+        What was chosen in the tables, output by output.
     fits : list of KrylovFit
         The runs behind the tables.
     columns : list of (KrylovFit, int)
@@ -61,11 +61,15 @@ class Trial:
     coordinates: Coordinates
     alphas: Floats
     candidates: list[int]
-    surfaces: list[Surface] = field(default_factory=list)
     cells: list[Cell] = field(default_factory=list)
     fits: list[KrylovFit] = field(default_factory=list)
     columns: list[tuple[KrylovFit, int]] = field(default_factory=list)
     converged: bool = True
+
+    @property
+    def surfaces(self) -> list[Surface]:
+        """The tables, output by output."""
+        return [surface for fit in self.fits for surface in fit.run.surfaces]
 
     @property
     def error(self) -> float:
@@ -90,7 +94,7 @@ class Trial:
     @property
     def extremes(self) -> tuple[float, float]:
         """How far the spectrum of a kernel reaches at least, both ways."""
-        low, high = zip(*(fit.extremes for fit in self.fits), strict=True)
+        low, high = zip(*(fit.run.extremes for fit in self.fits), strict=True)
         return min(low), max(high)
 
     def choices(self, cells: Sequence[Cell]) -> list[Choice]:
@@ -100,7 +104,7 @@ class Trial:
     def models(self) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
-            fit.coefficients(column, self.alphas[cell.alpha_index], min(cell.step, fit.n_steps))
+            fit.run.coefficients(column, self.alphas[cell.alpha_index], min(cell.step, fit.n_steps))
             for (fit, column), cell in zip(self.columns, self.cells, strict=True)
         ]
 
@@ -165,14 +169,14 @@ class SurfaceSearch:
             fit = KrylovFit(system, alphas, coordinates.run, tol=self.tol, max_iter=self._most, widens=grows)
             trial.fits.append(fit)
             # Of folds, the first one's model stands in until the refit.
-            trial.columns.extend((fit, column) for column in range(len(fit.surfaces)))
+            trial.columns.extend((fit, column) for column in range(len(fit.run.surfaces)))
             self._grow(trial, [fit])
         while grows and (more := self._beyond(trial)) is not None:
             wider = np.union1d(trial.grid, more)
             trial.alphas = np.union1d(trial.alphas, more)
             trial.candidates = np.searchsorted(trial.alphas, wider).tolist()
             for fit in trial.fits:
-                fit.widen(more)
+                fit.run.widen(more)
             self._grow(trial, trial.fits)
         if grows:
             kept = worth_keeping(trial.grid, trial.errors(self.method, trial.candidates), self.default)
@@ -188,7 +192,6 @@ class SurfaceSearch:
             rule = partial(are_stale, trial.candidates, self.patience)
         for fit in fits:
             trial.converged &= fit.advance(rule, "selecting", self.metric)
-        trial.surfaces = [surface for fit in trial.fits for surface in fit.surfaces]
 
     def _beyond(self, trial: Trial) -> Floats | None:
         """Return alphas to add: the tables need no products for them."""

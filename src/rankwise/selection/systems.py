@@ -16,7 +16,7 @@ from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import Plan
 from rankwise.selection.equations import Coordinates, Equations, Product, one_vector
 from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on
-from rankwise.selection.scorers import EvalSet, Scorer, difference_scorer
+from rankwise.selection.scorers import EvalSet, Scorer, pair_scorer
 
 __all__ = ["HeldOutSystem", "held_out_systems", "n_outputs"]
 
@@ -149,7 +149,7 @@ def _of_pairs(
     pair, column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
     winner, loser = data.graph.winner[pair], data.graph.loser[pair]
     by_fold = None if averaging == "pooled" else column
-    scorer = difference_scorer(metric, data.scoring_weight[pair], fold=by_fold)
+    scorer = pair_scorer(metric, data.scoring_weight[pair], fold=by_fold)
 
     def read(product: Product) -> list[Floats]:
         assert product.scores is not None

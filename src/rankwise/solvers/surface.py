@@ -228,6 +228,8 @@ class SurfaceRun:
         Whether the rows' inner products with the basis are stored, so that `widen` needs no products.
     """
 
+    extremes = (0.0, 0.0)  # of a spectrum that may reach below 0, as a kernel's may
+
     def __init__(
         self,
         system: System,
