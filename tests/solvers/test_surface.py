@@ -206,7 +206,7 @@ def test_a_lane_without_pull_stays_at_zero():
     space = Lanczos(np.zeros((4, 1)))
     assert not space.vectors.any()
     space.advance(np.zeros((4, 1)))
-    assert not space.coefficients(0, 1.0, 1).any()
+    assert not space.combine(0, space.projected_solution(0, 1.0, 1)).any()
 
 
 @pytest.mark.parametrize("less", [0.3, np.nextafter(0.3, 0)])

@@ -62,7 +62,7 @@ class KernelRankRLSCV(KernelRanker):
     solver : {"auto", "eigen", "cg"}, default="auto"
         "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
         LinearOperator, a precomputed matrix on disk (`numpy.memmap`), or made again block by block where it does not
-        fit in memory: folds or an `eval_set` scorer, 5 folds by default, every alpha at every iteration as in
+        fit in memory: folds or an `eval_set` score, 5 folds by default, every alpha at every iteration as in
         `RankRLSCV`. For a reduced set all alphas converge in lockstep, preconditioned by a sample of the rows. "auto"
         is "cg" for operators only.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"

@@ -266,7 +266,7 @@ class RankRLSCV(LinearRanker):
                 f"output={output!r} is not one of the {len(self._runs)} outputs.", "outputs count from 0."
             )
         fit, column = self._runs[output]
-        return fit.path(column, float(alpha))
+        return fit.run.path(column, float(alpha))
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = super().__getstate__()

@@ -15,7 +15,7 @@ from rankwise.selection.scorers import oriented
 from rankwise.selection.systems import HeldOutSystem
 from rankwise.solvers.dual_surface import DualSurfaceRun
 from rankwise.solvers.lanczos import STORED_TOGETHER, basis_bytes
-from rankwise.solvers.surface import Surface, SurfaceRun
+from rankwise.solvers.surface import KrylovRun, Surface, SurfaceRun
 
 __all__ = ["KrylovFit", "are_stale", "have_converged", "have_steps"]
 
@@ -47,7 +47,7 @@ def have_steps(steps: int, surfaces: Sequence[Surface]) -> bool:
 
 
 class KrylovFit:
-    """One run of `SurfaceRun`, or of `DualSurfaceRun`, and the models that can be read from it.
+    """One run, as long as it takes and as memory allows.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class KrylovFit:
 
     Attributes
     ----------
-    run : SurfaceRun or DualSurfaceRun
+    run : KrylovRun
         Started anew where the basis did not fit.
     """
 
@@ -82,20 +82,10 @@ class KrylovFit:
         self.keeps_basis = fits(expected * self._step_bytes)
         kept = 8 * expected * sum(rows.size for rows in system.row_columns)
         self.widens = widens and fits(kept, _SHARE_OF_SCORES)
-        self._system, self._max_iter = system, max_iter
+        self._max_iter = max_iter
         self._start = partial(run, system, tol=tol, keep_scores=self.widens)
-        self.run = self._start(alphas, keep_basis=self.keeps_basis)
+        self.run: KrylovRun = self._start(alphas, keep_basis=self.keeps_basis)
         self.was_interrupted = False
-
-    @property
-    def n_steps(self) -> int:
-        """How many iterations every table has."""
-        return min(len(surface.errors) for surface in self.run.surfaces)
-
-    @property
-    def n_products(self) -> int:
-        """Vectors that were multiplied by the Hessian."""
-        return self.run.space.n_steps * self.run.space.n_columns
 
     def advance(self, is_done: Rule, title: str, metric: Metric | None = None) -> bool:
         """Grow the tables until the rule is satisfied; on Ctrl-C keep what there is.
@@ -120,23 +110,16 @@ class KrylovFit:
                     self.run = self._start(self.run.surfaces[0].alphas, keep_basis=False)
                     ended = self.run.advance(is_over, self._max_iter, show)
             except KeyboardInterrupt:
-                if self.n_steps == 0:
+                if self.run.n_steps == 0:
                     raise
                 self.was_interrupted = ended = True
         return ended
 
     def _is_full(self) -> bool:
         """Tell whether the next basis vectors would not fit; they are stored several at a time."""
-        if not self.keeps_basis or self.n_steps % STORED_TOGETHER:
+        if not self.keeps_basis or self.run.n_steps % STORED_TOGETHER:
             return False
         return not fits(STORED_TOGETHER * self._step_bytes)
-
-    def path(self, column: int, alpha: float) -> Floats:
-        """Return the coefficients of an alpha after every iteration, (iterations, features)."""
-        run = self.run
-        if self.keeps_basis and isinstance(run, SurfaceRun):
-            return self._system.model(column, run.space.path(column, alpha, self.n_steps))
-        return np.array([run.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
 
 
 def _show(progress: ProgressLine, metric: Metric | None, surfaces: Sequence[Surface]) -> None:

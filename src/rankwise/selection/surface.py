@@ -88,7 +88,7 @@ class Trial:
     @property
     def notices(self) -> list[Notice]:
         """What is to be said where Ctrl-C ended one of the runs."""
-        cut = [fit.n_steps for fit in self.fits if fit.was_interrupted]
+        cut = [fit.run.n_steps for fit in self.fits if fit.was_interrupted]
         return [interrupted(f"after {steps} iterations; the best model so far is kept") for steps in cut]
 
     @property
@@ -104,7 +104,7 @@ class Trial:
     def models(self) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
-            fit.run.coefficients(column, self.alphas[cell.alpha_index], min(cell.step, fit.n_steps))
+            fit.run.coefficients(column, self.alphas[cell.alpha_index], min(cell.step, fit.run.n_steps))
             for (fit, column), cell in zip(self.columns, self.cells, strict=True)
         ]
 
@@ -141,11 +141,11 @@ class SurfaceSearch:
         """Search in one system of coordinates after the other, choose a cell per output, and make its model."""
         trials, notices = self._run_all(problem, held_out, grid, tried)
         best = min(trials, key=lambda trial: trial.error)
-        n_products = sum(fit.n_products for trial in trials for fit in trial.fits)
+        n_products = sum(fit.run.n_products for trial in trials for fit in trial.fits)
         if not isinstance(held_out, EvalSet):
             try:
                 notices += self._refit(problem, best)
-                n_products += sum({id(fit): fit.n_products for fit, _ in best.columns}.values())
+                n_products += sum({id(fit): fit.run.n_products for fit, _ in best.columns}.values())
             except KeyboardInterrupt:
                 what = "before the refit; the first fold's model, fitted without its rows, is kept"
                 notices.append(interrupted(what))
@@ -212,7 +212,7 @@ class SurfaceSearch:
             except KeyboardInterrupt:
                 if not trials or not isinstance(coordinates, LinearCoordinates):
                     raise
-                what = f"before scaling={coordinates.power:g} was judged; the best model so far is kept"
+                what = f"before scaling={coordinates.power:g} was scored; the best model so far is kept"
                 return trials, [interrupted(what)]
             if trials[-1].notices:
                 break
@@ -235,7 +235,7 @@ class SurfaceSearch:
             if is_tikhonov:
                 final.converged &= ended
                 # Converged on all data, not after the folds' number of steps.
-                cells = [replace(cell, step=fit.n_steps) for cell in cells]
+                cells = [replace(cell, step=fit.run.n_steps) for cell in cells]
             final.fits.append(fit)
             final.cells.extend(cells)
             final.columns.extend((fit, column) for column in range(outputs))

@@ -8,7 +8,7 @@ by. They come from the same run. With ``U'HU = T = Q diag(θ) Q'`` and β the le
 
     (diag(θ) + β² hh' + αI) y = ‖t‖ θ^1/2 Q'e_1          h = θ^-1/2 Q'e_k
 
-so all alphas cost two decompositions of steps × steps an iteration, and rows are scored by their scores under the basis
+so all alphas cost two decompositions of steps × steps per iteration; rows are scored by their scores under the basis
 vectors. (A Cholesky factor of T would do in exact arithmetic; where t is mostly outside the kernel's range, T is nearly
 singular from the first steps on, and the factor's rounding errors grow exponentially.) Conjugate gradients on
 ``(H + αI) b = t`` itself, the Galerkin solution of the same space, would minimise the error instead of the objective,
@@ -20,19 +20,16 @@ An alpha has converged by the relative residual of the normal equations in the k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
 import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.solvers.lanczos import Lanczos
-from rankwise.solvers.surface import Surface, System
+from rankwise.solvers.surface import KrylovRun, Surface, System
 
 __all__ = ["DualSurfaceRun"]
 
 
-class _Lane:
+class _Projection:
     """``T`` of one column, a step at a time, and the projected problems of all alphas."""
 
     def __init__(self, start_norm: float) -> None:
@@ -83,18 +80,10 @@ class _Lane:
         return weights, np.asarray(left / (self._start * np.sqrt(a[0])))
 
 
-class DualSurfaceRun:
-    """As `rankwise.solvers.surface.SurfaceRun`, in the dual variables of a kernel.
+class DualSurfaceRun(KrylovRun):
+    """In the dual variables of a kernel.
 
-    Parameters
-    ----------
-    system : System
-        Of dual variables: its right-hand sides are ``t``, its products ``FKF'v``, its models ``F'b``.
-    alphas : (alphas,) float64
-        In increasing order.
-    tol : float
-    keep_basis : bool
-        Whether the basis is stored (see `Lanczos`).
+    Its system has right-hand sides ``t``, products ``FKF'v`` and models ``F'b``.
     """
 
     def __init__(
@@ -106,26 +95,9 @@ class DualSurfaceRun:
         keep_basis: bool = True,
         keep_scores: bool = True,  # they are, in any case
     ) -> None:
-        self._system = system
-        self.space = Lanczos(system.rhs, keep_basis=keep_basis)
-        self._models = [_Lane(float(norm)) for norm in self.space.start_norm]
+        super().__init__(system, alphas, tol=tol, keep_basis=keep_basis)
+        self._models = [_Projection(float(norm)) for norm in self.space.start_norm]
         self._scores: list[list[Floats]] = [[] for _ in system.row_columns]  # by output, then by step
-        self.surfaces = [Surface(alphas, tol) for _ in system.row_columns]
-
-    def advance(
-        self,
-        is_done: Callable[[Sequence[Surface]], bool],
-        max_iter: int,
-        on_step: Callable[[Sequence[Surface]], None] | None = None,
-    ) -> bool:
-        """Take steps until the rule is satisfied, every alpha has converged, or `max_iter` steps are taken."""
-        while not is_done(self.surfaces) and any(surface.n_active for surface in self.surfaces):
-            if self.space.n_steps >= max_iter:
-                return False
-            self._step()
-            if on_step is not None:
-                on_step(self.surfaces)
-        return True
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -133,14 +105,8 @@ class DualSurfaceRun:
         found = [column.extremes() for column in self._models]
         return min(low for low, _ in found), max(high for _, high in found)
 
-    def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
-        """Return the dual coefficients of an alpha after some steps."""
-        weights = self._models[column].solve(np.array([alpha]), steps)[0][:, 0]
-        if self.space.keep_basis:
-            b = self.space.combine(column, weights)
-        else:
-            b = self.space.replay(lambda v: self._system.multiply(v)[0], column, weights)
-        return self._system.model(column, b)
+    def _weights(self, column: int, alpha: float, steps: int) -> Floats:
+        return self._models[column].solve(np.array([alpha]), steps)[0][:, 0]
 
     def _step(self) -> None:
         image, row_scores = self._system.multiply(self.space.vectors)
@@ -151,18 +117,18 @@ class DualSurfaceRun:
             self._models[column].add(float(a), float(beta))
         for output, surface in enumerate(self.surfaces):
             self._scores[output].append(row_scores[output])
-            self._scorer(output, self.space.n_steps, surface)
+            self._record(output, self.space.n_steps, surface)
 
     def widen(self, alphas: Floats) -> None:
-        """Add alphas to the tables, as if they had been there from the start."""
+        """Add alphas to the tables."""
         for output, surface in enumerate(self.surfaces):
             added = Surface(alphas, surface.tol)
             for step in range(1, self.space.n_steps + 1):
-                self._scorer(output, step, added)
+                self._record(output, step, added)
             surface.absorb(added)
 
-    def _scorer(self, output: int, steps: int, surface: Surface) -> None:
-        """Scorer an output after some steps, and record it."""
+    def _record(self, output: int, steps: int, surface: Surface) -> None:
+        """Score an output after some steps."""
         active = surface.n_active
         if active == 0:
             surface.repeat()

@@ -83,10 +83,6 @@ class Lanczos:
         self.diagonal.append(a)
         self.off_diagonal.append(norm)  # last: an interruption before this line leaves n_steps as it was
 
-    def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
-        """Return the iterate of an alpha after some steps, from the stored basis."""
-        return self.combine(column, self.projected_solution(column, alpha, steps))
-
     def path(self, column: int, alpha: float, steps: int) -> Floats:
         """Return the iterates of an alpha after every one of the first steps, (steps, features)."""
         weights = np.zeros((steps, steps))

@@ -11,6 +11,7 @@ RankRLS paper are three ways to read the table.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -22,7 +23,7 @@ import numpy.typing as npt
 from rankwise.arrays import Floats
 from rankwise.solvers.lanczos import Lanczos
 
-__all__ = ["EQUAL", "Cell", "Readout", "Surface", "SurfaceRun", "System"]
+__all__ = ["EQUAL", "Cell", "KrylovRun", "Readout", "Surface", "SurfaceRun", "System"]
 
 EQUAL = 1e-12  # errors that differ by less are equally good: sums of weights round in the order of the rows
 
@@ -119,7 +120,7 @@ class Surface:
     tol : float
         The relative residual at which an alpha has converged; its column stays as it is from then on.
     errors : list of (alphas,) float64
-        One entry an iteration; lower is better.
+        One entry per iteration; lower is better.
     converged_at : (alphas,) int64
         The iteration at which each alpha met the tolerance in every column; 0 while it has not.
     """
@@ -213,8 +214,8 @@ class System(Protocol):
 Rule = Callable[[Sequence[Surface]], bool]
 
 
-class SurfaceRun:
-    """One Krylov run whose table can be read at any time, and which can go on where it stopped.
+class KrylovRun(ABC):
+    """One Krylov run whose tables can be read at any time, and which can go on where it stopped.
 
     Parameters
     ----------
@@ -224,27 +225,33 @@ class SurfaceRun:
     tol : float
     keep_basis : bool
         Whether the basis is stored (see `Lanczos`).
-    keep_scores : bool
-        Whether the rows' inner products with the basis are stored, so that `widen` needs no products.
+
+    Attributes
+    ----------
+    space : Lanczos
+    surfaces : list of Surface
+        The tables, output by output.
     """
 
-    extremes = (0.0, 0.0)  # of a spectrum that may reach below 0, as a kernel's may
-
-    def __init__(
-        self,
-        system: System,
-        alphas: Floats,
-        *,
-        tol: float,
-        keep_basis: bool = True,
-        keep_scores: bool = False,
-    ) -> None:
+    def __init__(self, system: System, alphas: Floats, *, tol: float, keep_basis: bool) -> None:
         self._system = system
-        self._kept: list[Sequence[Floats]] | None = [] if keep_scores else None
         self.space = Lanczos(system.rhs, keep_basis=keep_basis)
-        columns = self.space.n_columns
-        self._readouts = [Readout(alphas, row_column, columns) for row_column in system.row_columns]
         self.surfaces = [Surface(alphas, tol) for _ in system.row_columns]
+
+    @property
+    def n_steps(self) -> int:
+        """How many iterations every table has."""
+        return min(len(surface.errors) for surface in self.surfaces)
+
+    @property
+    def n_products(self) -> int:
+        """Vectors that were multiplied."""
+        return self.space.n_steps * self.space.n_columns
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """How far the spectrum reaches at least, both ways, where it may be negative; else 0."""
+        return 0.0, 0.0
 
     def advance(
         self, is_done: Rule, max_iter: int, on_step: Callable[[Sequence[Surface]], None] | None = None
@@ -266,21 +273,69 @@ class SurfaceRun:
 
     def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
         """Return the model of an alpha after some steps; without a stored basis, by another run."""
+        weights = self._weights(column, alpha, steps)
         if self.space.keep_basis:
-            found = self.space.coefficients(column, alpha, steps)
+            found = self.space.combine(column, weights)
         else:
-            weights = self.space.projected_solution(column, alpha, steps)
             found = self.space.replay(lambda v: self._system.multiply(v)[0], column, weights)
         return self._system.model(column, found)
 
+    def path(self, column: int, alpha: float) -> Floats:
+        """Return the models of an alpha after every step, (steps, features)."""
+        return np.array([self.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
+
+    @abstractmethod
     def widen(self, alphas: Floats) -> None:
-        """Add alphas to the tables, as if they had been there from the start; needs `keep_scores`."""
+        """Add alphas to the tables, as if they had been there from the start."""
+
+    @abstractmethod
+    def _step(self) -> None:
+        """Take a step, and record it in every table."""
+
+    @abstractmethod
+    def _weights(self, column: int, alpha: float, steps: int) -> Floats:
+        """Return how the basis vectors add up to the solution of an alpha after some steps."""
+
+
+class SurfaceRun(KrylovRun):
+    """In the coefficients of columns.
+
+    Parameters
+    ----------
+    keep_scores : bool
+        Whether the rows' inner products with the basis are stored, so that `widen` needs no products.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        alphas: Floats,
+        *,
+        tol: float,
+        keep_basis: bool = True,
+        keep_scores: bool = False,
+    ) -> None:
+        super().__init__(system, alphas, tol=tol, keep_basis=keep_basis)
+        self._kept: list[Sequence[Floats]] | None = [] if keep_scores else None
+        columns = self.space.n_columns
+        self._readouts = [Readout(alphas, row_column, columns) for row_column in system.row_columns]
+
+    def path(self, column: int, alpha: float) -> Floats:  # noqa: D102 - as in KrylovRun, by one product
+        if not self.space.keep_basis:
+            return super().path(column, alpha)
+        return self._system.model(column, self.space.path(column, alpha, self.n_steps))
+
+    def _weights(self, column: int, alpha: float, steps: int) -> Floats:
+        return self.space.projected_solution(column, alpha, steps)
+
+    def widen(self, alphas: Floats) -> None:
+        """Add alphas to the tables; needs `keep_scores`."""
         assert self._kept is not None
         for output, (readout, surface) in enumerate(zip(self._readouts, self.surfaces, strict=True)):
             others = Readout(alphas, self._system.row_columns[output], self.space.n_columns)
             added = Surface(alphas, surface.tol)
             for step, row_scores in enumerate(self._kept, 1):
-                self._scorer(output, step, row_scores[output], others, added)
+                self._record(output, step, row_scores[output], others, added)
             readout.absorb(others)
             surface.absorb(added)
 
@@ -290,9 +345,9 @@ class SurfaceRun:
         if self._kept is not None:
             self._kept.append([np.array(scores) for scores in row_scores])
         for output, (readout, surface) in enumerate(zip(self._readouts, self.surfaces, strict=True)):
-            self._scorer(output, self.space.n_steps, row_scores[output], readout, surface)
+            self._record(output, self.space.n_steps, row_scores[output], readout, surface)
 
-    def _scorer(self, output: int, step: int, row_scores: Floats, readout: Readout, surface: Surface) -> None:
+    def _record(self, output: int, step: int, row_scores: Floats, readout: Readout, surface: Surface) -> None:
         active = surface.n_active
         if active == 0:
             surface.repeat()
