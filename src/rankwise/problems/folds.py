@@ -64,11 +64,12 @@ class FoldAssigner:
         self, design: Design, labels: Floats, queries: Queries, weight: Floats | None = None
     ) -> None:
         self._design, self._all = design, queries
-        columns = labels.reshape(queries.n_rows, -1)
-        self._weight = np.ones(queries.n_rows) if weight is None else weight
+        self._n_rows = labels.shape[0]
+        columns = labels.reshape(self._n_rows, -1)
+        self._weight = np.ones(self._n_rows) if weight is None else weight
         self._rows = np.flatnonzero(self._weight > 0)  # everything below is theirs alone
         self._labels, self._queries = columns, queries
-        if self._rows.size < queries.n_rows:
+        if self._rows.size < self._n_rows:
             self._labels, self._queries = columns[self._rows], queries.subset(self._rows)
             self._weight = self._weight[self._rows]
         is_one = len(self._queries) == 1
@@ -78,7 +79,7 @@ class FoldAssigner:
         """Assign to folds. Queries that weigh nothing, and in one ranking such rows, get fold -1."""
         rng = np.random.default_rng(seed)
         if self.unit == "rows":
-            assigned = np.full(self._all.n_rows, -1, dtype=np.int32)
+            assigned = np.full(self._n_rows, -1, dtype=np.int32)
             assigned[self._rows] = _assign(self._rows_in_order, n_folds, rng)
             return assigned
         # All rows of a query, those that weigh nothing too: it is held out as a whole.
@@ -89,7 +90,7 @@ class FoldAssigner:
 
     def share(self, share: float, seed: int) -> npt.NDArray[np.bool_]:
         """Choose a share, as `folds` assigns it."""
-        held = np.zeros(self._all.n_rows, dtype=np.bool_)
+        held = np.zeros(self._n_rows, dtype=np.bool_)
         held[self._rows] = self.folds(_share_as_folds(share, self.n_units), seed)[self._rows] == 0
         return held
 
@@ -103,7 +104,7 @@ class FoldAssigner:
         drawn = drawn[: max(1, int(np.searchsorted(rows_so_far, at_most, side="right")))]
         is_whole = np.zeros(sizes.size, dtype=np.bool_)
         is_whole[drawn[sizes[drawn] <= cap]] = True
-        chosen = np.zeros(self._all.n_rows, dtype=np.bool_)
+        chosen = np.zeros(self._n_rows, dtype=np.bool_)
         chosen[self._rows] = is_whole[codes]
         for query in drawn[sizes[drawn] > cap]:
             members = self._rows_in_order[codes[self._rows_in_order] == query]
@@ -149,7 +150,7 @@ class FoldAssigner:
 
     def _content(self, profile: Floats, weight: Floats) -> Floats:
         """Return what X holds, a number per row."""
-        n_rows = self._all.n_rows
+        n_rows = self._n_rows
         codes, weights, pull = np.zeros(n_rows, dtype=np.int64), np.zeros(n_rows), np.zeros(n_rows)
         codes[self._rows], weights[self._rows] = self._queries.codes, weight
         pull[self._rows] = weight * self._centred(profile, weight)

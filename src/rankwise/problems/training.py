@@ -132,6 +132,8 @@ class TrainingData:
     ----------
     columns : list of (rows,) float64
         The labels, output by output.
+    n_outputs, several_outputs : int, bool
+        How many there are, and whether y has columns.
     levels : list of Levels
         Their levels, output by output.
     """
@@ -150,11 +152,15 @@ class TrainingData:
             # A query of no importance is left out: its rows neither train nor score.
             weight = np.ones(self.queries.n_rows) if self.row_weight is None else self.row_weight
             self.row_weight = weight * (self.importance[self.queries.codes] > 0)
-        self.columns: list[Floats] = [self.y] if self.y.ndim == 1 else list(np.ascontiguousarray(self.y.T))
+        self.several_outputs = self.y.ndim == 2
+        self.columns: list[Floats] = (
+            list(np.ascontiguousarray(self.y.T)) if self.several_outputs else [self.y]
+        )
+        self.n_outputs = len(self.columns)
         self.levels: list[Levels] = [find_levels(c, self.queries, self.row_weight) for c in self.columns]
         for output, levels in enumerate(self.levels):
             if levels.n_pairs == 0:
-                which = f"output {output} of y" if self.y.ndim == 2 else "y"
+                which = f"output {output} of y" if self.several_outputs else "y"
                 raise NoPairsError(
                     f"No query has two different labels in {which}, so nothing says which row is better.",
                     "every query has a single row: check that qid groups the rows that compete."
@@ -181,11 +187,6 @@ class TrainingData:
         return FoldAssigner(self.design, self.y, self.queries, self.fold_weight)
 
     @property
-    def several_outputs(self) -> bool:
-        """Whether y has columns."""
-        return self.y.ndim == 2
-
-    @property
     def attributes(self) -> dict[str, object]:
         """What a fit says about its queries and pairs; an array over outputs where y has columns."""
         n_pairs = np.array([int(levels.n_pairs) for levels in self.levels])
@@ -196,11 +197,6 @@ class TrainingData:
             "n_pairs_": n_pairs if several else int(n_pairs[0]),
             "n_ignored_queries_": n_ignored if several else int(n_ignored[0]),
         }
-
-    @property
-    def n_outputs(self) -> int:
-        """How many columns of labels there are."""
-        return len(self.columns)
 
     def weight_of(self, trained: Bools | None) -> Floats | None:
         """Return the row weights, 0 where rows are not trained on; None where all weigh 1."""

@@ -65,18 +65,19 @@ def exact_for_columns(
     cv: object, method: str, data: TrainingProblem, n_alphas: int, averaging: str
 ) -> Decomposition | None:
     """Return the decomposition that is to answer for the columns of X, if one is asked for, or cheap."""
-    by = Decomposition(min(data.design.shape), n_alphas, refits=False, is_pooled=averaging == "pooled")
+    design = data.design
+    by = Decomposition(min(design.shape), n_alphas, refits=False, is_pooled=averaging == "pooled")
     if is_exact_name(cv):
         return by
-    design = data.design
+    # With a number of folds, or a splitter, the surface is there to be looked at.
+    may_be_exact = method == "tikhonov" and isinstance(data, TrainingData) and isinstance(cv, (str, list))
+    if not may_be_exact or not design.has_rows:
+        return None
+    n_rows, n_columns = design.shape
     is_cheap = min(design.shape) <= _FEW_COLUMNS and fits(exact_bytes(design.shape))
-    if not isinstance(cv, str):
-        if not isinstance(cv, list):
-            return None  # with a number of folds, or a splitter, the surface is there to be looked at
-        n_rows, n_columns = design.shape
+    if isinstance(cv, list):
         is_cheap &= n_columns <= _FOLDED_COLUMNS and n_rows * n_columns <= _FOLDED_ENTRIES
-    is_converged = method == "tikhonov" and isinstance(data, TrainingData)
-    return by if is_converged and is_cheap and design.has_rows else None
+    return by if is_cheap else None
 
 
 class _ClosedForm(ABC):

@@ -85,7 +85,7 @@ class KrylovFit:
         self._max_iter = max_iter
         self._start = partial(run, system, tol=tol, keep_scores=self.widens)
         self.run: KrylovRun = self._start(alphas, keep_basis=self.keeps_basis)
-        self.was_interrupted = False
+        self.was_interrupted = self._fills_memory = False
 
     def advance(self, is_done: Rule, title: str, metric: Metric | None = None) -> bool:
         """Grow the tables until the rule is satisfied; on Ctrl-C keep what there is.
@@ -93,18 +93,12 @@ class KrylovFit:
         `title` and the values of `metric`, where there is a scorer, are shown while it runs. Return whether it ended
         before `max_iter`.
         """
-        fills_memory = False
-
-        def is_over(surfaces: Sequence[Surface]) -> bool:
-            nonlocal fills_memory
-            fills_memory = self._is_full()
-            return fills_memory or is_done(surfaces)
-
+        is_over = partial(self._is_over, is_done)
         with ProgressLine(title) as progress:
-            show = partial(_show, progress, metric)
+            show = partial(_show, progress, metric) if progress.is_shown else None
             try:
                 ended = self.run.advance(is_over, self._max_iter, show)
-                if fills_memory:
+                if self._fills_memory:
                     # Vectors of a basis that was kept orthogonal cannot be made again one by one, so it starts anew.
                     self.keeps_basis = False
                     self.run = self._start(self.run.surfaces[0].alphas, keep_basis=False)
@@ -115,17 +109,15 @@ class KrylovFit:
                 self.was_interrupted = ended = True
         return ended
 
-    def _is_full(self) -> bool:
-        """Tell whether the next basis vectors would not fit; they are stored several at a time."""
-        if not self.keeps_basis or self.run.n_steps % STORED_TOGETHER:
-            return False
-        return not fits(STORED_TOGETHER * self._step_bytes)
+    def _is_over(self, is_done: Rule, surfaces: Sequence[Surface]) -> bool:
+        """Tell whether the next basis vectors, which are stored several at a time, would not fit; else ask the rule."""
+        stores_more = self.keeps_basis and len(surfaces[0].errors) % STORED_TOGETHER == 0
+        self._fills_memory = stores_more and not fits(STORED_TOGETHER * self._step_bytes)
+        return self._fills_memory or is_done(surfaces)
 
 
 def _show(progress: ProgressLine, metric: Metric | None, surfaces: Sequence[Surface]) -> None:
-    """Show how far a run has come, where somebody can see it."""
-    if not progress.is_shown:
-        return
+    """Show how far a run has come."""
     best = ""
     if metric is not None:
         error = float(np.mean([np.min(surface.errors[-1]) for surface in surfaces]))
