@@ -12,10 +12,11 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse as sp
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
 
 from every_estimator import CASES
+from rankwise import RankSVM, RankSVMCV
 from rankwise.exceptions import NoPairsError
 
 # Rounding, and what solvers leave at a residual of 1e-10, times the condition of these problems (below 100).
@@ -168,9 +169,25 @@ def test_order_of_rows_that_repeat(case, draw):
     problem = replace(
         problem, X=problem.X[rng.integers(6, size=24)], judging=(X[rng.integers(3, size=12)], *labels)
     )
+    assume(not ties_on_kinks(case, problem))
     model = case.fit(problem)
     before = (problem, model, case.scores(model, problem))
     assert_same(case, before, problem.rows(rng.permutation(24)))
+
+
+def ties_on_kinks(case, problem):
+    """Whether the minimum of a hinge on some split gives different rows one score, between which rounding decides."""
+    if not isinstance(case.model, RankSVMCV) or case.judged != "splits" or case.data != "ranking":
+        return False
+    options = {name: getattr(case.model, name) for name in ("loss", "solver", "tol")}
+    different = np.unique(problem.X, axis=0)
+    for fold in np.unique(problem.fold):
+        trained = problem.fold != fold
+        for alpha in case.model.alphas:
+            model = RankSVM(alpha, **options).fit(problem.X[trained], problem.y[trained])
+            if np.diff(np.sort(model.predict(different))).min() < 1e-9:
+                return True
+    return False
 
 
 @invariance([case for case in CASES if not case.is_precomputed])

@@ -217,9 +217,9 @@ def test_the_best_cell_is_the_earliest_and_simplest(less):
     surface.record(np.array([less, 0.3, 0.3]), np.array([[1.0, 1.0, 0.0]]))
     surface.record(np.array([less, 0.3]), np.array([[1.0, 0.0, 0.0]]))
     cell = surface.best_cell()
-    assert (cell.alpha_index, cell.step, cell.error) == (1, 1, 0.3)
+    assert cell == (1.0, 1, 0.3)
     converged = surface.best_converged([0, 1, 2])
-    assert (converged.alpha_index, converged.step) == (2, 2)
+    assert (converged.alpha, converged.step) == (10.0, 2)
     assert surface.n_active == 1
     np.testing.assert_array_equal(surface.table[2], [0.4, 0.3, 0.3])
 

@@ -107,9 +107,8 @@ def _read_surface(
                 objective = fit.scaled(SquaredObjective(data.design, graph))
                 require_range(SOLVERS["cg"](objective, fit.alpha, SolverOptions(max_iter=1)))
     histories = [surface.table[0].tolist() for surface in trial.surfaces]
-    chosen = trial.choices(trial.cells)
     facts = {"solver_": "cg", "n_iter_": max(len(errors) for errors in histories)}
-    return Selection(coefs, chosen, histories=histories, facts=facts, notices=trial.notices)
+    return Selection(coefs, trial.cells, histories=histories, facts=facts, notices=trial.notices)
 
 
 def _watch(

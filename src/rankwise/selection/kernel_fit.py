@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -169,36 +170,31 @@ def choose_on_reduced_set(
     return replace(selection, notices=notices)
 
 
+@dataclass
 class _ReducedPath:
     """The path over alphas; `worst` is the largest relative residual that was left."""
 
-    is_interrupted = False  # Ctrl-C ends it without a model
+    problem: KernelProblem
+    data: TrainingData
+    held_out: HeldOut
+    metric: Metric
+    progress: _Progress
+    tol: float
+    max_iter: int | None
+    seed: int
+    n_iter: int = 0
+    worst: float = 0.0
+    is_interrupted: ClassVar[bool] = False  # Ctrl-C ends it without a model
 
-    def __init__(
-        self,
-        problem: KernelProblem,
-        data: TrainingData,
-        held_out: HeldOut,
-        metric: Metric,
-        progress: _Progress,
-        tol: float,
-        max_iter: int | None,
-        seed: int,
-    ) -> None:
-        self._problem, self._data, self._held_out, self._metric = problem, data, held_out, metric
-        self._solved = partial(
-            preconditioned_gradients, tol=tol, max_iter=max_iter, report=progress.iterations
-        )
-        self._seed = seed
-        self.feature_map = problem.feature_map()
-        self._features = problem.features(self.feature_map, progress.rows)
-        self.n_iter, self.worst = 0, 0.0
+    def __post_init__(self) -> None:
+        self.feature_map = self.problem.feature_map()
+        self._features = self.problem.features(self.feature_map, self.progress.rows)
         self._samples: dict[int, SampledSpectrum] = {}
         self._found: dict[tuple[int, float], Floats] = {}
 
     def errors(self, alphas: Floats) -> Floats:
         """Return the held-out errors, (alphas, outputs)."""
-        return np.column_stack([self._errors(output, alphas) for output in range(self._data.n_outputs)])
+        return np.column_stack([self._errors(output, alphas) for output in range(self.data.n_outputs)])
 
     def model(self, output: int, alpha: float) -> Floats:
         """Return the model of all rows."""
@@ -207,21 +203,21 @@ class _ReducedPath:
         return np.ascontiguousarray(self._found[output, alpha])
 
     def _errors(self, output: int, alphas: Floats) -> Floats:
-        data, held_out = self._data, self._held_out
+        data, held_out = self.data, self.held_out
         if isinstance(held_out, EvalSet):
             dual = self._fit_whole(output, alphas)
-            return held_out.scorers[output].errors(self._problem.scores(held_out.rows, dual).T)
+            return held_out.scorers[output].errors(self.problem.scores(held_out.rows, dual).T)
         scored = held_out.scored
         scores = np.empty((alphas.size, scored.size))
         for fold in range(held_out.n_folds):
             graph = data.graph_of(output, trained_on(data, held_out, output, fold))
             own = held_out.groups[scored] == fold
             scores[:, own] = self._features.rows(scored[own]).dot(self._solve(graph, output, alphas)).T
-        return held_out_scorer(data, held_out, output, self._metric, scored).errors(scores)
+        return held_out_scorer(data, held_out, output, self.metric, scored).errors(scores)
 
     def _fit_whole(self, output: int, alphas: Floats) -> Floats:
         """Fit all rows; return and keep the dual coefficients, (basis, alphas)."""
-        coef = self._solve(self._data.graph_of(output), output, alphas)
+        coef = self._solve(self.data.graph_of(output), output, alphas)
         dual = self.feature_map.dual_coefficients(coef)
         self._found.update(
             {(output, float(alpha)): column for alpha, column in zip(alphas, dual.T, strict=True)}
@@ -231,12 +227,19 @@ class _ReducedPath:
     def _solve(self, graph: LabelGraph, output: int, alphas: Floats) -> Floats:
         """Return the coefficients of the features, (features, alphas)."""
         if output not in self._samples:
-            whole = self._data.graph_of(output).blocks
-            sample = SampledSpectrum.of_rows(self._features, whole, self._seed)
+            whole = self.data.graph_of(output).blocks
+            sample = SampledSpectrum.of_rows(self._features, whole, self.seed)
             assert sample is not None
             self._samples[output] = sample
         objective = SquaredObjective(self._features, graph)
-        solution = self._solved(objective, alphas, self._samples[output])
+        solution = preconditioned_gradients(
+            objective,
+            alphas,
+            self._samples[output],
+            tol=self.tol,
+            max_iter=self.max_iter,
+            report=self.progress.iterations,
+        )
         self.n_iter = max(self.n_iter, solution.n_iter)
         self.worst = max(self.worst, solution.certificate)
         return solution.coef

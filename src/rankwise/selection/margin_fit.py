@@ -15,10 +15,9 @@ from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import pair_scale
 from rankwise.pairs.margins import PreferenceMargins
-from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.problems.restriction import Restriction
-from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.progress import ProgressLine
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.result import Notice
@@ -37,25 +36,21 @@ def margins_of(
     data: TrainingProblem, loss: str, output: int = 0, trained: Bools | None = None
 ) -> MarginPairs:
     """Return the pairs of an output with their margins; `trained` as in `rankwise.selection.held_out.Split`."""
-    if isinstance(data, PairData):
-        return _listed_margins(data.graph, loss, trained)
-    levels = data.levels_of(output, trained)
-    return ViolationSweep.from_levels(
-        levels,
-        data.queries,
-        row_weight=data.weight_of(trained),
-        scale=pair_scale(levels, data.query_weight, data.importance),
-        n_threads=data.design.n_threads,
-    )
-
-
-def _listed_margins(graph: PreferenceGraph, loss: str, chosen: Bools | None = None) -> PreferenceMargins:
-    if LOSSES[loss].is_probability and np.any(graph.difference != 1):
+    if isinstance(data, TrainingData):
+        levels = data.levels_of(output, trained)
+        return ViolationSweep.from_levels(
+            levels,
+            data.queries,
+            row_weight=data.weight_of(trained),
+            scale=pair_scale(levels, data.query_weight, data.importance),
+            n_threads=data.design.n_threads,
+        )
+    if LOSSES[loss].is_probability and np.any(data.graph.difference != 1):
         raise InvalidInputError(
             "loss='logistic' has no margins, so magnitudes would be ignored.",
             "pass how sure a preference is as weight, and a tie as two opposite pairs of half the weight.",
         )
-    margins = PreferenceMargins.of_graph(graph, chosen)
+    margins = PreferenceMargins.of_graph(data.graph, trained)
     if margins.winner.size == 0:
         raise NoPairsError(
             "Without the pairs that are held out, none is left to train on.",

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats
 from rankwise.metrics import Metric, get_metric
 from rankwise.selection.scorers import oriented
+from rankwise.solvers.surface import Choice
 
 __all__ = [
     "WRITTEN",
@@ -42,14 +43,6 @@ WRITTEN = (
     "surface_",
     "unpenalised_",
 )
-
-
-class Choice(NamedTuple):
-    """An alpha, an iteration (0 where models have converged), and the held-out error there."""
-
-    alpha: float
-    step: int
-    error: float
 
 
 class Notice(NamedTuple):

@@ -20,7 +20,7 @@ from rankwise.selection.result import Choice, Notice, Selection, interrupted
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.systems import HeldOutSystem, held_out_systems, n_outputs
 from rankwise.solvers.choose import choose_solver
-from rankwise.solvers.surface import Cell, Surface
+from rankwise.solvers.surface import Surface
 
 __all__ = ["AVERAGING", "EXACT", "METHODS", "SurfaceSearch", "Trial", "table_tolerance"]
 
@@ -31,7 +31,7 @@ EXACT = 1e-12
 _MAX_ITER = 1000
 
 
-def best_cells(method: str, surfaces: Sequence[Surface], candidates: Sequence[int]) -> list[Cell]:
+def best_cells(method: str, surfaces: Sequence[Surface], candidates: Sequence[int]) -> list[Choice]:
     """Read each output's surface the way a method does."""
     if method == "tikhonov":
         return [surface.best_converged(candidates) for surface in surfaces]
@@ -48,7 +48,7 @@ class Trial:
         Of the tables, in increasing order.
     candidates : list of int
         The positions in `alphas` that may be chosen.
-    cells : list of Cell
+    cells : list of Choice
         What was chosen in the tables, output by output.
     fits : list of KrylovFit
         The runs behind the tables.
@@ -61,7 +61,7 @@ class Trial:
     coordinates: Coordinates
     alphas: Floats
     candidates: list[int]
-    cells: list[Cell] = field(default_factory=list)
+    cells: list[Choice] = field(default_factory=list)
     fits: list[KrylovFit] = field(default_factory=list)
     columns: list[tuple[KrylovFit, int]] = field(default_factory=list)
     converged: bool = True
@@ -97,14 +97,10 @@ class Trial:
         low, high = zip(*(fit.run.extremes for fit in self.fits), strict=True)
         return min(low), max(high)
 
-    def choices(self, cells: Sequence[Cell]) -> list[Choice]:
-        """Return what cells stand for."""
-        return [Choice(float(self.alphas[cell.alpha_index]), cell.step, cell.error) for cell in cells]
-
     def models(self) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
-            fit.run.coefficients(column, self.alphas[cell.alpha_index], min(cell.step, fit.run.n_steps))
+            fit.run.coefficients(column, cell.alpha, min(cell.step, fit.run.n_steps))
             for (fit, column), cell in zip(self.columns, self.cells, strict=True)
         ]
 
@@ -225,7 +221,7 @@ class SurfaceSearch:
         for graph in problem.graphs():
             first, outputs = len(final.columns), n_outputs(graph)
             cells = best.cells[first : first + outputs]
-            alphas = np.unique([best.alphas[cell.alpha_index] for cell in cells])
+            alphas = np.unique([cell.alpha for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
             tol, steps = self.tol if is_tikhonov else 0.0, max(cell.step for cell in cells)
             system = HeldOutSystem.unscored(best.coordinates.of_graph(graph))
@@ -235,7 +231,7 @@ class SurfaceSearch:
             if is_tikhonov:
                 final.converged &= ended
                 # Converged on all data, not after the folds' number of steps.
-                cells = [replace(cell, step=fit.run.n_steps) for cell in cells]
+                cells = [cell._replace(step=fit.run.n_steps) for cell in cells]
             final.fits.append(fit)
             final.cells.extend(cells)
             final.columns.extend((fit, column) for column in range(outputs))
@@ -256,14 +252,12 @@ class SurfaceSearch:
         for table, surface in zip(tables, best.surfaces, strict=True):
             table[:, : len(surface.errors)] = surface.table
         choices = {
-            method: best.choices(
-                best_cells(method, best.surfaces, [0] if method == "early-stopping" else grid)
-            )
+            method: best_cells(method, best.surfaces, [0] if method == "early-stopping" else grid)
             for method in METHODS
         }
         return Selection(
             best.models(),
-            best.choices(best.cells),
+            best.cells,
             best.alphas[grid],
             best.errors(self.method, grid),
             tables[:, grid],

@@ -15,7 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,7 @@ import numpy.typing as npt
 from rankwise.arrays import Floats
 from rankwise.solvers.lanczos import Lanczos
 
-__all__ = ["EQUAL", "Cell", "KrylovRun", "Readout", "Surface", "SurfaceRun", "System"]
+__all__ = ["EQUAL", "Choice", "KrylovRun", "Readout", "Surface", "SurfaceRun", "System"]
 
 EQUAL = 1e-12  # errors that differ by less are equally good: sums of weights round in the order of the rows
 
@@ -100,11 +100,10 @@ class Readout:
         self.residual = np.concatenate([self.residual, other.residual], axis=1)[:, order]
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A place in the table: which alpha, after how many iterations, and the error there."""
+class Choice(NamedTuple):
+    """An alpha, an iteration (0 where models have converged), and the held-out error there."""
 
-    alpha_index: int
+    alpha: float
     step: int
     error: float
 
@@ -166,25 +165,21 @@ class Surface:
             np.concatenate([own, more])[order] for own, more in zip(self.errors, other.errors, strict=True)
         ]
 
-    def best_cell(self, candidates: Sequence[int] | None = None) -> Cell:
+    def best_cell(self, candidates: Sequence[int] | None = None) -> Choice:
         """Return the cell of least error: of equals the earliest, then the largest alpha."""
         chosen = range(self.alphas.size) if candidates is None else candidates
         table = self.table[list(chosen)]
         is_best = table <= table.min() + EQUAL
         step = int(np.argmax(is_best.any(axis=0)))
         row = int(np.flatnonzero(is_best[:, step])[-1])
-        return Cell(chosen[row], step + 1, float(table[row, step]))
+        return Choice(float(self.alphas[chosen[row]]), step + 1, float(table[row, step]))
 
-    def best_converged(self, candidates: Sequence[int]) -> Cell:
+    def best_converged(self, candidates: Sequence[int]) -> Choice:
         """Return the alpha of least error where each has converged; of equals the largest alpha."""
-        last = len(self.errors)
+        steps = [int(self.converged_at[i]) or len(self.errors) for i in candidates]
         cells = [
-            Cell(
-                i,
-                int(self.converged_at[i]) or last,
-                float(self.errors[(int(self.converged_at[i]) or last) - 1][i]),
-            )
-            for i in candidates
+            Choice(float(self.alphas[i]), step, float(self.errors[step - 1][i]))
+            for i, step in zip(candidates, steps, strict=True)
         ]
         least = min(cell.error for cell in cells)
         return [cell for cell in cells if cell.error <= least + EQUAL][-1]
