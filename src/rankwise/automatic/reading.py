@@ -12,12 +12,13 @@ from rankwise.automatic.labelled_rows import LabelledRows, blocks_of_rows, split
 from rankwise.automatic.listed_pairs import ListedPairs
 from rankwise.automatic.scaling import ScaledColumns
 from rankwise.data.duels import read_duels
+from rankwise.data.parameters import pairs_to_score, rows_to_score
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.design import as_design
-from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.folds import FoldAssigner, PairAssigner
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
@@ -161,29 +162,16 @@ def read_rows(
     """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``."""
     if eval_set is None:
         return None
-    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
-        raise InvalidInputError(
-            "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
-        )
-    X = check_matrix(eval_set[0])
-    qid = eval_set[2] if len(eval_set) == 3 else None
-    if qid is None and with_qid:
-        raise MissingQueriesError(
-            "fit was called with query ids, but eval_set has none; its score would be a global one.",
-            "pass eval_set=(X_val, y_val, qid_val).",
-        )
-    return X, check_numbers("y of eval_set", eval_set[1], X.shape[0]), check_qid(qid, X.shape[0])
+    rows, labels, qid = rows_to_score(eval_set, with_qid=with_qid)
+    X = check_matrix(rows)
+    return X, check_numbers("y of eval_set", labels, X.shape[0]), check_qid(qid, X.shape[0])
 
 
 def read_pairs(eval_set: object, check_matrix: CheckMatrix) -> tuple[Matrix, Preferences] | None:
     """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
     if eval_set is None:
         return None
-    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
-        raise InvalidInputError(
-            "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
-            "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
-        )
-    rows, pairs = read_duels(eval_set[0], eval_set[1])
+    given, listed, weight = pairs_to_score(eval_set)
+    rows, pairs = read_duels(given, listed)
     X = check_matrix(rows)
-    return X, check_pairs(pairs, X.shape[0], weight=eval_set[2] if len(eval_set) == 3 else None)
+    return X, check_pairs(pairs, X.shape[0], weight=weight)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from rankwise.arrays import ArrayLike, Floats
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.validation import check_choice, check_count
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
 
 __all__ = [
     "EXACT_CV",
@@ -17,6 +17,8 @@ __all__ = [
     "check_positive",
     "check_powers",
     "is_exact_name",
+    "pairs_to_score",
+    "rows_to_score",
 ]
 
 EXACT_CV = ("leave-query-out", "leave-pair-out")
@@ -35,6 +37,32 @@ def check_cv(cv: object) -> None:
         check_count("cv", cv, optional=False)
         if cv == 1:
             raise InvalidInputError("cv=1 leaves nothing to train on.", "use cv of at least 2.")
+
+
+def rows_to_score(eval_set: object, *, with_qid: bool) -> tuple[MatrixLike, Labels, ArrayLike | None]:
+    """Return the parts of an evaluation set of labelled rows; nothing but their number is looked at."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
+        )
+    X, y, qid = (*eval_set, None)[:3]
+    if qid is None and with_qid:
+        raise MissingQueriesError(
+            "fit was called with query ids, but eval_set has none; its score would be a global one.",
+            "pass eval_set=(X_val, y_val, qid_val).",
+        )
+    return X, y, qid
+
+
+def pairs_to_score(eval_set: object) -> tuple[MatrixLike, ArrayLike, ArrayLike | None]:
+    """Return the parts of an evaluation set of listed pairs; nothing but their number is looked at."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        raise InvalidInputError(
+            "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
+            "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
+        )
+    X, pairs, weight = (*eval_set, None)[:3]
+    return X, pairs, weight
 
 
 def check_nested(nested: object) -> None:

@@ -191,7 +191,7 @@ class PairAssigner:
         self._design, self._winner, self._loser, self.codes = design, winner, loser, codes
         self._weight = np.ones(winner.size) if weight is None else weight
         self._wanted = self._weight if magnitude is None else self._weight * magnitude
-        self.n_units, self.unit = int(np.unique(codes[self._weight > 0]).size), unit
+        self.n_units, self.unit = int(np.count_nonzero(np.bincount(codes[self._weight > 0]))), unit
 
     def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
         """Assign to folds."""

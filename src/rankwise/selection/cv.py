@@ -82,16 +82,18 @@ class Plan:
         cls, fold: npt.NDArray[np.integer], description: str = "", *, is_exact: bool = False
     ) -> Plan:
         """Let each row or pair be left out by one fold, which is scored by it; -1 for what none leaves out."""
-        order = np.argsort(fold, kind="stable")
+        n_folds = int(fold.max(initial=-1)) + 1
+        # Numbers of 16 bits are sorted several times as quickly.
+        order = np.argsort(fold.astype(np.int16) if n_folds < 1 << 15 else fold, kind="stable")
         held = order[np.searchsorted(fold[order], 0) :]
-        own, n_folds = fold[held].astype(np.int64), int(fold.max(initial=-1)) + 1
+        own = fold[held].astype(np.int64)
         is_scored = np.ones(held.size, dtype=np.bool_)
         return cls(held, own, is_scored, fold.size, n_folds, description, is_exact)
 
     @property
     def is_divided(self) -> bool:
         """Whether several folds lack the same, or a fold is not scored by all that it lacks."""
-        return np.unique(self.held).size < self.held.size or not self.is_scored.all()
+        return bool(np.bincount(self.held).max(initial=0) > 1) or not self.is_scored.all()
 
     @cached_property
     def groups(self) -> Ints:
@@ -103,17 +105,24 @@ class Plan:
     @cached_property
     def scored(self) -> Rows:
         """The rows or pairs that some fold is scored by, in increasing order."""
-        return np.unique(self.held[self.is_scored])
+        is_scored = np.zeros(self.size, dtype=np.bool_)
+        is_scored[self.held[self.is_scored]] = True
+        return np.flatnonzero(is_scored)
 
     def trained(self, fold: int) -> Bools:
         """Tell which rows or pairs a fold trains on."""
         kept = np.ones(self.size, dtype=np.bool_)
-        kept[self.held[self.fold == fold]] = False
+        kept[self.held[self._entries(fold)]] = False
         return kept
 
     def scoring(self, fold: int) -> Ints:
         """Return the rows or pairs that a fold is scored by."""
-        return np.asarray(self.held[(self.fold == fold) & self.is_scored])
+        own = self._entries(fold)
+        return np.asarray(self.held[own][self.is_scored[own]])
+
+    def _entries(self, fold: int) -> slice:
+        first, last = np.searchsorted(self.fold, [fold, fold + 1])
+        return slice(int(first), int(last))
 
     def scoring_queries(self, queries: Queries, rows: Rows, *, pooled: bool) -> Queries:
         """Rows are compared inside a query and, unless pooled, inside a fold: folds have different models."""

@@ -10,11 +10,12 @@ import numpy as np
 
 from rankwise.arrays import Floats, Ints, Matrix, Rows
 from rankwise.data.containers import unmasked
+from rankwise.data.parameters import pairs_to_score, rows_to_score
 from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid
 from rankwise.design import Design, shifted_design
-from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import Evaluator, Metric
 from rankwise.metrics.pairwise import Concordance, PairwiseError
 from rankwise.metrics.preferences import contradicted
@@ -185,17 +186,8 @@ def row_eval_set(
     with_qid: bool,
 ) -> EvalSet:
     """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``; `check` is that of X and y."""
-    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
-        raise InvalidInputError(
-            "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
-        )
-    X, y = check(eval_set[0], eval_set[1], reset=False)
-    qid = eval_set[2] if len(eval_set) == 3 else None
-    if qid is None and with_qid:
-        raise MissingQueriesError(
-            "fit was called with query ids, but eval_set has none; its score would be a global one.",
-            "pass eval_set=(X_val, y_val, qid_val).",
-        )
+    given, labels, qid = rows_to_score(eval_set, with_qid=with_qid)
+    X, y = check(given, labels, reset=False)
     outputs = 1 if y.ndim == 1 else y.shape[1]
     if outputs != len(data.columns):
         raise InvalidInputError(
@@ -203,22 +195,18 @@ def row_eval_set(
             "give both the same columns of labels.",
         )
     queries, threads = check_qid(qid, y.shape[0]), data.design.n_threads
-    labels = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
-    scorers = [row_scorer(metric, column, queries, threads, "eval_set") for column in labels]
+    columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
+    scorers = [row_scorer(metric, column, queries, threads, "eval_set") for column in columns]
     rows = shifted_design(X, data.design.shift, threads)
     return EvalSet(rows, scorers, f"an evaluation set of {y.shape[0]} rows")
 
 
 def pair_eval_set(eval_set: object, data: PairData, metric: Metric, check: Callable[..., Matrix]) -> EvalSet:
     """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
-    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
-        raise InvalidInputError(
-            "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
-            "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
-        )
-    rows = shifted_design(check(eval_set[0], reset=False), data.design.shift, data.design.n_threads)
-    pairs = unmasked("pairs of eval_set", eval_set[1])
-    weight = unmasked("weight of eval_set", eval_set[2]) if len(eval_set) == 3 else None
+    X, given, of_pairs = pairs_to_score(eval_set)
+    rows = shifted_design(check(X, reset=False), data.design.shift, data.design.n_threads)
+    pairs = unmasked("pairs of eval_set", given)
+    weight = None if of_pairs is None else unmasked("weight of eval_set", of_pairs)
     if np.size(pairs) == 0 or (weight is not None and np.size(weight) and not np.any(weight)):
         raise NoPairsError(
             "eval_set has no pair that weighs anything, so it cannot score a ranking.",
