@@ -26,15 +26,11 @@ _METHODS = ("random", "kmeans", "leverage")
 Basis = int | tuple[str, int] | ArrayLike | None
 
 
-def choose_basis(
-    basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight: Floats | None
-) -> Rows | None:
+def choose_basis(basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight: Floats | None) -> Rows:
     """Return the rows of the reduced set: from their number, ``(method, number)``, or the rows themselves.
 
     Rows that weigh nothing are not chosen, as if they were not there.
     """
-    if basis is None:
-        return None
     n_rows = X.shape[0]
     method, size = _method_and_size(basis)
     check_choice("basis", method, _METHODS)
@@ -60,10 +56,8 @@ def choose_basis(
     return present[_leverage_rows(kernel, rows, size, seed)]
 
 
-def basis_size(basis: Basis, n_rows: int) -> int | None:
-    """Return how many rows a reduced set will have, None without one; `choose_basis` checks it."""
-    if basis is None:
-        return None
+def basis_size(basis: Basis, n_rows: int) -> int:
+    """Return how many rows a reduced set will have; `choose_basis` checks it."""
     size = _method_and_size(basis)[1]
     if np.ndim(size) == 1:
         return int(np.size(size))

@@ -90,9 +90,8 @@ class KernelRanker(Ranker):
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
         by_kernel = isinstance(self.basis, tuple) and self.basis[0] == "leverage"
-        if like is not None and not by_kernel:
-            basis = like.basis
-        else:
+        basis = None if like is None else like.basis
+        if self.basis is not None and (like is None or by_kernel):
             basis = choose_basis(self.basis, kernel, X, read_seed(self.random_state), row_weight)
         return KernelProblem(kernel, X, basis, MemoryBudget(self.memory_limit), design.n_threads)
 

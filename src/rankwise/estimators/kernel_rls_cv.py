@@ -150,8 +150,8 @@ class KernelRankRLSCV(KernelRanker):
         alphas = check_alphas(self.alphas)
         by = None
         if self.solver_ == "eigen":
-            n_basis = basis_size(self.basis, data.design.shape[0])
-            rank = data.design.shape[0] if n_basis is None else n_basis
+            n_rows = data.design.shape[0]
+            rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             by = Decomposition(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
         # Groups of pairs are decomposed together, whoever scores them.
         is_listed = by is not None and isinstance(data, PairData)
