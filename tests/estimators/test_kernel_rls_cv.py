@@ -6,6 +6,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rankwise import KernelRankRLS, KernelRankRLSCV
+from rankwise.basis import choose_basis
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
@@ -125,6 +126,20 @@ def test_gamma_is_searched_around_the_decomposition():
     best = singles[int(np.argmin([s.best_score_ for s in singles]))]
     assert (model.gamma_, model.alpha_, model.best_score_) == (best.gamma_, best.alpha_, best.best_score_)
     np.testing.assert_allclose(model.predict(X), best.predict(X))
+
+
+@pytest.mark.parametrize(("method", "times"), [("kmeans", 1), ("leverage", 2)])
+def test_a_reduced_set_is_chosen_once_unless_by_the_kernel(method, times, monkeypatch):
+    chosen = []
+
+    def counted(*arguments):
+        chosen.append(choose_basis(*arguments))
+        return chosen[-1]
+
+    monkeypatch.setattr("rankwise.estimators.kernel_ranker.choose_basis", counted)
+    model = KernelRankRLSCV(alphas=ALPHAS, gamma=[0.1, 1.0], basis=(method, 8)).fit(*data(5))
+    assert len(chosen) == times
+    assert any(np.array_equal(model.basis_, basis) for basis in chosen)
 
 
 def test_nested_is_not_flattered():

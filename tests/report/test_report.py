@@ -61,6 +61,7 @@ MODELS = [
     RankSVMCV(),
     KernelRankRLS("rbf", gamma=0.1),
     KernelRankRLSCV("rbf", gamma=[0.1, 1.0]),
+    KernelRankRLSCV(solver="cg"),
 ]
 
 
