@@ -130,7 +130,7 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     run = SurfaceRun(system, ALPHAS, tol=1e-12)
     run.advance(forever, 5)
     held_out = np.empty((ALPHAS.size, 60))
-    held_out[:, system._readout._rows] = run._readouts[0].scores
+    held_out[:, plan.held] = run._readouts[0].scores
     for c in range(3):
         train = fold != c
         qid = None if problem.qid is None else problem.qid[train]
