@@ -258,9 +258,6 @@ def _sampled(plan: Plan, data: TrainingProblem, sampling: Sampling) -> Plan:
     return replace(plan, is_scored=is_scored, description=description)
 
 
-# --- labelled rows ---
-
-
 def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) -> tuple[object, str]:
     """Return what "auto" is; where it would leave out pairs but for the price, also why not."""
     n_units = data.assigner.n_units
@@ -323,9 +320,6 @@ def _without_weightless(plan: Plan, data: TrainingData) -> Plan:
     """Rows that weigh nothing neither train nor score."""
     weight = data.fold_weight
     return plan if weight is None else replace(plan, is_scored=plan.is_scored & (weight[plan.held] > 0))
-
-
-# --- listed pairs ---
 
 
 def _pair_assigner(

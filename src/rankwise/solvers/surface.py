@@ -253,10 +253,7 @@ class KrylovRun(ABC):
     ) -> bool:
         """Take steps until the rule is satisfied, every alpha has converged, or `max_iter` steps are taken.
 
-        Returns
-        -------
-        bool
-            Whether it ended before the limit.
+        Return whether it ended before that limit.
         """
         while not is_done(self.surfaces) and any(surface.n_active for surface in self.surfaces):
             if self.space.n_steps >= max_iter:
