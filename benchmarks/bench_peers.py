@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
 """rankwise beside the libraries that people know, on real sets: the table on the first page.
 
-    RANKWISE_DATA=../shared/data python benchmarks/bench_peers.py [--sets ohsumed lightgbm 1027_ESL ...] [--write]
+    RANKWISE_DATA=../shared/data python benchmarks/bench_peers.py [--write]
+    ... bench_peers.py --sets ohsumed lightgbm --methods "rankwise RankRLSCV" "rankwise AutoRanker"
+
+What every contender reached on every test query or fold is kept in `peers.json`, with the day and the version. `--sets`
+and `--methods` measure these anew, on the folds of the others (a fingerprint of rows and folds is compared), and the
+table compares them with what is kept; `--methods` without a name only makes the table.
 
 OHSUMED and LightGBM's ranking example by queries (NDCG@10), tables of PMLB as one ranking each (share of pairs in the
 right order; of at most 3,000 rows, the first of a random order). Five folds of queries or rows, the same for all; one
@@ -25,8 +30,12 @@ Grades for lambdarank over one ranking: 31 quantiles; rows in groups of 1,000, a
 from __future__ import annotations
 
 import argparse
+import datetime as dt
+import hashlib
+import json
 import time
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 
 import catboost
@@ -40,7 +49,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import bench_curves
-from harness import write_json
+from harness import environment
 from rankwise import AutoRanker, RankRLSCV
 from rankwise.metrics import get_metric
 from rankwise.model_selection import fit_ranker
@@ -59,6 +68,17 @@ SETS = (
     "wine_quality_white",
 )
 README = Path(__file__).parents[1] / "README.md"
+KEPT = Path(__file__).parent / "peers.json"
+PACKAGES = {
+    "LightGBM": "lightgbm",
+    "LightGBM, tuned": "lightgbm",
+    "XGBoost": "xgboost",
+    "CatBoost": "catboost",
+    "RidgeCV": "scikit-learn",
+    "HistGradientBoosting": "scikit-learn",
+    "rankwise RankRLSCV": "rankwise",
+    "rankwise AutoRanker": "rankwise",
+}  # in the order of the table
 ROWS = 3_000  # of a table
 ALPHAS = 2.0 ** np.arange(-10, 11)
 
@@ -112,57 +132,92 @@ def _grades(y):
     return np.clip(np.searchsorted(edges, y), 0, bench_curves.GRADES - 1)
 
 
-def compare(name, load):
-    """Return what five folds say about one set: figures that are better when higher."""
+def measure(name, load, methods, kept):
+    """Return what is kept of one set, with the named methods measured anew."""
     X, y, qid = load()
     qid = np.unique(qid, return_inverse=True)[1]
     is_one = qid[0] == qid[-1]
     if is_one:
         X, y, qid = X[:ROWS], y[:ROWS], qid[:ROWS]
     metric = get_metric("concordance" if is_one else "ndcg@10")
+    parts_of_folds = list(bench_curves.folds(qid))
+    fingerprint = hashlib.sha256(
+        b"".join(np.ascontiguousarray(a).tobytes() for a in (X, y, qid, *parts_of_folds))
+    )
+    facts = {
+        "rows": int(y.size),
+        "columns": int(X.shape[1]),
+        "metric": metric.name,
+        "fingerprint": fingerprint.hexdigest()[:16],
+    }
+    if kept and {key: kept[key] for key in facts} != facts:
+        if set(methods) != set(PACKAGES):
+            raise SystemExit(
+                f"{name}: what is kept is of other rows or folds. Measure all methods of this set anew."
+            )
+        kept = None
     figures, seconds = {}, {}
-    for parts in bench_curves.folds(qid):
+    for parts in parts_of_folds:
         train, validation, test = ((X[part], y[part], qid[part]) for part in parts)
         prepared = metric.prepare(test[1], test[2])
-        for method, fit in contenders(train, validation).items():
+        fits = contenders(train, validation)
+        for method in methods:
             start = time.process_time()
-            model = fit()
+            model = fits[method]()
             seconds[method] = seconds.get(method, 0.0) + time.process_time() - start
             ids = {"qid": test[2]} if isinstance(model, AutoRanker) and not is_one else {}
             scores = np.asarray(model.predict(test[0], **ids), dtype=float)
             own = [prepared(scores)] if is_one else prepared.per_query(scores).values
             figures.setdefault(method, []).append(np.asarray(own))
-    joined = {method: np.concatenate(parts) for method, parts in figures.items()}
-    best = max(joined, key=lambda method: np.nanmean(joined[method]))
+    measured = {
+        method: {
+            "values": [
+                None if np.isnan(value) else round(float(value), 6) for value in np.concatenate(parts)
+            ],
+            "seconds": round(seconds[method] / 5, 4),
+            "version": version(PACKAGES[method]),
+            "measured": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        }
+        for method, parts in figures.items()
+    }
+    return {**facts, "methods": {**(kept["methods"] if kept else {}), **measured}}
+
+
+def compare(name, kept):
+    """Return what five folds say about one set: figures that are better when higher, and how far behind the best."""
+    values = {
+        method: np.array(kept["methods"][method]["values"], dtype=float)
+        for method in PACKAGES
+        if method in kept["methods"]
+    }
+    best = max(values, key=lambda method: np.nanmean(values[method]))
     rows = {}
-    for method, values in joined.items():
-        behind = joined[best] - values
+    for method, own in values.items():
+        behind = values[best] - own
         behind = behind[~np.isnan(behind)]
         rows[method] = {
-            "figure": float(np.nanmean(values)),
+            "figure": float(np.nanmean(own)),
             "behind": float(behind.mean()),
             "se": float(behind.std(ddof=1) / np.sqrt(behind.size)),
-            "seconds": seconds[method] / 5,
+            "seconds": kept["methods"][method]["seconds"],
         }
-    print(f"\n{name}: {y.size} rows, {X.shape[1]} columns, {metric.name}")
+    print(f"\n{name}: {kept['rows']} rows, {kept['columns']} columns, {kept['metric']}")
     for method, row in sorted(rows.items(), key=lambda item: -item[1]["figure"]):
         mark = " " if row["behind"] <= 2 * row["se"] else "-"
         behind = f"{-row['behind']:+.4f} ± {row['se']:.4f}"
-        print(f"  {mark} {method:22} {row['figure']:.4f}  {behind}  {row['seconds']:7.2f} s", flush=True)
-    return {
-        "name": name,
-        "rows": int(y.size),
-        "columns": int(X.shape[1]),
-        "metric": metric.name,
-        "methods": rows,
-    }
+        made = f"{kept['methods'][method]['version']}, {kept['methods'][method]['measured']}"
+        print(
+            f"  {mark} {method:22} {row['figure']:.4f}  {behind}  {row['seconds']:7.2f} s  ({made})",
+            flush=True,
+        )
+    return {**kept, "name": name, "methods": rows}
 
 
 def first_page(results):
     """Return the table of the README: a row per contender, a column per set."""
     names = [f"{result['name']}<br>{result['rows']:,} × {result['columns']}" for result in results]
     lines = [f"| | {' | '.join(names)} | seconds |", "|" + " --- |" * (len(names) + 2)]
-    for method in results[0]["methods"]:
+    for method in PACKAGES:
         rows = [result["methods"][method] for result in results]
         cells = [f"{row['figure']:.3f}" for row in rows]
         cells = [
@@ -175,23 +230,53 @@ def first_page(results):
 
 
 def main():
-    """Compare on every set, and print the table of the first page."""
+    """Measure what is named, keep it, and print the table of the first page."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--sets", nargs="+", default=SETS)
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
+    parser.add_argument(
+        "--methods", nargs="*", choices=PACKAGES, default=list(PACKAGES), help="none: the table alone"
+    )
     parser.add_argument("--write", action="store_true", help="write the table into the README")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
-    known = bench_curves.real_sets()
+    kept = json.loads(KEPT.read_text(encoding="utf-8")) if KEPT.exists() else {"sets": {}}
+    known = bench_curves.real_sets() if options.methods else {}
     with threadpool_limits(1):
-        results = [compare(name, known[name]) for name in options.sets]
-    table = first_page(results)
+        for name in options.sets if options.methods else ():
+            kept["sets"][name] = measure(name, known[name], options.methods, kept["sets"].get(name))
+            kept["environment"] = environment()
+            KEPT.write_text(_one_method_per_line(kept), encoding="utf-8")
+            compare(name, kept["sets"][name])
+    missing = [
+        f"{method} on {name}"
+        for name in SETS
+        for method in PACKAGES
+        if method not in kept["sets"].get(name, {"methods": ()})["methods"]
+    ]
+    if missing:
+        raise SystemExit(f"\nNo table yet: {len(missing)} are still to be measured, first {missing[0]}.")
+    table = first_page([compare(name, kept["sets"][name]) for name in SETS])
     print(f"\n{table}")
     if options.write:
         page = README.read_text(encoding="utf-8")
         before, rest = page.split("<!-- peers -->\n")
         after = rest.partition("<!-- /peers -->")[2]
         README.write_text(f"{before}<!-- peers -->\n{table}\n<!-- /peers -->{after}", encoding="utf-8")
-    write_json("peers", {}, results=results)
+
+
+def _one_method_per_line(kept):
+    """Return JSON whose changes can be read: a line for each method of a set."""
+    sets = []
+    for name, facts in kept["sets"].items():
+        lines = [
+            f"   {json.dumps(m)}: {json.dumps(facts['methods'][m])}"
+            for m in PACKAGES
+            if m in facts["methods"]
+        ]
+        others = json.dumps({key: value for key, value in facts.items() if key != "methods"})[1:-1]
+        sets.append(f'  {json.dumps(name)}: {{{others}, "methods": {{\n' + ",\n".join(lines) + "\n  }}")
+    body = ",\n".join(sets)
+    return f'{{"environment": {json.dumps(kept["environment"])},\n "sets": {{\n{body}\n }}}}\n'
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import pytest
 import rankwise
 from command_line import call, call_json, process
 from rankwise.cli import remedies
+from rankwise.data import load_run
 from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
 from rankwise.memory import available_memory
 
@@ -421,14 +422,17 @@ def changes_in(folder):
 
 def test_hints_are_worded_from_what_they_change():
     told = set(changes_in(Path(rankwise.__file__).parent))
-    # Folds are made by the command itself, so that a hint about them also tells another change.
+    # How many folds there may be is worded where it is known.
     assert {change for change in told if change.parameter != "cv"} == set(remedies._HINTS)
     for change, words in remedies._HINTS.items():
-        error = InvalidInputError("wrong.", "in Python.", Change("cv", 3), change)
+        error = InvalidInputError("wrong.", "in Python.", Change("cv"), change)
         assert remedies.hint_of(error) == remedies.hint_of(error.restated("t.csv: wrong.")) == words
         again = pickle.loads(pickle.dumps(error))
         assert (str(again), again.changes) == (str(error), error.changes)
-    assert remedies.hint_of(InvalidInputError("wrong.", "in Python.", Change("cv", 3))) == "in Python."
+    assert remedies.hint_of(InvalidInputError("wrong.", "in Python.", Change("cv"))) == "in Python."
+    assert "--folds 3 or fewer" in remedies.hint_of(
+        InvalidInputError("wrong.", "in Python.", Change("cv", 3))
+    )
 
 
 def test_an_argument_that_is_wrong_can_be_called_otherwise():
@@ -451,3 +455,77 @@ def test_the_command_line_reads_no_messages():
             for name in node.names
         }
         assert "re" not in imported, file
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["fit"],
+            "Missing TRAIN: which files hold the rows to learn from?\nHint: for example `rankwise fit train.txt",
+        ),
+        (
+            ["report"],
+            "Missing MODEL: which model file?\nHint: for example `rankwise report model.rw test.txt",
+        ),
+        (
+            ["predict", "model.rw"],
+            "Missing DATA: which files hold the rows?\nHint: for example `rankwise predict",
+        ),
+        (["evaluate", "model.rw"], "Missing DATA: which files hold the rows?"),
+        (
+            ["convert", "train.txt"],
+            "Missing -o: where should it be written?\nHint: for example `rankwise convert",
+        ),
+        (["fit", "train.txt", "-o", "x.rw", "--time", "-5s"], "--time needs a value after it."),
+        (["--verison"], "did you mean --version?"),
+        (
+            ["fit", "train.txt", "-o", "x.rw", "--method", "rls", "--folds", "1000"],
+            "Hint: use --folds 60 or fewer",
+        ),
+        (["evaluate", "train.txt", "test.txt"], "Hint: name a file that `rankwise fit` wrote."),
+        (["evaluate", "model.rw", "test.txt", "--metric", "ndgc"], "Did you mean 'ndcg'?"),
+        (
+            ["export", "model.rw", "--to", "solr", "--feature-names", "a,b"],
+            "2 feature names were given for the 12",
+        ),
+        (
+            ["predict", "model.rw", "test.txt", "-o", "x.xlsx"],
+            "predict writes no .xlsx files.\nHint: end it in .csv",
+        ),
+    ],
+)
+def test_what_is_missing_is_asked_for(capsys, monkeypatch, searches, arguments, said):
+    monkeypatch.chdir(searches)
+    code, _, err = call(capsys, *arguments)
+    assert code != 0
+    assert said in err
+    assert not Path("x.xlsx").exists()
+
+
+def test_decimal_commas_and_missing_labels_are_told_as_such(capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    lines = [f"{row % 3};{row // 6};{row * 0.37 % 5:.2f}".replace(".", ",") for row in range(60)]
+    Path("german.csv").write_text("\n".join(["grade;search;price", *lines]) + "\n")
+    columns = ["--label", "grade", "--qid", "search"]
+    code, _, err = call(capsys, "fit", "german.csv", *columns, "-o", "m.rw")
+    assert code == 1
+    assert "column 'price', row 0 (line 2): '0,00' has a decimal comma" in err
+    Path("holes.csv").write_text("\n".join(["grade;search;price", ";0;1", *lines]).replace(",", ".") + "\n")
+    code, _, err = call(capsys, "fit", "holes.csv", *columns, "-o", "m.rw")
+    assert code == 1
+    assert "column 'grade', row 0 (line 2): a missing value." in err
+    assert "only features may be missing" in err
+
+
+def test_scores_as_csv_are_a_table_and_a_run(capsys, searches, tmp_path):
+    tables = {}
+    for ending in ("csv", "tsv"):
+        path = tmp_path / f"ranked.{ending}"
+        assert call(capsys, "predict", searches / "model.rw", searches / "test.txt", "-o", path)[0] == 0
+        tables[ending] = pd.read_csv(path, sep="," if ending == "csv" else "\t")
+    assert list(tables["csv"].columns) == ["qid", "item", "rank", "score"]
+    pd.testing.assert_frame_equal(tables["csv"], tables["tsv"])
+    assert load_run(tmp_path / "ranked.csv") == load_run(tmp_path / "ranked.tsv")
+    quoted = b'item,qid,score\n"a, ""b""",q1,0.5\n'
+    assert load_run(io.BytesIO(quoted)) == {"q1": {'a, "b"': 0.5}}

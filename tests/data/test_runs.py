@@ -88,3 +88,10 @@ def test_nothing_in_common_and_ids_with_spaces():
         judge_runs([{"a": {"x": 1.0}}], {"b": {"x": 1.0}})
     with pytest.raises(InvalidInputError, match="TREC run"):
         save_run(["q"], ["two words"], [1], np.ones(1), io.BytesIO(), tag="t")
+
+
+def test_an_item_of_a_query_is_written_once(tmp_path):
+    path = tmp_path / "a.run"
+    with pytest.raises(InvalidInputError, match="item 'a' of query 'q1' comes twice"):
+        save_run(["q1", "q2", "q1"], ["a", "a", "a"], [1, 1, 2], np.arange(3.0), path, tag="t")
+    assert not path.exists()

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
 
 from oracles import label_pairs
 from rankwise import RankSVM, RankSVMCV
@@ -399,6 +400,37 @@ class TestListedPairs:
         np.testing.assert_allclose(p + model.predict_pairs(X[pairs[:, 1]], X[pairs[:, 0]]), 1.0)
         hinge = RankSVM(1e-3).fit_pairs(X, pairs)
         assert hinge.predict_pairs(X[pairs[:, 0]], X[pairs[:, 1]]).max() > 1
+
+    def test_probabilities_choose_alpha_by_their_log_loss(self):
+        X, pairs, _, weight = self.data()
+        alphas, folds = [1e-3, 1e-2, 1e-1], list(KFold(4).split(pairs))
+        model = RankSVMCV(alphas, cv=folds, loss="logistic", tol=1e-10).fit_pairs(X, pairs, weight=weight)
+        expected = []
+        for alpha in alphas:
+            errors = []
+            for train, test in folds:
+                one = RankSVM(alpha, loss="logistic", tol=1e-10).fit_pairs(
+                    X, pairs[train], weight=weight[train]
+                )
+                given = one.predict_pairs(X, pairs[test])
+                errors.append(np.average(-np.log(given), weights=weight[test]))
+            expected.append(np.mean(errors))
+        np.testing.assert_allclose(model.cv_errors_, expected, rtol=1e-6)
+        assert model.alpha_ == alphas[int(np.argmin(expected))]
+        assert model.best_score_ == min(model.cv_errors_)
+        by_order = RankSVMCV(alphas, cv=folds, loss="logistic", scoring="concordance").fit_pairs(X, pairs)
+        assert by_order.best_score_ == max(by_order.cv_errors_)
+
+    def test_probabilities_have_the_scale_of_the_duels(self):
+        # By the order alone a large alpha is as good as a small one where one column decides, and all
+        # probabilities are near a half then.
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(60, 2))
+        edges = rng.integers(60, size=(4000, 2))
+        edges = edges[edges[:, 0] != edges[:, 1]]
+        turned = rng.random(len(edges)) > 1 / (1 + np.exp(-1.5 * (X[edges[:, 0], 0] - X[edges[:, 1], 0])))
+        edges[turned] = edges[turned, ::-1]
+        assert np.abs(RankSVMCV(loss="logistic").fit_pairs(X, edges).coef_ - [1.5, 0]).max() < 0.15
 
     @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
     @pytest.mark.parametrize("with_eval_set", [True, False])

@@ -58,11 +58,13 @@ def _select(parser: argparse.ArgumentParser) -> None:
 
 def _predict(parser: argparse.ArgumentParser) -> None:
     add_model_and_data(parser)
-    add_writing(parser, "one score per line, or what its ending says (.tsv, .parquet, .run)", default="-")
+    add_writing(
+        parser, "one score per line, or what its ending says (.csv, .tsv, .parquet, .run)", default="-"
+    )
     add_json(parser, "print what was written, as JSON; needs -o")
     parser.add_argument(
         "--to",
-        choices=("scores", "tsv", "parquet", "trec"),
+        choices=("scores", "csv", "tsv", "parquet", "trec"),
         help="scores alone; or qid, item, rank and score as a table or as a TREC run",
     )
     parser.add_argument(
@@ -93,6 +95,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--metrics",
+        "--metric",
         type=metrics,
         action=Joined,
         metavar="A,B,...",
@@ -119,6 +122,7 @@ def _report(parser: argparse.ArgumentParser) -> None:
     add_writing(parser, "the page (report.html)", default="report.html")
     parser.add_argument(
         "--metrics",
+        "--metric",
         type=metrics,
         action=Joined,
         metavar="A,B,...",

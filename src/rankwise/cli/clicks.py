@@ -65,7 +65,7 @@ def preferences_from_clicks(sources: Sequence[TableSource], options: argparse.Na
                 column = batch.column(at)
                 if pa.types.is_boolean(column.type):
                     column = column.cast(pa.float64())
-                found.append(numbers_of(source, name, column, row, missing="error", hint=_HINT))
+                found.append(numbers_of(source, name, column, row, hint=_HINT))
             row += batch.num_rows
     if not sessions:
         raise InvalidInputError(f"{sources[0].name} has no rows.", "check that the file is the one you mean.")

@@ -70,7 +70,7 @@ def read_to_encode(
             where = text_of_numbers(one, name)
             if where is not None and name not in (listed(getattr(options, "category", None)) or ()):
                 raise InvalidInputError(
-                    f"{where} is text in a column that else holds numbers.",
+                    where,
                     "correct the entry (an empty one is missing), or leave the column out of --features.",
                 )
     plan = TablePlan.of(

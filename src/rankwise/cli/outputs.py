@@ -10,11 +10,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from rankwise.cli.mistakes import UsageError
 from rankwise.cli.printing import to_standard_output
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import place_of, replacing
 
 __all__ = ["check_target", "output_stream", "score_target"]
+
+
+_TARGETS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".run": "trec", ".trec": "trec"}
 
 
 def check_target(target: str | None, *, force: bool, is_store: bool = False) -> None:
@@ -42,9 +46,12 @@ def check_target(target: str | None, *, force: bool, is_store: bool = False) -> 
 def score_target(options: argparse.Namespace) -> str:
     """Return what `predict` writes: what was asked for, or what the ending says."""
     ending = Path(options.output).suffix.lower()
-    return options.to or {".tsv": "tsv", ".parquet": "parquet", ".run": "trec", ".trec": "trec"}.get(
-        ending, "scores"
-    )
+    if options.to is None and ending in {".xlsx", ".xls", ".json", ".arrow", ".feather", ".store"}:
+        raise UsageError(
+            f"{options.output}: predict writes no {ending} files.",
+            "end it in .csv, .tsv, .parquet or .run, or in .txt for one score per line.",
+        )
+    return options.to or _TARGETS.get(ending, "scores")
 
 
 @contextmanager

@@ -45,8 +45,26 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong with the arguments, and exit with 2."""
-        sys.stderr.write(f"rankwise: error: {visible(message)}\nHint: see `{self.prog} --help`.\n")
+        hint = f"see `{self.prog} --help`."
+        missing = message.removeprefix("the following arguments are required: ").split(", ")[0]
+        if missing in _QUESTIONS:
+            message = f"Missing {missing.partition('/')[0]}: {_QUESTIONS[missing]}"
+            hint = f"for example `{str(self.epilog).splitlines()[1].strip()}`."
+        elif message.endswith(": expected one argument"):
+            message = f"{message.removeprefix('argument ').partition(':')[0]} needs a value after it."
+        sys.stderr.write(f"rankwise: error: {visible(message)}\nHint: {hint}\n")
         sys.exit(2)
+
+
+# What is asked where something is missing that a command cannot do without.
+_QUESTIONS = {
+    "TRAIN": "which files hold the rows to learn from?",
+    "MODEL": "which model file?",
+    "DATA": "which files hold the rows?",
+    "SOURCE": "which files are to be converted?",
+    "FILE": "which file?",
+    "-o/--output": "where should it be written?",
+}
 
 
 # Of the options by which every command reads data, those that its help shows.
@@ -231,7 +249,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     command, rest = arguments[0], arguments[1:]
     if command not in COMMANDS:
         kind = "an option" if command.startswith("-") else "a command"
-        _Parser(prog="rankwise").error(f"{command} is not {kind}{_suggest(command, list(COMMANDS))}")
+        known = ["--version", "--help"] if command.startswith("-") else list(COMMANDS)
+        _Parser(prog="rankwise").error(f"{command} is not {kind}{_suggest(command, known)}")
     parser = build_parser(command)
     known = _options_of(parser)
     for argument in rest:

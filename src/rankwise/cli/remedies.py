@@ -29,6 +29,7 @@ _HINTS = {
     Change("whole_query", True): "add --whole-query, and run the model on the rows of one query at a time.",
     Change("memory"): "convert it to a store, which is read in parts, and use that: rankwise convert --help.",
     Change("n_features"): "raise --columns, or leave it out to take as many columns as there are.",
+    Change("model"): "name a file that `rankwise fit` wrote.",
     Change("eval_set"): "use --valid FILE.",
     Change("alphas"): "use --alpha above 0.",
     Change("y_true"): "check the labels, and that ids name queries and not rows (tables: --label, --qid).",
@@ -46,4 +47,9 @@ _HINTS = {
 
 def hint_of(error: RankwiseError) -> str:
     """Say what to do about an error on the command line."""
-    return next((_HINTS[change] for change in error.changes if change in _HINTS), error.hint)
+    for change in error.changes:
+        if change.parameter == "cv" and isinstance(change.value, int) and change.value > 1:
+            return f"use --folds {change.value} or fewer, or --valid FILE."
+        if change in _HINTS:
+            return _HINTS[change]
+    return error.hint

@@ -31,7 +31,9 @@ def check_streams(options: argparse.Namespace) -> None:
     """Refuse, before any work is done, to read or write what is closed; remarks alone are not missed."""
     # A lone -- leaves nothing to read; only judgments of runs need no data.
     if getattr(options, "data", None) == [] and getattr(options, "qrels", None) is None:
-        raise UsageError("No data are named.", "name a file.")
+        raise UsageError(
+            "Missing DATA: which files hold the rows?", "name them after the model, such as test.txt."
+        )
     is_result = getattr(options, "json", False) or getattr(options, "output", None) in {None, "-"}
     if getattr(sys.stdout, "is_closed", False) and is_result:
         raise OutputError("Standard output is closed.", "leave it open, or name a file with -o.")

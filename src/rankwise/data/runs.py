@@ -1,13 +1,14 @@
 """Runs and judgements as TREC writes them: what a system returned for each query, and what was right.
 
 A run has lines ``qid Q0 item rank score tag``, judgements ("qrels") have lines ``qid 0 item label``. A table with a
-header line ``qid item rank score``, as `rankwise predict` writes it, is read as a run too.
+header line ``qid item rank score``, as `rankwise predict` writes it (.tsv or .csv), is read as a run too.
 """
 
 from __future__ import annotations
 
+import csv
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -62,7 +63,7 @@ def load_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
     Parameters
     ----------
     path : path or binary stream
-        Lines of TREC, or a table with tabs and a header; compressed or not.
+        Lines of TREC, or a table with a header and tabs or commas; compressed or not.
 
     Examples
     --------
@@ -73,9 +74,11 @@ def load_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
     """
     found: Run = {}
     header: list[str] | None = None
+    cells = _CELLS["\t"]
     for number, line, name in _lines(path):
-        if number == 1 and {"qid", "item", "score"} <= set(line.split("\t")):
-            header = line.split("\t")
+        own = next((cut for cut in _CELLS.values() if number == 1 and set(cut(line)) >= _COLUMNS), None)
+        if own is not None:
+            cells, header = own, own(line)
             continue
         if header is None:
             entries = line.split()
@@ -83,9 +86,9 @@ def load_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
                 raise _not_a_line(name, number, line, "qid Q0 item rank score tag")
             qid, item, score = entries[0], entries[2], entries[4]
         else:
-            row = dict(zip(header, line.split("\t"), strict=False))
+            row = dict(zip(header, cells(line), strict=False))
             if len(row) != len(header):
-                raise _not_a_line(name, number, line, "\t".join(header))
+                raise _not_a_line(name, number, line, " ".join(header))
             qid, item, score = row["qid"], row["item"], row["score"]
         _keep(found, qid, item, _number(score, name, number), name, number)
     return found
@@ -180,6 +183,7 @@ def save_run(
     Parameters
     ----------
     qid, items, ranks, scores : sequences, one entry per row
+        An item comes once in each query.
     path : path or binary stream
         A file is replaced only once everything is written; ``"-"`` is standard output.
     tag : str
@@ -195,11 +199,31 @@ def save_run(
     b'q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n'
     """
     values = np.asarray(scores, dtype=np.float64).tolist()
+    _refuse_repeats([str(one) for one in qid], [str(one) for one in items])
     with open_text(path) as stream:
         stream.writelines(
             f"{_word(query)} Q0 {_word(item)} {rank} {score!r} {_word(tag)}\n".encode()
             for query, item, rank, score in zip(qid, items, ranks, values, strict=True)
         )
+
+
+def _refuse_repeats(qid: Sequence[str], items: Sequence[str]) -> None:
+    """Raise where a query has an item twice: no program could read such a run, `load_run` least of all."""
+    seen: set[tuple[str, str]] = set()
+    for query, item in zip(qid, items, strict=True):
+        if (query, item) in seen:
+            raise InvalidInputError(
+                f"item {item!r} of query {query!r} comes twice, and a TREC run has an item of a query once.",
+                "give the rows ids of their own, or write a .tsv or .parquet file.",
+            )
+        seen.add((query, item))
+
+
+_COLUMNS = {"qid", "item", "score"}
+_CELLS: dict[str, Callable[[str], list[str]]] = {
+    "\t": lambda line: line.split("\t"),
+    ",": lambda line: next(csv.reader([line])),
+}
 
 
 def _lines(path: object) -> Iterator[tuple[int, str, str]]:

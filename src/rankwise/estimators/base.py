@@ -19,14 +19,14 @@ from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.fitted import FittedRanker
 from rankwise.estimators.refusals import refuse_unknown, say, warn_of_near_ties
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import Metric, get_metric
+from rankwise.metrics import Metric
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import Decomposition, Sampling, held_out_share, plan_of
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
-from rankwise.selection.scorers import EvalSet, pair_eval_set, row_eval_set
+from rankwise.selection.scorers import EvalSet, pair_eval_set, resolve_scoring, row_eval_set
 from rankwise.threads import one_blas_thread
 
 __all__ = ["Ranker"]
@@ -244,7 +244,7 @@ class Ranker(FittedRanker):
 
     @property
     def _metric(self) -> Metric:
-        return get_metric(self.scoring)
+        return resolve_scoring(self.scoring, getattr(self, "loss", None))
 
     @property
     def _looks_at_eval_set(self) -> bool:

@@ -11,8 +11,8 @@ from rankwise.data.parameters import check_alphas, check_cv, check_nested, check
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import KERNELS
-from rankwise.metrics import get_metric
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
+from rankwise.selection.scorers import resolve_scoring
 from rankwise.selection.surface import AVERAGING, METHODS
 
 __all__ = ["check_parameters", "check_share_of_gain"]
@@ -70,7 +70,7 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "random_state": lambda _, given: check_seed(given),
     "early_stopping": check_flag,
     "warm_start": check_flag,
-    "scoring": lambda _, given: get_metric(given),
+    "scoring": lambda _, given: resolve_scoring(given),
     "patience": partial(check_count, optional=False),
     "validation_fraction": _share,
     "method": _one_of("auto", *METHODS),

@@ -33,8 +33,9 @@ class RankSVMCV(MarginRanker, LinearRanker):
     cv : "auto", int or splitter, default="auto"
         Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used
         where `fit` gets an `eval_set`.
-    scoring : str or Metric, default="pairwise_error"
-        As in `RankRLSCV`.
+    scoring : "auto", str or Metric, default="auto"
+        As in `RankRLSCV`. "auto" is the pairwise error, and for ``loss="logistic"`` the log-loss of the held-out pairs:
+        the order alone says nothing about the scale of the probabilities that `predict_pairs` returns.
     judge_rows : int, default=None
         As in `RankRLSCV`; by default all held-out rows or pairs score.
     loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty, n_threads
@@ -83,7 +84,7 @@ class RankSVMCV(MarginRanker, LinearRanker):
         alphas: ArrayLike = _GRID,
         *,
         cv: object = "auto",
-        scoring: str | Metric = "pairwise_error",
+        scoring: str | Metric = "auto",
         loss: str = "hinge",
         query_weight: str = "equal",
         judge_rows: int | None = None,

@@ -85,7 +85,7 @@ class ModelView:
             names = [str(name) for name in given]
             if len(names) != n_columns:
                 raise InvalidInputError(
-                    f"feature_names has {len(names)} entries, but X has {n_columns} columns.",
+                    f"{len(names)} feature names were given for the {n_columns} columns of the model.",
                     "give one name per column, in the order of the columns.",
                 )
             return names

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
 
@@ -11,10 +12,33 @@ from rankwise.arrays import ArrayLike
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_numbers
 from rankwise.deprecation import former_order
-from rankwise.metrics.metric import Doubles, order_free_sum
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics.metric import Doubles, Evaluator, Metric, order_free_sum
 from rankwise.metrics.pairwise import check_tie_cost
 
-__all__ = ["contradicted", "preference_error"]
+if TYPE_CHECKING:
+    from rankwise.data.queries import Queries
+
+__all__ = ["LogLoss", "contradicted", "preference_error"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogLoss(Metric):
+    """The log-loss of listed pairs whose differences of scores are log-odds: what `scoring="auto"` may stand for."""
+
+    base_name: ClassVar[str] = "log_loss"
+    greater_is_better: ClassVar[bool] = False
+
+    def describe(self) -> str:
+        """Return the convention in words."""
+        return "log-loss: mean of -log of the probability that was given to the winner of a pair"
+
+    def _prepare(
+        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+    ) -> Evaluator:
+        raise InvalidInputError(
+            "The log-loss is of listed pairs, and labels list none.", "use fit_pairs, or another scoring."
+        )
 
 
 def _are_scores_first(args: Sequence[object]) -> bool:

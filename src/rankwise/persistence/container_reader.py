@@ -18,7 +18,7 @@ import numpy as np
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType
-from rankwise.exceptions import MemoryLimitError, ModelFileError
+from rankwise.exceptions import Change, MemoryLimitError, ModelFileError
 from rankwise.memory import fits
 from rankwise.persistence.container import ALIGNMENT, FORMAT, MAGIC, MAX_HEADER, PREFIX, TYPES, Container
 
@@ -307,6 +307,7 @@ def _not_a_model() -> ModelFileError:
     return ModelFileError(
         "This is not a rankwise model file.",
         "pass a file that model.save or `rankwise fit` wrote; data files are read by rankwise.data.",
+        Change("model"),
     )
 
 

@@ -15,7 +15,7 @@ from rankwise.formula.view import Doubles
 from rankwise.json_values import Json
 from rankwise.metrics import get_metric
 from rankwise.selection.result import Selection
-from rankwise.selection.scorers import oriented
+from rankwise.selection.scorers import oriented, resolve_scoring
 
 __all__ = ["AlphaCurve", "SurfaceTable", "Trial", "Tried", "read_curve", "read_surface", "read_trial"]
 
@@ -163,7 +163,7 @@ def read_curve(ranker: Estimator) -> AlphaCurve | None:
     selection = Selection.of_model(ranker)
     if selection is None or selection.alphas is None or selection.errors is None or np.ndim(ranker.alpha_):
         return None
-    metric = get_metric(ranker.scoring)
+    metric = resolve_scoring(ranker.scoring, getattr(ranker, "loss", None))
     # Several gammas: for each alpha its best.
     with np.errstate(invalid="ignore"):
         curve = np.fmin.reduce(selection.errors.reshape(-1, selection.alphas.size), axis=0)

@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
-from rankwise.metrics import Metric, get_metric
-from rankwise.selection.scorers import oriented
+from rankwise.metrics import Metric
+from rankwise.selection.scorers import oriented, resolve_scoring
 from rankwise.solvers.surface import Choice
 
 __all__ = [
@@ -144,7 +144,8 @@ class Selection:
         if not hasattr(model, "alphas_") or not hasattr(model, "cv_errors_"):
             return None
         several = np.ndim(model.alpha_) > 0
-        flip = partial(oriented, greater_is_better=get_metric(model.scoring).greater_is_better)
+        metric = resolve_scoring(model.scoring, getattr(model, "loss", None))
+        flip = partial(oriented, greater_is_better=metric.greater_is_better)
         alphas, scores = np.atleast_1d(model.alpha_), np.atleast_1d(model.best_score_)
         steps = np.atleast_1d(getattr(model, "best_iteration_", np.zeros(alphas.size, dtype=np.int64)))
         tables, unpenalised = (

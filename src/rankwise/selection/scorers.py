@@ -16,9 +16,11 @@ from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid
 from rankwise.design import Design, shifted_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.metrics import Evaluator, Metric
+from rankwise.losses import LOSSES
+from rankwise.metrics import Evaluator, Metric, get_metric
+from rankwise.metrics.metric import order_free_sum
 from rankwise.metrics.pairwise import Concordance, PairwiseError
-from rankwise.metrics.preferences import contradicted
+from rankwise.metrics.preferences import LogLoss, contradicted
 from rankwise.problems.training import PairData, TrainingData
 
 __all__ = [
@@ -29,6 +31,7 @@ __all__ = [
     "oriented",
     "pair_eval_set",
     "pair_scorer",
+    "resolve_scoring",
     "row_eval_set",
     "row_scorer",
     "scorer_of_pairs",
@@ -78,30 +81,26 @@ class MetricScorer:
 
 @dataclass(frozen=True)
 class PreferenceScorer:
-    """The preference error of rows that a list of pairs compares.
+    """The preference error, or the log-loss, of rows that a list of pairs compares.
 
     Attributes
     ----------
     share : (pairs,) float64
         How much of the error each pair stands for; they sum to 1.
-    tie_cost : float
-        What a pair costs whose rows have equal scores.
-    greater_is_better : bool
-        Whether the concordance is meant, 1 minus the error.
+    metric : PairwiseError, Concordance or LogLoss
     pairs : (winner, loser) of (pairs,) int64, or None
         None where a "row" is a pair already, and its score is winner minus loser.
     """
 
     share: Floats
-    tie_cost: float
-    greater_is_better: bool
+    metric: PairwiseError | Concordance | LogLoss
     pairs: tuple[Ints, Ints] | None = None
 
     def errors(self, scores: Floats) -> Floats:
         """Score (alphas, rows) scores."""
         # One alpha at a time: the differences of all of them would be alphas x pairs numbers.
-        lost = np.array([contradicted(self._differences(row), self.share, self.tie_cost) for row in scores])
-        return oriented(1.0 - lost, greater_is_better=True) if self.greater_is_better else lost
+        lost = np.array([self._lost(self._differences(row)) for row in scores])
+        return oriented(1.0 - lost, greater_is_better=True) if self.metric.greater_is_better else lost
 
     def compared(self) -> tuple[Rows, PreferenceScorer]:
         """Return the rows that are in pairs, and the scorer of those alone."""
@@ -110,8 +109,20 @@ class PreferenceScorer:
         winner, loser = place.reshape(2, -1).astype(np.int64)
         return rows, replace(self, pairs=(winner, loser))
 
+    def _lost(self, differences: Floats) -> float:
+        if isinstance(self.metric, LogLoss):  # differences of scores are log-odds
+            return float(order_free_sum(self.share * np.logaddexp(0.0, -differences)))
+        return contradicted(differences, self.share, float(self.metric.ties))
+
     def _differences(self, row: Floats) -> Floats:
         return row if self.pairs is None else row[self.pairs[0]] - row[self.pairs[1]]
+
+
+def resolve_scoring(scoring: str | Metric, loss: str | None = None) -> Metric:
+    """Return the metric that `scoring` names; "auto" is the log-loss for a loss of probabilities, else the order."""
+    if not isinstance(scoring, str) or scoring != "auto":
+        return get_metric(scoring)
+    return LogLoss() if loss is not None and LOSSES[loss].is_probability else PairwiseError()
 
 
 def row_scorer(
@@ -144,7 +155,7 @@ def pair_scorer(
     fold: Ints | None = None,
 ) -> PreferenceScorer:
     """Prepare a metric on pairs to score by; with `fold`, every fold counts the same, else every weight does."""
-    if not isinstance(metric, (PairwiseError, Concordance)):
+    if not isinstance(metric, (PairwiseError, Concordance, LogLoss)):
         raise InvalidInputError(
             f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
             "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
@@ -159,7 +170,7 @@ def pair_scorer(
         by_fold = np.bincount(fold, weights=weight)
         total = by_fold[fold] * int((by_fold > 0).sum())
     share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
-    return PreferenceScorer(share, float(metric.ties), metric.greater_is_better, pairs)
+    return PreferenceScorer(share, metric, pairs)
 
 
 def scorer_of_rows(

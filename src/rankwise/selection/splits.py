@@ -27,7 +27,7 @@ def count_folds(cv: object, n_units: int, unit: str) -> int:
     n_folds = min(FOLDS, n_units) if cv == "auto" else int(str(cv))
     if n_folds > n_units or n_folds < 2:
         raise InvalidInputError(
-            f"cv={n_folds} is more than the {n_units} {unit} there are."
+            f"{n_folds} folds are more than the {n_units} {unit} there are."
             if n_folds > n_units
             else f"There is one of {unit} only, which cannot be split.",
             f"use cv <= {n_units}." if n_units > 1 else "pass an eval_set.",

@@ -146,11 +146,14 @@ class _Writer:
                 [qid[at] for at in chosen], [items[at] for at in chosen], place.tolist(), scores[order], stream,
                 tag=self._options.tag,
             )  # fmt: skip
-        elif self._target == "tsv":
+        elif self._target in _SEPARATORS:
+            between, cell = _SEPARATORS[self._target]
             if self.n_rows == 0:
-                stream.write(b"qid\titem\trank\tscore\n")
-            lines = zip(qid, items, ranks.tolist(), scores.tolist(), strict=True)
-            stream.write("".join(f"{_cell(q)}\t{_cell(i)}\t{r}\t{s!r}\n" for q, i, r, s in lines).encode())
+                stream.write(between.join(("qid", "item", "rank", "score\n")).encode())
+            lines = zip(
+                map(cell, qid), map(cell, items), map(str, ranks), map(repr, scores.tolist()), strict=True
+            )
+            stream.write("".join(f"{between.join(line)}\n" for line in lines).encode())
         else:
             pa = import_pyarrow()
             table = pa.table({"qid": qid, "item": items, "rank": ranks, "score": scores})
@@ -165,5 +168,13 @@ class _Writer:
             self._parquet.close()
 
 
-def _cell(text: str) -> str:
+def _tsv_cell(text: str) -> str:
     return text.replace("\t", " ").replace("\n", " ")
+
+
+def _csv_cell(text: str) -> str:
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"' if any(sign in text for sign in ',"\n\r') else text
+
+
+_SEPARATORS = {"tsv": ("\t", _tsv_cell), "csv": (",", _csv_cell)}

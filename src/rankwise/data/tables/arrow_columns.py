@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _SHOWN_COLUMNS = 12
 _ROWS = 1 << 16
 
@@ -96,7 +98,7 @@ def is_embedding(kind: pa.DataType) -> bool:
 
 
 def text_of_numbers(source: TableSource, name: str) -> str | None:
-    """Return an entry that is no number of a column of text whose first entries mostly are; None if it is just text."""
+    """Say which entry turned a column of numbers into text, by its first entries; None if it is just text."""
     pa = import_pyarrow()
     kind = source.schema.field(name).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
@@ -106,24 +108,28 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
         entries = [entry for entry in batch.column(0).to_pylist() if entry]
         break
     are_numbers = sum(is_number_text(entry) for entry in entries)
-    if not entries or are_numbers < len(entries) / 2:
+    with_commas = sum(_DECIMAL_COMMA.fullmatch(entry) is not None for entry in entries)
+    if not entries or are_numbers + with_commas < len(entries) / 2:
         return None
+    what = (
+        "has a decimal comma, and numbers are written with a point"
+        if with_commas > are_numbers
+        else "is text in a column that else holds numbers"
+    )
     row = 0
     for batch in source.batches([name], 1 << 16):
         for at, entry in enumerate(batch.column(0).to_pylist()):
             if entry is not None and not is_number_text(entry):
-                return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)}"
+                return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)} {what}."
         row += batch.num_rows
-    return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])}"
+    return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])} {what}."
 
 
-def numbers_of(
-    source: TableSource, name: str, column: object, first_row: int, *, missing: str, hint: str
-) -> Floats:
-    """Return one column of a batch as float64; `first_row` is where the batch starts in its table."""
+def numbers_of(source: TableSource, name: str, column: object, first_row: int, *, hint: str) -> Floats:
+    """Return one column of a batch as float64, none missing; `first_row` is where the batch starts in its table."""
     check_numeric(source, name, column, first_row, hint)
     values = doubles_of(column)
-    check_finite(source, name, values, first_row, missing=missing)
+    check_finite(source, name, values, first_row, missing="never")
     return values
 
 
@@ -135,7 +141,7 @@ def amounts_of(sources: Sequence[TableSource], name: str, what: str, if_negative
         row = 0
         for batch in source.batches([name], _ROWS):
             hint = f"pass one number a {what}."
-            values = numbers_of(source, name, batch.column(0), row, missing="error", hint=hint)
+            values = numbers_of(source, name, batch.column(0), row, hint=hint)
             if (values < 0).any():
                 at = int(np.argmax(values < 0))
                 raise InvalidInputError(
@@ -287,23 +293,26 @@ def check_finite(
         For the error: the table, the column, and the row that the values begin with.
     values : (rows, ...) float64
         With `start`: the values of all rows, those of row i from ``start[i]`` on.
-    missing : {"error", "nan", "zero"}
+    missing : {"error", "nan", "zero", "never"}
+        "never" is of labels and the like, for which there is no other choice.
     """
     largest = np.finfo(np.dtype(dtype)).max
     bad = np.abs(values) > largest
-    if missing == "error":
+    if missing in {"error", "never"}:
         bad |= np.isnan(values)
     if not bad.any():
         return
     at = np.unravel_index(int(np.argmax(bad)), bad.shape)
     value = float(values[at])
-    changes = [Change("missing")] if np.isnan(value) else []
+    changes = [Change("missing")] if np.isnan(value) and missing == "error" else []
     row = int(at[0]) if start is None else int(np.searchsorted(start, at[0], side="right")) - 1
     if np.isnan(value):
         what = "a missing value"
-        remedy = (
-            "drop those rows or fill them in; features may be missing with missing='nan', and are then imputed by a "
-            "step of your pipeline."
+        remedy = "drop those rows or fill them in"
+        remedy += (
+            "; features may be missing with missing='nan', and are then imputed by a step of your pipeline."
+            if missing == "error"
+            else "; only features may be missing."
         )
     elif np.isinf(value):
         what, remedy = f"{value} is not finite", "replace it by a large number, or drop the row."

@@ -256,7 +256,7 @@ class TablePlan:
         if self.label is None:
             return None
         column = batch.columns[self.label]
-        return numbers_of(batch.source, self.label, column, batch.row, missing="error", hint=_LABEL_HINT)
+        return numbers_of(batch.source, self.label, column, batch.row, hint=_LABEL_HINT)
 
     def _ids(self, batch: Batch) -> AnyArray | None:
         if self.qid is None:
@@ -325,7 +325,7 @@ def _default_columns(source: TableSource, taken: set[str | None]) -> tuple[list[
         where = None if name in taken or name in chosen else text_of_numbers(source, name)
         if where is not None:
             raise InvalidInputError(
-                f"{where} is text in a column that else holds numbers.",
+                where,
                 "correct the entry (an empty one is missing), or list the features you want, without this column.",
             )
     lists = [name for name in names if name not in taken and is_embedding(source.schema.field(name).type)]
