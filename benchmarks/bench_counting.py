@@ -19,7 +19,8 @@ import rcv1like
 from bench_dask import QUERY, in_files
 from harness import write_json
 from rankwise import RankSVM
-from rankwise.distributed import DaskDesign, distribute
+from rankwise.distributed import distribute
+from rankwise.distributed.design import DaskDesign
 from rankwise.distributed.lines import Line
 
 

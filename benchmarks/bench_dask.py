@@ -23,8 +23,9 @@ from bench_fused_product import equal_queries
 from harness import interleave, print_table, write_json
 from rankwise.data.queries import encode_queries
 from rankwise.design import CsrDesign
-from rankwise.distributed import DaskDesign, distribute
+from rankwise.distributed import distribute
 from rankwise.distributed.cluster import Cluster
+from rankwise.distributed.design import DaskDesign
 from rankwise.distributed.seats import Options
 from rankwise.distributed.shares import cut
 

@@ -121,6 +121,12 @@ def test_every_public_name_is_in_the_reference_and_has_an_example(module):
     assert {name for name, text in documented.items() if ">>>" not in text} == errors
 
 
+def test_every_public_name_of_clusters_is_in_the_reference():  # what they do is shown by docs/cluster.md, on a cluster
+    page = (DOCS / "api.md").read_text(encoding="utf-8")
+    names = pytest.importorskip("rankwise.distributed").__all__
+    assert set(names) <= set(re.findall(r"^   (\w+)$", page, re.MULTILINE))
+
+
 def test_sections_of_the_mathematics_that_docstrings_cite_are_there():
     """Sections are numbered without gaps, and every citation in code or pages names one of them."""
     page = (DOCS / "mathematics.md").read_text(encoding="utf-8")

@@ -7,7 +7,8 @@ from sklearn.base import clone
 from on_cluster import in_blocks, kill, ranking_data, wait_for_successor
 from rankwise import RankSVM, RankSVMCV
 from rankwise.data.queries import encode_queries
-from rankwise.distributed import DaskDesign, distribute, holding
+from rankwise.distributed import distribute, holding
+from rankwise.distributed.design import DaskDesign
 from rankwise.pairs.labels import find_levels
 from rankwise.pairs.violations import ViolationSweep
 

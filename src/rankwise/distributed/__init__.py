@@ -14,8 +14,7 @@ except ImportError as error:
         "Training on a cluster needs Dask, which is not installed.", "pip install 'rankwise[dask]'."
     ) from error
 
-from rankwise.distributed.data import ClusterData, ClusterRows, distribute
-from rankwise.distributed.design import DaskDesign
+from rankwise.distributed.data import ClusterData, distribute
 from rankwise.distributed.reading import read
 
-__all__ = ["ClusterData", "ClusterRows", "DaskDesign", "distribute", "read"]
+__all__ = ["ClusterData", "distribute", "read"]
