@@ -1,5 +1,7 @@
 """Logs of clicks on the command line: the model that their preferences give by hand."""
 
+import shlex
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -100,3 +102,24 @@ def test_a_log_without_a_passed_result_is_an_error(capsys, log):
     )
     assert code == 1
     assert "--clicks all" in err
+
+
+def test_a_log_of_other_days_evaluates_as_the_next_line_says(capsys, log):
+    folder, frame, _ = log
+    later = frame["session"].isin(frame["session"].unique()[::2])
+    frame[~later].to_csv(folder / "first.csv", index=False)
+    frame[later].to_csv(folder / "second.csv", index=False)
+    options = ["--items", folder / "items.csv", "--clicks", "all", "--propensity", 0.5, "--max-weight", 5.0]
+    code, out, err = call(
+        capsys, "fit", folder / "first.csv", *options, "--method", "rls", "-o", folder / "m.rw"
+    )
+    assert code == 0, err
+    said = shlex.split(out.strip().splitlines()[-1].removeprefix("Next: rankwise "))
+    code, out, err = call(capsys, *[folder / "second.csv" if word == "TEST" else word for word in said])
+    assert code == 0, err
+    assert "pairwise_error" in out
+    second = frame[later]
+    n_pairs = len(
+        pairs_from_clicks(second["session"], second["position"], second["clicked"], against="all")[0]
+    )
+    assert f"{n_pairs:,} preferences" in out

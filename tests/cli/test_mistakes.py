@@ -487,7 +487,7 @@ def test_the_command_line_reads_no_messages():
         (["evaluate", "model.rw", "test.txt", "--metric", "ndgc"], "Did you mean 'ndcg'?"),
         (
             ["export", "model.rw", "--to", "solr", "--feature-names", "a,b"],
-            "2 feature names were given for the 12",
+            "The model has 12 columns, and feature names of 2 were given.",
         ),
         (
             ["predict", "model.rw", "test.txt", "-o", "x.xlsx"],

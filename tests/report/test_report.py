@@ -14,6 +14,7 @@ from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import bootstrap_interval, get_metric
 from rankwise.report import Report
+from rankwise.report.markup import alike
 
 
 def searches(queries=30, size=10, features=6, seed=0):
@@ -329,7 +330,7 @@ def test_saving_is_whole_or_not_at_all(tmp_path):
     ("change", "message"),
     [
         ({"pairs": [[0, 1]]}, "either labels or pairs"),
-        ({"feature_names": ["one"]}, "1 entries"),
+        ({"feature_names": ["one"]}, "feature names of 1 were given"),
         ({"metrics": []}, "empty"),
         ({"metrics": ["ndgc"]}, "did you mean"),
     ],
@@ -338,3 +339,32 @@ def test_mistakes_are_explained(change, message):
     X, y, qid = searches()
     with pytest.raises(InvalidInputError, match=message):
         Report(RankRLS().fit(X, y, qid=qid), X, y, qid, **change)
+
+
+@pytest.mark.parametrize(
+    ("values", "written"),
+    [
+        ([1.755, 0.6661, 5.062e-5, -0.1174], ["1.755", "0.666", "0.000", "−0.117"]),
+        ([1234.56, 0.25], ["1235", "0"]),
+        ([2e-7, -1e-7], ["2e−7", "−1e−7"]),
+        ([0.0, 0.0], ["0", "0"]),
+        ([float("nan"), 0.5], ["–", "0.5000"]),
+    ],
+)
+def test_numbers_of_a_column_have_the_same_decimals(values, written):
+    assert alike(values) == written
+
+
+def test_scores_and_weights_of_a_page_have_the_same_decimals():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 4)) * [1.0, 1e-3, 1.0, 1.0]
+    y = np.digitize(X[:, 0] - 0.01 * X[:, 2], [-0.5, 0.5])
+    qid = np.arange(120) // 12
+    page = Report(RankRLS().fit(X, y, qid=qid), X, y, qid).html()
+    tables = re.findall(r"<table[ >].*?</table>", page, re.DOTALL)
+    ranked = [table for table in tables if ">score</th>" in table]
+    weights = next(table for table in tables if 'class="weights"' in table)
+    for table in [*ranked, weights]:
+        places = {len(one) for one in re.findall(r'<td class="n">[+−]?\d+\.(\d+)</td>', table)}
+        assert len(places) == 1, table
+    assert ranked

@@ -115,6 +115,7 @@ def _evaluate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--force", action="store_true", help="replace a file that is already there")
     add_json(parser)
     add_reading(parser)
+    add_clicks(parser)
 
 
 def _report(parser: argparse.ArgumentParser) -> None:
@@ -139,6 +140,7 @@ def _report(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--title", metavar="TEXT", help="heading of the page; by default names the two files")
     add_reading(parser)
+    add_clicks(parser)
 
 
 def _explain(parser: argparse.ArgumentParser) -> None:

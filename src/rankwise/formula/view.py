@@ -85,7 +85,7 @@ class ModelView:
             names = [str(name) for name in given]
             if len(names) != n_columns:
                 raise InvalidInputError(
-                    f"{len(names)} feature names were given for the {n_columns} columns of the model.",
+                    f"The model has {n_columns} columns, and feature names of {len(names)} were given.",
                     "give one name per column, in the order of the columns.",
                 )
             return names

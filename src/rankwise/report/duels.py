@@ -13,7 +13,7 @@ from rankwise.arrays import ArrayLike, Floats, Ints
 from rankwise.automatic.calibration import Calibration
 from rankwise.data.preferences import check_pairs
 from rankwise.losses import LOSSES
-from rankwise.report.markup import counted, decimals, name, number, section, table
+from rankwise.report.markup import alike, counted, decimals, name, number, section, table
 
 __all__ = ["Duels", "Record", "duels_section", "look_at_duels", "probability_of", "record_errors"]
 
@@ -142,15 +142,14 @@ def record_errors(pairs: Ints, weight: Floats, n_rows: int) -> Floats | None:
 def duels_section(duels: Duels, thing: str) -> str:
     """Show the items with their wins and losses, and how far probabilities can be believed."""
     has_expected = duels.log_loss is not None
-    largest = max(abs(one.score) for one in duels.records)
-    written = decimals if 1e-2 <= largest < 1e5 else number  # scores may be of any size
+    scores = alike([one.score for one in duels.records])
     lines = "".join(
         f'<tr><td class="n">{one.rank}</td><td class="called">{name(one.called)}</td>'
-        f'<td class="n">{written(one.score)}</td><td class="n">{number(one.won)}</td>'
+        f'<td class="n">{score}</td><td class="n">{number(one.won)}</td>'
         f'<td class="n">{number(one.lost)}</td>'
         + (f'<td class="n">{decimals(one.expected, 1)}</td>' if has_expected else "")
         + "</tr>"
-        for one in duels.records
+        for one, score in zip(duels.records, scores, strict=True)
     )
     head = f'<th class="n">rank</th><th>{thing}</th><th class="n">score</th>'
     head += '<th class="n">won</th><th class="n">lost</th>'

@@ -6,8 +6,10 @@ import html
 import json
 import math
 import re
+from collections.abc import Sequence
 
 __all__ = [
+    "alike",
     "counted",
     "decimals",
     "embed",
@@ -72,6 +74,18 @@ def counted(count: int, thing: str) -> str:
 def signed(value: float) -> str:
     """Write a number with its sign."""
     return ("+" if value > 0 else "") + number(value, 3)
+
+
+def alike(values: Sequence[float], *, with_sign: bool = False) -> list[str]:
+    """Write the numbers of a column with the same decimals: as many as give the largest four digits."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    places = (
+        3 - math.floor(math.log10(largest)) if 1e-3 <= largest < 1e5 else None
+    )  # others may be of any size
+    written = [number(value) if places is None else decimals(value, max(0, places)) for value in values]
+    return [
+        ("+" if with_sign and value > 0 else "") + one for value, one in zip(values, written, strict=True)
+    ]
 
 
 def embed(data: object) -> str:

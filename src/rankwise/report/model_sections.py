@@ -9,7 +9,7 @@ import numpy as np
 from rankwise.automatic.average import AverageRanker
 from rankwise.formula.view import Doubles, ModelView
 from rankwise.report.charts import alpha_curve, alpha_name, choice_sentences, curves, heatmap
-from rankwise.report.markup import counted, decimals, lines, name, number, plain, section, signed, text
+from rankwise.report.markup import alike, counted, decimals, lines, name, number, plain, section, text
 from rankwise.report.selection import AlphaCurve, SurfaceTable, Trial
 
 __all__ = ["choice_section", "data_section", "settings_section", "weights_section"]
@@ -25,10 +25,10 @@ def weights_section(weights: Doubles | None, names: Sequence[str], *, is_scaled:
     order = np.argsort(-np.abs(weights), kind="stable")[:_WEIGHTS]
     largest = float(np.abs(weights).max()) or 1.0
     rows = "".join(
-        f'<tr><th scope="row">{name(names[column])}</th><td class="n">{signed(float(weights[column]))}</td>'
+        f'<tr><th scope="row">{name(names[column])}</th><td class="n">{written}</td>'
         f'<td class="w"><div class="pull"><i class="{"up" if weights[column] > 0 else "down"}" '
         f'style="width:{50 * abs(weights[column]) / largest:.1f}%"></i></div></td></tr>'
-        for column in order
+        for column, written in zip(order, alike(weights[order].tolist(), with_sign=True), strict=True)
     )
     zero = int((weights == 0).sum())
     units = (
@@ -86,11 +86,12 @@ def _regularisation(
 ) -> tuple[str, str]:
     if surface is not None:
         drawn, _ = curves(surface)
+        told = [row for row in range(surface.alphas.size) if np.isfinite(surface.values[row]).any()]
+        values = alike([float(surface.values[row, surface.best_of(row)]) for row in told])
         rows = "".join(
-            f'<tr><td class="n">{text(alpha_name(alpha))}</td><td class="n">{surface.steps[surface.best_of(row)]}</td>'
-            f'<td class="n">{number(surface.values[row, surface.best_of(row)])}</td></tr>'
-            for row, alpha in enumerate(surface.alphas)
-            if np.isfinite(surface.values[row]).any()
+            f'<tr><td class="n">{text(alpha_name(surface.alphas[row]))}</td>'
+            f'<td class="n">{surface.steps[surface.best_of(row)]}</td><td class="n">{value}</td></tr>'
+            for row, value in zip(told, values, strict=True)
         )
         body = (
             f"<p>Held-out {text(surface.metric)} of {number(surface.alphas.size)} alphas after each of "
@@ -111,8 +112,8 @@ def _regularisation(
     if curve is not None and (curve.alphas > 0).any():
         rows = "".join(
             f'<tr><td class="n">{text(alpha_name(alpha))}{" (chosen)" if alpha == curve.chosen else ""}</td>'
-            f'<td class="n">{number(value)}</td></tr>'
-            for alpha, value in zip(curve.alphas, curve.values, strict=True)
+            f'<td class="n">{value}</td></tr>'
+            for alpha, value in zip(curve.alphas, alike(curve.values.tolist()), strict=True)
         )
         body = (
             f"<p>Held-out {text(curve.metric)} of {number(curve.alphas.size)} alphas, "

@@ -13,7 +13,13 @@
     const words = Number.isInteger(value) ? value.toLocaleString("en-US") : String(Number(value.toPrecision(digits)));
     return words.replace("-", "−");
   };
-  const sign = (value) => (value > 0 ? "+" : "") + write(value, 3);
+  // The numbers of a column with the same decimals: as many as give the largest four digits.
+  const alike = (values) => {
+    const largest = Math.max(...values.map(Math.abs));
+    const places = largest >= 1e-3 && largest < 1e5 ? Math.max(0, 3 - Math.floor(Math.log10(largest))) : null;
+    return values.map((value) =>
+      (value > 0 ? "+" : "") + (places === null ? write(value) : value.toFixed(places).replace("-", "−")));
+  };
 
   // One tooltip for all charts, kept inside the window.
   const tip = make("div");
@@ -182,7 +188,8 @@
       const constant = alone && Math.abs(rest) > 1e-4 * Math.abs(a[SCORE]);
       if (told.length < data.columns || constant) told.push({ name: null, add: rest });
       const largest = Math.max(...told.map((part) => Math.abs(part.add)), 1e-300);
-      find("why-rows").replaceChildren(...told.map((part) => {
+      const adds = alike(told.map((part) => part.add));
+      find("why-rows").replaceChildren(...told.map((part, place) => {
         const line = make("tr");
         const head = make("th");
         head.scope = "row";
@@ -195,7 +202,7 @@
         pull.append(stripe);
         bar.append(pull);
         const shown = (value) => make("td", value === undefined ? "" : write(value, 3), "n");
-        line.append(head, shown(part.a), shown(part.b), make("td", sign(part.add), "n"), bar);
+        line.append(head, shown(part.a), shown(part.b), make("td", adds[place], "n"), bar);
         return line;
       }));
       document.querySelectorAll("button[data-side]").forEach((button) => {

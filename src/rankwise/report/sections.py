@@ -11,7 +11,7 @@ from rankwise.metrics import Comparison, Interval
 from rankwise.metrics.comparison import p_text
 from rankwise.report.charts import histogram, span
 from rankwise.report.evidence import Evidence, Figure
-from rankwise.report.markup import counted, decimals, name, number, plain, section, text
+from rankwise.report.markup import alike, counted, decimals, name, number, plain, section, text
 from rankwise.report.openings import OpenQuery
 from rankwise.report.score_parts import ScoreParts
 from rankwise.report.top import top_pictures
@@ -230,7 +230,8 @@ def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
     has_names = naming.has_names
     has_parts = query.columns.size > 0
     lines = ""
-    for index, row in enumerate(query.rows):
+    scores = alike([row.score for row in query.rows])
+    for index, (row, score) in enumerate(zip(query.rows, scores, strict=True)):
         if index == query.n_top:
             lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
         label = "" if row.label is None else f"<td>{naming.badge(row.label)}</td>"
@@ -247,7 +248,7 @@ def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
             else ""
         )
         lines += (
-            f'<tr><td class="n">{row.rank}</td>{label}<td class="n">{number(row.score)}</td>'
+            f'<tr><td class="n">{row.rank}</td>{label}<td class="n">{score}</td>'
             f'{called}<td class="pick noprint">{buttons}</td></tr>'
         )
     head = '<th class="n">rank</th>' + ("<th>label</th>" if has_labels else "")

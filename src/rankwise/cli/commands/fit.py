@@ -90,8 +90,7 @@ def run(options: argparse.Namespace) -> int:
             "wrote": f"{options.output}: {size_of(size)}, in {seconds:.1f} s in all",
         }
     )
-    items = "" if options.items is None else f" --items {shlex.quote(options.items)}"
-    write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST{items}")
+    write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST{_as_trained(options)}")
     return 0
 
 
@@ -215,3 +214,12 @@ def choice_json(choice: Choice, *, times: bool = True) -> dict[str, object]:
             for row in ranker.leaderboard_.as_dicts(times=times)
         ],
     }
+
+
+def _as_trained(options: argparse.Namespace) -> str:
+    """Return the options by which data like those at hand are read again; a model remembers those of its columns."""
+    named = {
+        f"--{name.replace('_', '-')}": getattr(options, name, None)
+        for name in ("items", "clicks", "click_columns", "propensity", "max_weight")
+    }
+    return "".join(f" {name} {shlex.quote(f'{value}')}" for name, value in named.items() if value is not None)
