@@ -50,3 +50,15 @@ def test_new_sections_fit_and_complain_of_nothing(browser, pages, name, scheme, 
     assert {"two": "#against", "duels": "#duels"}[name] in [
         "#" + link.get_attribute("href").rpartition("#")[2] for link in browser.all("nav a")
     ]
+
+
+@pytest.mark.parametrize("width", [360, 1300])
+def test_words_of_two_models_are_not_broken_into_letters(browser, pages, width):
+    browser.open(pages / "two.html", width=width)
+    heads = browser.all("table.beside tbody th")
+    assert len(heads) > 2
+    assert max(head.size["height"] for head in heads) < 60  # two lines at most
+    labels = browser.run(
+        "return getComputedStyle(document.querySelector('table.beside td'), '::before').content"
+    )
+    assert ("RankRLS" in labels) == (width == 360)  # where there is no head, each figure says whose it is

@@ -19,7 +19,7 @@ from rankwise.metrics import Comparison, Interval, bootstrap_interval, compare_r
 from rankwise.metrics.comparison import p_text
 from rankwise.metrics.sharing import compare_over_pairs, mean_over_pairs, wrong_pairs
 from rankwise.report.evidence import Evidence
-from rankwise.report.markup import decimals, name, number, section, table, text
+from rankwise.report.markup import decimals, name, number, plain, section, table, text
 from rankwise.report.sections import in_words, title_of
 
 __all__ = [
@@ -178,7 +178,7 @@ def against_section(against: Against, own: str) -> str:
     body = (
         f'<p class="verdict">{_verdict(first, own, against.name)}</p>'
         f"<p>The two order {against.same_order:.0%} of the pairs of rows alike.</p>"
-        + table("Two models", head, "".join(_row(one) for one in against.rows), "beside")
+        + table("Two models", head, "".join(_row(one, own, against.name) for one in against.rows), "beside")
         + f'<p class="note">Differences are paired: {text(_unit_words(first))}. Brackets: {first.first.level:.0%} '
         "intervals of the difference; where they do not hold 0, the two can be told apart. p: how often a difference "
         "as large arises by chance.</p>"
@@ -221,7 +221,7 @@ def _signed(value: float) -> str:
     return ("+" if value > 0 else "") + decimals(value)
 
 
-def _row(one: Beside) -> str:
+def _row(one: Beside, own: str, other: str) -> str:
     found = one.comparison
     assert found is not None
     better = "higher" if one.greater_is_better else "lower"
@@ -234,8 +234,10 @@ def _row(one: Beside) -> str:
     p_value = p_text(found.p_value).removeprefix("= ")
     return (
         f'<tr><th scope="row">{text(title_of(one.name))} <small>{better} is better</small></th>'
-        f'<td class="n">{decimals(one.first.value)}</td><td class="n">{decimals(one.second.value)}</td>'
-        f'<td class="n">{_signed(gap.value)} {brackets}</td><td class="n">{text(p_value)}</td><td>{count}</td></tr>'
+        f'<td class="n" data-label="{text(plain(own))}">{decimals(one.first.value)}</td>'
+        f'<td class="n" data-label="{text(plain(other))}">{decimals(one.second.value)}</td>'
+        f'<td class="n" data-label="difference">{_signed(gap.value)} {brackets}</td>'
+        f'<td class="n" data-label="p">{text(p_value)}</td><td data-label="better on">{count}</td></tr>'
     )
 
 
