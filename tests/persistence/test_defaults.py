@@ -56,22 +56,25 @@ def test_what_only_equals_the_default_is_written(value):
 
 def test_a_file_keeps_the_defaults_that_it_was_written_with(monkeypatch):
     data = written(RankSVM())
-    tol = RankSVM().tol
+    tol, now = RankSVM().tol, defaults.DEFAULTS
     for room in (defaults, files, models):
-        monkeypatch.setattr(room, "DEFAULTS", 3)
+        monkeypatch.setattr(room, "DEFAULTS", now + 2)
     # Twice it has changed since: from what it is now, taken for the third, to the two before.
     monkeypatch.setattr(
-        defaults, "FORMER", {1: {"RankSVM": {"tol": 0.5}}, 2: {"RankSVM": {"tol": 0.25, "alpha": 7.0}}}
+        defaults,
+        "FORMER",
+        {now: {"RankSVM": {"tol": 0.5}}, now + 1: {"RankSVM": {"tol": 0.25, "alpha": 7.0}}},
     )
     again = rankwise.load(io.BytesIO(data))
     assert (again.tol, again.alpha) == (0.5, 7.0)
-    assert defaults.former(RankSVM, 2)["tol"] == 0.25
-    assert defaults.former(RankSVM, 3)["tol"] == tol
+    assert defaults.former(RankSVM, now + 1)["tol"] == 0.25
+    assert defaults.former(RankSVM, now + 2)["tol"] == tol
 
 
 def test_defaults_of_a_newer_version_are_refused(monkeypatch):
-    monkeypatch.setattr(files, "DEFAULTS", 2)
+    newer = defaults.DEFAULTS + 1
+    monkeypatch.setattr(files, "DEFAULTS", newer)
     data = written(RankRLS())
     monkeypatch.undo()
-    with pytest.raises(ModelFileError, match=r"defaults 2, which are not known here.*Hint: upgrade"):
+    with pytest.raises(ModelFileError, match=rf"defaults {newer}, which are not known here.*Hint: upgrade"):
         rankwise.load(io.BytesIO(data))

@@ -13,9 +13,9 @@ from inspect import signature
 
 __all__ = ["DEFAULTS", "FORMER", "current", "former", "is_default"]
 
-DEFAULTS = 1
+DEFAULTS = 2
 # By the number that a file has: class, parameter, and the value that was its default until that number.
-FORMER: Mapping[int, Mapping[str, Mapping[str, object]]] = {}
+FORMER: Mapping[int, Mapping[str, Mapping[str, object]]] = {1: {"RankSVMCV": {"scoring": "pairwise_error"}}}
 
 _PLAIN = (bool, int, float, str, tuple, type(None))
 
