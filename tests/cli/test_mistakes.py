@@ -481,7 +481,7 @@ def test_the_command_line_reads_no_messages():
         (["--verison"], "did you mean --version?"),
         (
             ["fit", "train.txt", "-o", "x.rw", "--method", "rls", "--folds", "1000"],
-            "Hint: use --folds 60 or fewer",
+            "Hint: use --folds 40 or fewer",
         ),
         (["evaluate", "train.txt", "test.txt"], "Hint: name a file that `rankwise fit` wrote."),
         (["evaluate", "model.rw", "test.txt", "--metric", "ndgc"], "Did you mean 'ndcg'?"),

@@ -514,7 +514,9 @@ class TestChoosingAlpha:
     @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
     def test_folds_of_pairs(self, loss):
         X, pairs, _, weight = TestListedPairs().data()
-        model = RankSVMCV([1e-3, 1e-1, 1.0], loss=loss, tol=1e-7, cv=PreferenceKFold(3))
+        model = RankSVMCV(
+            [1e-3, 1e-1, 1.0], loss=loss, tol=1e-7, cv=PreferenceKFold(3), scoring="pairwise_error"
+        )
         model.fit_pairs(X, pairs, weight=weight)
         expected = np.zeros(3)
         for train, test in PreferenceKFold(3).split(pairs):
