@@ -10,6 +10,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import rankwise
 from rankwise import (
+    AdditiveRanker,
+    AdditiveRankerCV,
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
@@ -18,6 +20,7 @@ from rankwise import (
     RankSVM,
     RankSVMCV,
 )
+from rankwise.design.additive import AdditiveDesign
 from rankwise.design.dense import DenseDesign
 from rankwise.interrupts import interruptible, signals_later, tell_interrupted
 from rankwise.progress import ProgressLine
@@ -36,6 +39,12 @@ MODELS = {
     "kernel": KernelRankSVM(tol=1e-9, basis=20),
     "kernel products": KernelRankRLS(solver="cg", tol=1e-12),
     "kernel surface": KernelRankRLSCV(solver="cg"),
+    "signs of margins": RankSVM(positive=True, tol=1e-9),
+    "alphas with signs": RankRLSCV(positive=True, cv=2),
+    "curves": AdditiveRanker(interactions=2, tol=1e-9),
+    "curves by cutting planes": AdditiveRanker(interactions=0, loss="hinge", tol=1e-9),
+    "chosen curves": AdditiveRankerCV(cv=2, interactions=[0, 2]),
+    "chosen squares of curves": AdditiveRankerCV(cv=2, interactions=0, loss="squared"),
 }
 
 
@@ -55,8 +64,9 @@ def moments(monkeypatch):
         return counted
 
     monkeypatch.setattr(ProgressLine, "update", counting(ProgressLine.update))
-    for name in ("dot", "tdot"):
-        monkeypatch.setattr(DenseDesign, name, counting(getattr(DenseDesign, name)))
+    for design in (DenseDesign, AdditiveDesign):
+        for name in ("dot", "tdot"):
+            monkeypatch.setattr(design, name, counting(getattr(design, name)))
     return state
 
 
@@ -99,13 +109,38 @@ def test_an_interrupted_fit_never_returns(name, moments):
     assert kept
 
 
-@pytest.mark.parametrize("name", ["surface", "hinge", "conjugate gradients", "early stopping"])
-def test_a_fit_that_may_be_ended_returns_what_it_has(name, moments):
+@pytest.mark.parametrize(
+    ("name", "moment"),
+    [
+        ("surface", 6),
+        ("hinge", 6),
+        ("conjugate gradients", 6),
+        ("early stopping", 6),
+        ("curves", 12),
+        ("chosen curves", 200),
+    ],
+)
+def test_a_fit_that_may_be_ended_returns_what_it_has(name, moment, moments):
     model, data = clone(MODELS[name]), problem()
-    moments["left"] = 6
+    moments["left"] = moment
     with rankwise.keep_on_interrupt(), pytest.warns(ConvergenceWarning, match=r"[Ii]nterrupted.*Hint: "):
         assert fit(model) is model
     assert np.isfinite(model.predict(data.X)).all()
+
+
+@pytest.mark.parametrize("name", ["hinge", "kernel"])
+def test_the_other_outputs_are_not_begun_after_an_interruption(name, moments):
+    """There would be a model of some outputs only, so that there is none."""
+    data = problem()
+    labels = np.column_stack([data.y, data.y[::-1]])
+    clone(MODELS[name]).fit(data.X, labels, qid=data.qid)
+    total, model = moments["seen"], clone(MODELS[name])
+    moments["seen"], moments["left"] = 0, total // 4
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(data.X, labels, qid=data.qid)
+    assert moments["seen"] <= total // 4 + 1
+    with pytest.raises(NotFittedError):
+        model.predict(data.X)
 
 
 def test_a_loop_over_fits_ends(moments):

@@ -12,10 +12,10 @@ from sklearn.base import clone
 import rankwise
 from oracles import label_pairs, solve_rankrls
 from rankwise import RankRLS
-from rankwise.estimators import streaming
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, UnsuitableSolverError
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 from rankwise.solvers.choose import SOLVERS
+from rankwise.streaming import state
 from rankwise.streaming.pending import SeenQueries
 from strategies import make_problem
 
@@ -326,10 +326,10 @@ def test_what_else_a_stream_refuses(monkeypatch):
         begun.partial_fit(aslinearoperator(problem.X), problem.y)
     monkeypatch.setattr("rankwise.memory._ALWAYS_FITS", 0)
     monkeypatch.setattr("rankwise.memory.available_memory", lambda: 1000)
-    monkeypatch.setattr(streaming, "fits_direct", lambda _: True)
+    monkeypatch.setattr(state, "fits_direct", lambda _: True)
     with pytest.raises(MemoryLimitError, match=r"different labels.*Hint: use ties='include'"):
         RankRLS(ties="exclude").partial_fit(problem.X, problem.y)
-    monkeypatch.setattr(streaming, "fits_direct", lambda _: False)
+    monkeypatch.setattr(state, "fits_direct", lambda _: False)
     monkeypatch.setattr("rankwise.selection.solving.fits_direct", lambda _: False)
     with pytest.raises(UnsuitableSolverError, match=r"forms a matrix"):
         RankRLS(solver="direct").partial_fit(problem.X, problem.y)

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.sparse.linalg
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import column_or_1d, validate_data
 
-from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike, is_sparse
+from rankwise.arrays import AnyArray, ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike, is_sparse
 from rankwise.data.containers import (
     check_magnitude,
     check_not_tiny,
@@ -22,12 +22,15 @@ from rankwise.data.queries import Queries
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
 from rankwise.exceptions import InvalidInputError
+from rankwise.memory import fits
 
 __all__ = [
     "RowValues",
     "Validated",
+    "check_array",
     "check_columns",
     "check_labelled",
+    "check_labelled_array",
     "check_labels",
     "check_precomputed",
     "check_row_values",
@@ -42,6 +45,9 @@ _TILE = 512
 
 # Larger weights leave less room for the squares of columns.
 _MUCH_WEIGHT = 1e8
+# What scikit-learn is asked of labels, and of values that may be missing.
+_LABELS: dict[str, object] = {"multi_output": True, "y_numeric": True}
+_MISSING = "allow-nan"
 
 
 class RowValues(NamedTuple):
@@ -108,10 +114,31 @@ def check_labelled(
         _check_values(given, is_known=True, may_vanish=may_vanish)
         return given, _check_label_size(target.astype(np.float64, copy=False))
     is_known, is_finite = _looked_at(given)
-    options = {"y": target, "multi_output": True, "y_numeric": True, "ensure_min_samples": min_rows}
-    checked, labels = through_scikit_learn(estimator, given, reset=reset, is_finite=is_finite, **options)
+    options = {**_LABELS, "y": target, "ensure_min_samples": min_rows, "is_finite": is_finite}
+    checked, labels = through_scikit_learn(estimator, given, reset=reset, **options)
     _check_values(checked, is_known, may_vanish=may_vanish or not reset)
     return checked, _check_label_size(labels)
+
+
+def check_array(estimator: Validated, X: MatrixLike, *, reset: bool) -> AnyArray:
+    """Return a checked array, in which NaN counts as missing; a sparse matrix becomes one."""
+    given = _as_array_fits(unmasked("X", X))
+    return _as_array(through_scikit_learn(estimator, given, reset=reset, ensure_all_finite=_MISSING))
+
+
+def check_labelled_array(
+    estimator: Validated, X: MatrixLike, y: Labels, *, reset: bool
+) -> tuple[AnyArray, Floats]:
+    """Return a checked array and one label for each of its rows; see `check_array`."""
+    given, target = _as_array_fits(unmasked("X", X)), unmasked("y", y)
+    options = {**_LABELS, "y": target, "ensure_min_samples": 2, "ensure_all_finite": _MISSING}
+    checked, labels = through_scikit_learn(estimator, given, reset=reset, **options)
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        raise InvalidInputError(
+            f"y has {labels.shape[1]} columns, and a curve has one value per knot.",
+            "fit one model per output.",
+        )
+    return _as_array(checked), _check_label_size(column_or_1d(labels, dtype=np.float64, warn=True))
 
 
 def check_row_values(
@@ -171,6 +198,25 @@ def _looked_at(X: object) -> tuple[bool, bool]:
         return True, bool(X.is_finite)
     moderate = is_moderate(X)
     return moderate, moderate
+
+
+def _as_array_fits(given: Any) -> Any:
+    """Return X as it was given; raise where its values cannot be had as an array."""
+    if is_sparse(given) and not fits(8 * given.shape[0] * given.shape[1]):
+        raise InvalidInputError(
+            f"X, a sparse matrix of {given.shape[0]} × {given.shape[1]}, does not fit into memory as an array.",
+            "use RankSVM or RankRLS; curves are for columns that most rows have.",
+        )
+    if isinstance(given, scipy.sparse.linalg.LinearOperator):
+        raise InvalidInputError(
+            "Curves look at the values of X, and a LinearOperator shows none.",
+            "pass an array or a data frame.",
+        )
+    return given
+
+
+def _as_array(X: Matrix) -> AnyArray:
+    return X.toarray() if is_sparse(X) else np.asarray(X)
 
 
 def _check_values(X: Matrix, is_known: bool, *, may_vanish: bool) -> None:

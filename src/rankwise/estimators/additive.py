@@ -10,10 +10,12 @@ from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.arrays import ArrayLike, RandomSource
-from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
+from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
+from rankwise.estimators.refusals import say
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.selection.result import Notice
 
 __all__ = ["AdditiveRanker"]
 
@@ -137,19 +139,25 @@ class AdditiveRanker(AdditiveModel):
         problem, alpha = self._problem(data, *knots), float(self.alpha)
         blueprints = problem.blueprints
         blueprint = blueprints.at(*knots)
-        listed = self._listed_surfaces(blueprint)
-        count = 0 if self._is_auto or listed is not None else int(self.interactions)
-        splits = self._splits(problem, eval_set) if self._is_auto else []
-        if splits and len(blueprint.plan.curves) > 1:
-            wanted = Wanted(Ladder([alpha]), knots[:1], knots[1:], AUTO_COUNTS)
-            count = Search(blueprints, splits, wanted).run().n_pairs
+        listed, notices = self._listed_surfaces(blueprint), list[Notice]()
+        count = 0 if listed is not None or isinstance(self.interactions, str) else int(self.interactions)
+        if isinstance(self.interactions, str):
+            count, notices = self._choose_count(problem, knots, eval_set)
         fit = AdditiveFit(blueprint, problem.training())
         del problem  # and the codes of its curves
-        if listed is not None:
-            layout, solution = fit.solve(alpha, listed)
-        else:
-            layout, solution = fit.solve_with_best(alpha, count)
-        self._finish(layout, solution, blueprints)
+        found = self._fit_terms(fit, alpha, count if listed is None else listed)
+        say([*notices, *self._finish(*found, blueprints)])
+
+    def _choose_count(
+        self, problem: AdditiveProblem, knots: Knots, eval_set: object
+    ) -> tuple[int, list[Notice]]:
+        """Return how many surfaces lower the error of what is held out, and what is to be said of that."""
+        splits = self._splits(problem, eval_set)
+        if not splits or len(problem.blueprints.at(*knots).plan.curves) < 2:
+            return 0, []
+        wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
+        search = Search(problem.blueprints, splits, wanted)
+        return search.run().n_pairs, notices_of(search)
 
     def _splits(self, problem: AdditiveProblem, eval_set: object) -> list[Split]:
         """Return what scores numbers of surfaces; nothing where too few rows can be held out."""
@@ -162,10 +170,6 @@ class AdditiveRanker(AdditiveModel):
             return problem.splits(self._watched(data, None), metric)
         except (NoPairsError, UndefinedMetricError):
             return []
-
-    @property
-    def _is_auto(self) -> bool:
-        return isinstance(self.interactions, str)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

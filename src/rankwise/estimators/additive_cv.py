@@ -13,10 +13,10 @@ from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.squared import SquaredSearch
-from rankwise.arrays import AnyArray, ArrayLike, Floats, RandomSource
+from rankwise.arrays import AnyArray, ArrayLike, RandomSource
 from rankwise.data.parameters import check_alphas, is_exact_name
 from rankwise.data.validation import check_choice
-from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
+from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
@@ -103,14 +103,11 @@ class AdditiveRankerCV(AdditiveModel):
     """
 
     alpha_: float
-    alphas_: Floats
+    best_score_: float
     n_knots_: int
     surface_knots_: int
-    cv_errors_: Floats
     cv_results_: dict[str, AnyArray]
-    surface_: Floats
-    best_score_: float
-    _chooses = True
+
     _grid = DEFAULT_ALPHAS
 
     def __init__(
@@ -159,13 +156,12 @@ class AdditiveRankerCV(AdditiveModel):
         best = search.run()
         self.cv_ = held_out.description + (", interrupted" if search.is_interrupted else "")
         fit = AdditiveFit(search.blueprint, problem.training())
-        if listed is not None:
-            layout, solution = fit.solve(best.alpha, listed, search.start_of_curves)
-        else:
-            layout, solution = fit.solve_with_best(best.alpha, best.n_pairs, search.start_of_curves)
-        self._finish(layout, solution, problem.blueprints)
+        surfaces = best.n_pairs if listed is None else listed
+        found = self._fit_terms(fit, best.alpha, surfaces, search.start_of_curves)
+        notices = [*notices_of(search), *self._finish(*found, problem.blueprints)]
         facts = self._facts(search.tried, best.knots)
-        self._keep(search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts), data)
+        selection = search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts)
+        self._keep(replace(selection, notices=notices), data)
 
     def _learn_squares(
         self, problem: AdditiveProblem, wanted: Wanted, eval_set: object, groups: ArrayLike | None
@@ -178,7 +174,7 @@ class AdditiveRankerCV(AdditiveModel):
         search.run()
         n_iter = int(str(search.selection.facts["n_iter_"]))
         solution = Solution(search.selection.models[0], Status.EXACT, n_iter=n_iter)
-        self._finish(search.layout, solution, problem.blueprints)
+        self._finish(search.layout, solution, problem.blueprints)  # what is to be said is in the selection
         selection = replace(search.selection, models=[self.values_])
         self._keep(selection.with_facts(**self._facts(search.tried, search.best)), problem.data)
 

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
-import scipy.sparse.linalg
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
+from rankwise.additive.choosing import Search
 from rankwise.additive.coordinates import PENALTIES
-from rankwise.additive.fitting import Blueprint, Blueprints, Layout
+from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout
 from rankwise.additive.parameters import lists_pairs, read_columns, read_directions, read_surfaces
 from rankwise.additive.problem import AdditiveProblem, queries_of
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.training import LOSSES
-from rankwise.arrays import AnyArray, Floats, Labels, Matrix, MatrixLike, is_sparse
-from rankwise.data.containers import check_total, unmasked
-from rankwise.data.matrices import through_scikit_learn
-from rankwise.data.validation import check_choice, check_count
+from rankwise.arrays import AnyArray, Floats, MatrixLike
+from rankwise.data.validation import check_count
 from rankwise.design.additive import predict
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.checks import check_share_of_gain
-from rankwise.exceptions import InvalidInputError, caller_level
-from rankwise.memory import fits
+from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingProblem
-from rankwise.solvers.solution import Solution
+from rankwise.selection.result import Notice, interrupted
+from rankwise.solvers.solution import Solution, Status
 from rankwise.terms import Terms
 from rankwise.threads import default_threads
 
-__all__ = ["AUTO_COUNTS", "AdditiveModel"]
+__all__ = ["AUTO_COUNTS", "AdditiveModel", "notices_of"]
 
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 10, 20, 40, 80, 160, 320)
-_MISSING = "allow-nan"  # as scikit-learn says it
 
 
 class AdditiveModel(Ranker):
@@ -50,7 +42,10 @@ class AdditiveModel(Ranker):
     loss_: str
 
     _coefficients = "values_"
-    _takes_zero_alpha = False
+    _has_gap = True
+    _choices: ClassVar = {"loss": LOSSES, "penalty": PENALTIES}
+    _takes_missing = True
+    _takes_outputs = False
     _multiplies_columns = False  # only where a value lies between knots counts
 
     terms_: Terms
@@ -60,23 +55,10 @@ class AdditiveModel(Ranker):
     shares_: Floats
     importances_: Floats
 
-    def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better.
-
-        The score is the sum of what `curves_` and `surfaces_` say about the row. Only differences between rows of one
-        query mean anything.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-            NaN counts as missing.
-
-        Returns
-        -------
-        scores : ndarray of shape (rows,)
-        """
+    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
         check_is_fitted(self)
-        return predict(self._check_rows(X, reset=False), self.terms_, self.values_, self._threads())
+        rows = np.asarray(self._check_rows(X, reset=False))
+        return predict(rows, self.terms_, self.values_, self._threads())
 
     @property
     def curves_(self) -> list[FittedCurve]:
@@ -104,9 +86,6 @@ class AdditiveModel(Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, LOSSES)
-        check_choice("penalty", self.penalty, PENALTIES)
-        check_share_of_gain(self.tol)
         for name, what, example in (("n_knots", "curve", 8), ("surface_knots", "surface", 5)):
             for given in self._tried(name):
                 check_count(name, given, optional=False)
@@ -129,31 +108,6 @@ class AdditiveModel(Ranker):
     def _which_pairs(self) -> tuple[Ties, Cost]:
         """With a margin, ties have no winner and a listed pair's magnitude is its margin."""
         return (self.ties, self.cost) if self.loss == "squared" else ("exclude", "magnitude")
-
-    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> AnyArray:
-        """Return a checked array; NaN counts as missing, and a sparse matrix becomes an array."""
-        return _as_array(through_scikit_learn(self, _dense_fits(X), reset=reset, ensure_all_finite=_MISSING))
-
-    def _check_labelled(
-        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
-    ) -> tuple[AnyArray, Floats]:
-        """Return a checked array and the labels of its rows."""
-        options = {
-            "y": unmasked("y", y),
-            "multi_output": True,
-            "y_numeric": True,
-            "ensure_min_samples": min_rows,
-            "ensure_all_finite": _MISSING,
-        }
-        checked, labels = through_scikit_learn(self, _dense_fits(X), reset=reset, **options)
-        if labels.ndim == 2 and labels.shape[1] > 1:
-            raise InvalidInputError(
-                f"y has {labels.shape[1]} columns, and a curve has one value per knot.",
-                "fit one model per output.",
-            )
-        labels = column_or_1d(labels, dtype=np.float64, warn=True)
-        check_total("y", float(np.abs(labels).max(initial=0.0)), "divide y by a constant.")
-        return _as_array(checked), labels
 
     # --- models ---
 
@@ -195,8 +149,20 @@ class AdditiveModel(Ranker):
             self.interactions, blueprint.plan.curves, blueprint.directions, blueprint.X.shape[1], names
         )
 
-    def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> None:
-        """Purify the model, and set the attributes that describe it."""
+    def _fit_terms(
+        self,
+        fit: AdditiveFit,
+        alpha: float,
+        surfaces: int | Sequence[tuple[int, int]],
+        start: Floats | None = None,
+    ) -> tuple[Layout, Solution]:
+        """Fit all curves, with the best so many surfaces or with those of these pairs of curves."""
+        if isinstance(surfaces, int):
+            return fit.solve_with_best(alpha, surfaces, start)
+        return fit.solve(alpha, surfaces, start)
+
+    def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> list[Notice]:
+        """Purify the model, and set the attributes that describe it; return what is to be said of it."""
         X, queries, weight = blueprints.X, blueprints.queries, blueprints.weight
         found = FittedTerms.of_solution(layout, solution.coef, X, queries, weight, self._threads())
         self.terms_, self.values_, self.shares_, self.importances_ = found
@@ -207,37 +173,18 @@ class AdditiveModel(Ranker):
         self._forget("duality_gap_")
         if self.loss != "squared":
             self.duality_gap_ = float(solution.certificate)
-        if not solution.status.is_good:
-            warnings.warn(
-                f"The solver stopped after {solution.n_iter} iterations, a certificate of "
-                f"{solution.certificate:.1e} away from the minimum (tol={self.tol}): {solution.status.value}. "
-                "Hint: raise max_iter or tol, or use a larger alpha.",
-                ConvergenceWarning,
-                stacklevel=caller_level(),
-            )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        tags.input_tags.allow_nan = True
-        return tags
-
-
-def _dense_fits(X: MatrixLike) -> Any:
-    """Return X as it was given; raise where it is sparse, and as an array larger than memory."""
-    given: Any = unmasked("X", X)
-    if scipy.sparse.issparse(given) and not fits(8 * given.shape[0] * given.shape[1]):
-        raise InvalidInputError(
-            f"X, a sparse matrix of {given.shape[0]} × {given.shape[1]}, does not fit into memory as an array.",
-            "use RankSVM or RankRLS; curves are for columns that most rows have.",
+        if solution.status.is_good:
+            return []
+        what = (
+            f"The solver stopped after {solution.n_iter} iterations, a certificate of "
+            f"{solution.certificate:.1e} away from the minimum (tol={self.tol}): {solution.status.value}"
         )
-    if isinstance(given, scipy.sparse.linalg.LinearOperator):
-        raise InvalidInputError(
-            "Curves look at the values of X, and a LinearOperator shows none.",
-            "pass an array or a data frame.",
-        )
-    return given
+        if solution.status is Status.INTERRUPTED:
+            return [Notice(what, "fit again", KeyboardInterrupt)]
+        return [Notice(what, "raise max_iter or tol, or use a larger alpha")]
 
 
-def _as_array(X: Matrix) -> AnyArray:
-    return X.toarray() if is_sparse(X) else np.asarray(X)
+def notices_of(search: Search) -> list[Notice]:
+    """Return what is to be said of a search that Ctrl-C ended."""
+    what = "while settings were tried; the model is of the best one so far"
+    return [interrupted(what)] if search.is_interrupted else []

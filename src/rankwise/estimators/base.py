@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Never, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, Matri
 from rankwise.data.containers import is_on_cluster
 from rankwise.data.matrices import check_row_values, check_weighted
 from rankwise.data.preferences import check_pairs
-from rankwise.data.validation import read_seed
+from rankwise.data.validation import check_choice, read_seed
 from rankwise.design import Design, as_design
 from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.fitted import FittedRanker
@@ -37,20 +37,38 @@ class Ranker(FittedRanker):
 
     # Whether columns are multiplied by anything at all, so that they must not be too large.
     _multiplies_columns: ClassVar[bool] = True
-    # Whether the loss has a minimum without a penalty, so that alpha may be 0.
-    _takes_zero_alpha: ClassVar[bool] = True
+    # Whether solvers end by a proved gap, which takes a penalty: alpha must not be 0.
+    _has_gap: ClassVar[bool] = False
     # Where the coefficients of a model are kept, if it has some.
     _coefficients: ClassVar[str] = "coef_"
-    # Whether regularisation is chosen, on an eval set or on folds; and the default of `alphas`.
-    _chooses: ClassVar[bool] = False
+    # What parameters may be that have other names to choose from in other classes.
+    _choices: ClassVar[Mapping[str, Collection[str]]] = {}
+    # The default of `alphas`, for those who choose.
     _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO
 
-    cv_: str
     n_iter_: int
     solver_: str
     n_queries_: int
     n_pairs_: int | npt.NDArray[np.int64]
     n_ignored_queries_: int | npt.NDArray[np.int64]
+    n_components_: int
+    n_unpaired_rows_: int
+    # What a `Selection` writes, of alphas or of iterations.
+    alpha_: float | Floats
+    alphas_: Floats
+    best_iteration_: int | npt.NDArray[np.int64]
+    best_score_: float | Floats
+    choices_: dict[str, object]
+    cv_: str
+    cv_errors_: Floats
+    history_: list[float] | list[list[float]]
+    keeps_basis_: bool
+    method_: str
+    n_products_: int
+    nested_score_: float | Floats
+    scaling_: float
+    surface_: Floats
+    unpenalised_: Floats
 
     @one_blas_thread
     def fit(
@@ -177,7 +195,9 @@ class Ranker(FittedRanker):
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
                 "set ties='exclude'.",
             )
-        check_parameters(vars(self), takes_zero=self._takes_zero_alpha)
+        check_parameters(vars(self), has_gap=self._has_gap)
+        for name, choices in self._choices.items():
+            check_choice(name, getattr(self, name), choices)
 
     # --- training data on its way in ---
 
@@ -245,6 +265,11 @@ class Ranker(FittedRanker):
     @property
     def _metric(self) -> Metric:
         return resolve_scoring(self.scoring, getattr(self, "loss", None))
+
+    @property
+    def _chooses(self) -> bool:
+        """Whether regularisation is chosen, on an eval set or on folds."""
+        return hasattr(self, "cv")
 
     @property
     def _looks_at_eval_set(self) -> bool:

@@ -7,6 +7,8 @@ from functools import partial
 from numbers import Real
 from typing import Any
 
+import numpy as np
+
 from rankwise.data.parameters import check_alphas, check_cv, check_nested, check_positive
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_seed
 from rankwise.exceptions import InvalidInputError
@@ -15,34 +17,33 @@ from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES
 from rankwise.selection.scorers import resolve_scoring
 from rankwise.selection.surface import AVERAGING, METHODS
 
-__all__ = ["check_parameters", "check_share_of_gain"]
+__all__ = ["check_parameters"]
 
 
-def check_parameters(given: Mapping[str, object], *, takes_zero: bool = True) -> None:
-    """Raise unless those parameters that are in the table below make sense; with `takes_zero` alpha may be 0."""
+def check_parameters(given: Mapping[str, Any], *, has_gap: bool = False) -> None:
+    """Raise unless those parameters that are in the table below make sense.
+
+    Parameters
+    ----------
+    has_gap : bool
+        Whether a solver ends by a proved gap, of which `tol` is a share; without a penalty there is none to prove.
+    """
     for name, check in _CHECKS.items():
         if name in given:
             check(name, given[name])
     if "alpha" in given:
-        _check_alpha(given["alpha"], takes_zero=takes_zero)
+        remedy = "use a positive number such as 1e-4" if has_gap else "use 0 or a positive number"
+        check_number("alpha", given["alpha"], minimum=0, remedy=remedy)
     if given.get("alphas") is not None:
-        (check_alphas if takes_zero else check_positive)(given["alphas"])  # type: ignore[arg-type]
-
-
-def _check_alpha(alpha: object, *, takes_zero: bool) -> None:
-    remedy = "use 0 or a positive number" if takes_zero else "use a positive number such as 1e-4"
-    check_number("alpha", alpha, minimum=0, remedy=remedy)
-    if alpha == 0 and not takes_zero:
+        (check_positive if has_gap else check_alphas)(given["alphas"])
+    if has_gap and given.get("alpha") == 0:
         raise InvalidInputError(
             "alpha=0 leaves the minimum undetermined and no gap to prove.", "use a small one such as 1e-8."
         )
-
-
-def check_share_of_gain(tol: float) -> None:
-    """Raise unless `tol` is a share of what can be gained."""
-    if float(tol) >= 1:
+    if has_gap and float(given["tol"]) >= 1:
         raise InvalidInputError(
-            f"tol={tol!r} is not below 1: it is a share of what can be gained over w = 0.", "use 1e-3."
+            f"tol={given['tol']!r} is not below 1: it is a share of what can be gained over w = 0.",
+            "use 1e-3.",
         )
 
 
@@ -58,6 +59,15 @@ def _kernel(name: str, given: object) -> None:
 def _share(name: str, given: object) -> None:
     if not isinstance(given, Real) or not 0 < float(given) < 1:
         raise InvalidInputError(f"{name}={given!r} is not between 0 and 1.", "use 0.1.")
+
+
+def _momentum(name: str, given: object) -> None:
+    if not isinstance(given, Real) or not 0 <= float(given) < 1:
+        raise InvalidInputError(f"{name}={given!r} is not at least 0 and below 1.", "use 0.9.")
+
+
+def _or_none(check: Callable[[str, Any], object]) -> Callable[[str, Any], object]:
+    return lambda name, given: None if given is None else check(name, given)
 
 
 _CHECKS: dict[str, Callable[[str, Any], object]] = {
@@ -81,4 +91,9 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "kernel": _kernel,
     "degree": partial(check_number, minimum=1, remedy="use a whole number such as 3"),
     "memory_limit": check_count,
+    "precondition": _or_none(_one_of("jacobi")),
+    "learning_rate": _or_none(
+        partial(check_number, minimum=np.finfo(float).smallest_subnormal, remedy="use None for the best")
+    ),
+    "momentum": _momentum,
 }

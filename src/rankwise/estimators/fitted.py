@@ -17,7 +17,13 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.containers import is_on_cluster, unmasked
 from rankwise.data.duels import row_numbers
-from rankwise.data.matrices import check_labelled, check_labels, check_rows
+from rankwise.data.matrices import (
+    check_array,
+    check_labelled,
+    check_labelled_array,
+    check_labels,
+    check_rows,
+)
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_qid
@@ -43,6 +49,9 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
     _squares_columns: ClassVar[bool] = True
     # Whether X may be rows of a Dask cluster.
     _takes_clusters: ClassVar[bool] = False
+    # Whether values of X may be missing, and whether y may have several columns.
+    _takes_missing: ClassVar[bool] = False
+    _takes_outputs: ClassVar[bool] = True
 
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
@@ -50,7 +59,18 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
 
     @abstractmethod
     def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better."""
+        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+            For ``kernel="precomputed"`` the kernel between these rows and all training rows. Additive rankers count NaN
+            as missing, and take no operator.
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
+        """
 
     def rank(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> npt.NDArray[np.int64]:
         """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
@@ -202,6 +222,8 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
         """Return a checked matrix; `reset` takes its columns for those of the model."""
+        if self._takes_missing:
+            return check_array(self, X, reset=reset)
         if is_on_cluster(X):
             return self._cluster.check_rows(self, X, reset=reset)  # type: ignore[no-any-return]
         may_vanish = not self._squares_columns
@@ -211,6 +233,8 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
     ) -> tuple[Matrix, Floats]:
         """Return a checked matrix and the labels of its rows."""
+        if self._takes_missing:
+            return check_labelled_array(self, X, y, reset=reset)
         if is_on_cluster(X):
             rows: Any = self._cluster.check_rows(self, X, reset=reset)
             return rows, check_labels(y, rows.shape[0])
@@ -231,7 +255,8 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
-        tags.target_tags.multi_output = True
+        tags.target_tags.multi_output = self._takes_outputs
         tags.target_tags.single_output = True
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_missing
         return tags

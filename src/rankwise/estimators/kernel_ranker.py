@@ -36,18 +36,7 @@ class KernelRanker(Ranker):
     basis_: Rows | None
 
     @one_blas_thread
-    def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix or data frame of shape (rows, features)
-            For ``kernel="precomputed"`` the kernel between these rows and all training rows.
-
-        Returns
-        -------
-        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
-        """
+    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
         check_is_fitted(self)
         checked = self._check_rows(X, reset=False)
         dual = np.ascontiguousarray(self.dual_coef_.T)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import ClassVar
 
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.basis import Basis
-from rankwise.data.validation import check_choice, read_seed
+from rankwise.data.validation import read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.refusals import say
 from rankwise.problems.training import TrainingProblem
@@ -80,6 +81,8 @@ class KernelRankRLS(KernelRanker):
     True
     """
 
+    _choices: ClassVar = {"solver": ("auto", *SOLVERS)}
+
     def __init__(
         self,
         kernel: str | Callable[..., ArrayLike] = "rbf",
@@ -114,7 +117,3 @@ class KernelRankRLS(KernelRanker):
         self.solver_, self.n_iter_ = fit.solver, fit.n_iter
         self._keep_models(outputs_of(dual), several=data.several_outputs)
         say(fit.notices)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_choice("solver", self.solver, ("auto", *SOLVERS))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.basis import Basis, basis_size
 from rankwise.data.parameters import check_alphas
-from rankwise.data.validation import check_choice, check_count, read_seed
+from rankwise.data.validation import check_count, read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import KernelSpace
@@ -97,18 +97,7 @@ class KernelRankRLSCV(KernelRanker):
     ((2, 21), True)
     """
 
-    best_iteration_: int | npt.NDArray[np.int64]
-    choices_: dict[str, object]
-    keeps_basis_: bool
-    method_: str
-    n_products_: int
-    surface_: Floats
-    unpenalised_: Floats
-    alpha_: float | Floats
-    alphas_: Floats
-    cv_errors_: Floats
-    best_score_: float | Floats
-    nested_score_: float | Floats
+    _choices: ClassVar = {"solver": ("auto", "eigen", "cg")}
 
     def __init__(
         self,
@@ -138,8 +127,6 @@ class KernelRankRLSCV(KernelRanker):
         n_threads: int | None = None,
     ) -> None:
         self._store(locals())
-
-    _chooses = True
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
@@ -221,7 +208,6 @@ class KernelRankRLSCV(KernelRanker):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         check_count("judge_rows", self.judge_rows, optional=False)
-        check_choice("solver", self.solver, ("auto", "eigen", "cg"))
         self._gammas()
 
 

@@ -12,7 +12,7 @@ from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.estimators.refusals import say
 from rankwise.problems.training import TrainingProblem
-from rankwise.selection.margin_fit import curvature_of, margins_of
+from rankwise.selection.margin_fit import margins_of
 from rankwise.selection.result import outputs_of
 from rankwise.selection.solving import notices_of_extremes
 
@@ -92,13 +92,8 @@ class KernelRankSVM(MarginRanker, KernelRanker):
             problem = problem.with_all_rows()
         feature_map = problem.feature_map()
         features, fit = problem.features(feature_map), self._margin_fit(pairs[0])
-        curvatures = [curvature_of(features, data.graph_of(output)) for output in range(data.n_outputs)]
-        solutions = [
-            fit.solve(features, own, float(self.alpha), curvature=curvature)
-            for own, curvature in zip(pairs, curvatures, strict=True)
-        ]
-        self.n_reads_ = features.reads
-        self._report_solutions(fit, solutions, several=data.several_outputs)
+        solutions = self._solve(fit, features, data, pairs)
+        self._report_solutions(fit, solutions, features.reads, several=data.several_outputs)
         dual = feature_map.dual_coefficients(np.column_stack([solution.coef for solution in solutions]))
         self._keep_models(outputs_of([dual]), several=data.several_outputs)
         say(notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes}))

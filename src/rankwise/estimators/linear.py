@@ -13,8 +13,10 @@ from rankwise.data.containers import is_on_cluster
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import require_finite
+from rankwise.estimators.restricted import read_restriction
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import check_columns_fit
+from rankwise.problems.restriction import Restriction
 from rankwise.threads import blas_held
 
 __all__ = ["LinearRanker"]
@@ -31,17 +33,7 @@ class LinearRanker(Ranker):
 
     coef_: Floats
 
-    def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
-
-        Returns
-        -------
-        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
-        """
+    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
         if is_on_cluster(X):
             check_is_fitted(self)
             lazy: Any = self._cluster.predicted(self, X)
@@ -89,6 +81,22 @@ class LinearRanker(Ranker):
     def _design(self, X: Matrix) -> Design:
         check_columns_fit(self.n_features_in_)
         return comparing_design(X, self.n_threads)
+
+    def _restriction(self) -> Restriction | None:
+        """Return what `positive`, `prior` and `column_penalty` say of the coefficients; None where nothing."""
+        known = (self.positive, self.prior, self.column_penalty)
+        found = read_restriction(self.n_features_in_, *known, takes_unpenalised=not self._has_gap)
+        solver = getattr(self, "solver", "auto")
+        if found is not None and found.is_signed and solver != "auto":
+            raise InvalidInputError(f"solver={solver!r} knows no signs.", "use solver='auto' with positive.")
+        return found
+
+    def _refuse_restriction(self, what: str, remedy: str) -> None:
+        """Raise where a parameter says something of the coefficients."""
+        for name in ("positive", "prior", "column_penalty"):
+            value = getattr(self, name)
+            if value is not None and value is not False:
+                raise InvalidInputError(f"{name} does not go with {what}.", remedy)
 
 
 def _check_not_vanished(scores: Floats, X: Matrix, coef: Floats) -> None:

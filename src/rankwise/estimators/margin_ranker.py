@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
 
-from rankwise.arrays import ArrayLike, Floats, Importance, Labels, MatrixLike
-from rankwise.data.validation import check_choice
+from rankwise.arrays import AnyArray, ArrayLike, Floats, Importance, Labels, MatrixLike
 from rankwise.deprecation import former_names
+from rankwise.design import Design
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.checks import check_share_of_gain
 from rankwise.estimators.refusals import say
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.restriction import Restriction
-from rankwise.problems.training import TrainingData
-from rankwise.selection.margin_fit import MarginFit
+from rankwise.problems.training import TrainingData, TrainingProblem
+from rankwise.selection.early_stopping import EvalSetMonitor
+from rankwise.selection.margin_fit import MarginFit, curvature_of
 from rankwise.selection.result import one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
-from rankwise.solvers.solution import Solution
+from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["MarginRanker"]
 
@@ -38,7 +39,8 @@ class MarginRanker(Ranker):
     # Ties have no winner, and a listed pair's magnitude is its margin.
     ties: ClassVar[Ties] = "exclude"
     cost: ClassVar[Cost] = "magnitude"
-    _takes_zero_alpha = False
+    _has_gap = True
+    _choices: ClassVar = {"loss": MARGIN_LOSSES, "solver": ("auto", *MARGIN_SOLVERS)}
 
     @former_names(X_a="X", X_b="pairs")
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
@@ -49,9 +51,6 @@ class MarginRanker(Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("loss", self.loss, MARGIN_LOSSES)
-        check_choice("solver", self.solver, ("auto", *MARGIN_SOLVERS))
-        check_share_of_gain(self.tol)
         if self.solver != "auto" and self.loss not in MARGIN_SOLVERS[self.solver].losses:
             able = [name for name, solver in MARGIN_SOLVERS.items() if self.loss in solver.losses]
             raise UnsuitableSolverError(
@@ -77,9 +76,31 @@ class MarginRanker(Ranker):
     def _margin_fit(self, pairs: MarginPairs, restriction: Restriction | None = None) -> MarginFit:
         return MarginFit.of_pairs(pairs, self.loss, self.solver, float(self.tol), self.max_iter, restriction)
 
-    def _report_solutions(self, fit: MarginFit, solutions: Sequence[Solution], *, several: bool) -> None:
+    def _solve(
+        self,
+        fit: MarginFit,
+        design: Design,
+        data: TrainingProblem,
+        pairs: Sequence[MarginPairs],
+        trained: AnyArray | None = None,
+        starts: Sequence[Floats | None] = (),
+        monitors: Sequence[EvalSetMonitor] = (),
+    ) -> list[Solution]:
+        """Solve the problem of every output; `trained` as in `rankwise.selection.held_out.Split`."""
+        solutions: list[Solution] = []
+        alpha = float(self.alpha)
+        for output, (own, start, monitor) in enumerate(zip_longest(pairs, starts, monitors)):
+            curvature = curvature_of(design, data.graph_of(output, trained))
+            solutions.append(fit.solve(design, own, alpha, start=start, curvature=curvature, watcher=monitor))
+            if solutions[-1].status is Status.INTERRUPTED and len(solutions) < len(pairs):
+                raise KeyboardInterrupt  # there is no model of the other outputs
+        return solutions
+
+    def _report_solutions(
+        self, fit: MarginFit, solutions: Sequence[Solution], n_reads: int, *, several: bool
+    ) -> None:
         """Set the attributes that describe the solutions, and warn about bad ones."""
-        self.solver_, self.loss_ = fit.solver, fit.loss
+        self.solver_, self.loss_, self.n_reads_ = fit.solver, fit.loss, n_reads
         self.duality_gap_ = one_or_all([float(s.certificate) for s in solutions], several)
         self.n_iter_ = max(1, *(s.n_iter for s in solutions))
         say(fit.notices(solutions, can_go_on="warm_start" in self.get_params()))

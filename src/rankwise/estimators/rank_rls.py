@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-from numbers import Real
+from typing import ClassVar, Never, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwise.arrays import ArrayLike, RandomSource
-from rankwise.data.validation import check_choice, check_number
-from rankwise.estimators.refusals import say
-from rankwise.estimators.restricted import read_restriction, refuse_restriction
-from rankwise.estimators.streaming import StreamingRanker
+from rankwise.arrays import ArrayLike, Labels, MatrixLike, RandomSource
+from rankwise.data.validation import check_number, check_qid, check_weights
+from rankwise.design import shifted_design
+from rankwise.estimators.linear import LinearRanker
+from rankwise.estimators.refusals import refuse_unknown, say
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import stop_early
-from rankwise.selection.result import outputs_of
+from rankwise.selection.result import WRITTEN, outputs_of
 from rankwise.selection.solving import LeastSquares
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
+from rankwise.streaming.accumulators import PairOptions
+from rankwise.streaming.state import Stream
+from rankwise.threads import one_blas_thread
 
 __all__ = ["RankRLS"]
 
 
-class RankRLS(StreamingRanker):
+class RankRLS(LinearRanker):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -123,12 +125,12 @@ class RankRLS(StreamingRanker):
     1.0
     """
 
-    best_iteration_: int | npt.NDArray[np.int64]
-    history_: list[float] | list[list[float]]
-    n_components_: int
-    n_unpaired_rows_: int
+    __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
+
+    n_samples_seen_: int
 
     _squares_columns = False  # every solver tells by its status whether alpha leaves something to compute
+    _choices: ClassVar = {"solver": ("auto", *SOLVERS)}
 
     def __init__(
         self,
@@ -162,7 +164,7 @@ class RankRLS(StreamingRanker):
         fit = self._least_squares()
         if self.early_stopping:
             remedy = "use early_stopping=False, and choose alpha by RankRLSCV."
-            refuse_restriction(self, "early_stopping, which stops on the way to a model without it", remedy)
+            self._refuse_restriction("early_stopping, which stops on the way to a model without it", remedy)
             fit.resolved(data.design, forms_matrix=False)  # says what is missing
             watched = self._watched(data, eval_set)
             self._keep(stop_early(fit, data, watched, self._metric, self.patience), data)
@@ -175,6 +177,86 @@ class RankRLS(StreamingRanker):
         self._keep_models(outputs_of([solution.coef for solution in solutions]), several=data.several_outputs)
         say(fit.notices(solutions))
 
+    @one_blas_thread
+    def partial_fit(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **unknown: Never,
+    ) -> Self:
+        """Fit the model to more rows: what is minimised is the sum over all calls so far, plus ``alpha ‖w‖²``.
+
+        With up to 2,048 columns the model is exactly that of `fit` on all rows together, from statistics that take
+        a matrix of columns × columns; with more, or with ``solver="stochastic"``, it is learned from one read of each
+        row, in blocks of about 10,000 rows (`rankwise.solvers.stochastic`). Rows of smaller calls are copied and kept
+        until they make a block, up to some 128 MiB, and learned from for the time being. Rows should come in random
+        order. `fit` starts anew, and so does the first call after it.
+
+        What a stream remembers is part of a copy or a pickle of the model, which then goes its own way, and exact
+        statistics are part of a file written by `save`, too. It is not part of `clone`. With more columns a file holds
+        the model alone: after `rankwise.load`, the first call starts anew.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+        y : array-like of shape (rows,) or (rows, outputs)
+        qid : array-like of shape (rows,), optional
+            A query must come whole, in one call. Without qid the rows of all calls form one ranking.
+        sample_weight : array-like of shape (rows,), optional
+
+        Returns
+        -------
+        self
+            With ``n_samples_seen_``. ``n_pairs_`` and ``n_ignored_queries_`` are counted where there are queries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from rankwise import RankRLS
+        >>> rng = np.random.default_rng(0)
+        >>> X, y = rng.normal(size=(90, 4)), rng.normal(size=90)
+        >>> model = RankRLS()
+        >>> for rows in np.split(np.arange(90), 3):
+        ...     model = model.partial_fit(X[rows], y[rows])
+        >>> bool(np.allclose(model.coef_, RankRLS().fit(X, y).coef_))
+        True
+        """
+        refuse_unknown("partial_fit", unknown)
+        self._check_parameters()
+        if self.early_stopping:
+            raise InvalidInputError(
+                "early_stopping holds rows out of a fit, and partial_fit has only the rows of this call.",
+                "set early_stopping=False, and score the model between the calls.",
+            )
+        self._refuse_restriction("partial_fit", "use fit, or partial_fit without it.")
+        self._require_labels(y)
+        stream: Stream | None = self.__dict__.get("_stream")
+        checked, labels = self._check_labelled(X, y, reset=stream is None, min_rows=1)
+        queries = check_qid(qid, labels.shape[0])
+        row_weight = check_weights(sample_weight, labels.shape[0], may_all_be_zero=True)  # others may come
+        # One ranking goes on from the means of its rows so far, so all of it is shifted alike.
+        if stream is None or stream.with_qid:
+            design = self._design(checked)
+        else:
+            design = shifted_design(checked, stream.shift, self.n_threads)
+        fit, options = self._least_squares(), PairOptions(self.ties, self.cost, self.query_weight)
+        shape, with_qid = labels.shape[1:], qid is not None
+        if stream is None:
+            stream = Stream.begun(options, fit, design, shape, with_qid=with_qid)
+        stream.check(options, design, shape, queries, with_qid=with_qid)
+        # Nothing is kept before everything is done, so that a failure leaves the model and its stream as they were.
+        with np.errstate(over="ignore", invalid="ignore"):
+            stream = stream.after(design, labels, queries, row_weight, float(self.alpha))
+        coef, solver, n_iter, notices = stream.model(fit)
+        self._forget(*WRITTEN, "n_components_", "n_unpaired_rows_", "n_pairs_", "n_ignored_queries_")
+        self._set(
+            {"coef_": coef, "solver_": solver, "n_iter_": n_iter, "_stream": stream, **stream.attributes}
+        )
+        say(notices)
+        return self
+
     def _least_squares(self) -> LeastSquares:
         options = SolverOptions(
             tol=self.tol,
@@ -183,7 +265,7 @@ class RankRLS(StreamingRanker):
             learning_rate=self.learning_rate,
             momentum=self.momentum,
         )
-        restriction = read_restriction(self, takes_unpenalised=True)
+        restriction = self._restriction()
         if restriction is not None and self.solver in {"stochastic", "egdm-blocks"}:
             raise InvalidInputError(
                 f"solver={self.solver!r} reads the data in blocks, and knows no prior, signs or penalties of columns.",
@@ -197,15 +279,7 @@ class RankRLS(StreamingRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_choice("solver", self.solver, ("auto", *SOLVERS))
-        if self.precondition is not None:
-            check_choice("precondition", self.precondition, ("jacobi",))
         check_number("scaling", self.scaling, minimum=-np.inf, remedy="use 0 (off) or 0.25")
-        if self.learning_rate is not None:
-            tiny = float(np.nextafter(0, 1))
-            check_number("learning_rate", self.learning_rate, minimum=tiny, remedy="use None for the best")
-        if not isinstance(self.momentum, Real) or not 0 <= float(self.momentum) < 1:
-            raise InvalidInputError(f"momentum={self.momentum!r} is not at least 0 and below 1.", "use 0.9.")
         if self.early_stopping and self.solver not in {"auto", *ITERATIVE}:
             raise InvalidInputError(
                 f"early_stopping chooses among iterates, and solver={self.solver!r} has none.",

@@ -7,14 +7,12 @@ from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.parameters import check_alphas, check_positive, check_powers, is_exact_name
 from rankwise.data.validation import check_count, check_number
 from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.restricted import read_restriction
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import ColumnSpace
 from rankwise.kernels import matrix_rows
@@ -138,22 +136,6 @@ class RankRLSCV(LinearRanker):
     True
     """
 
-    alpha_: float | Floats
-    best_iteration_: int | npt.NDArray[np.int64]
-    best_score_: float | Floats
-    alphas_: Floats
-    surface_: Floats
-    unpenalised_: Floats
-    cv_errors_: Floats
-    choices_: dict[str, object]
-    scaling_: float
-    method_: str
-    nested_score_: float | Floats
-    n_products_: int
-    keeps_basis_: bool
-
-    _chooses = True
-
     def __init__(
         self,
         alphas: ArrayLike = POWERS_OF_TWO,
@@ -186,7 +168,7 @@ class RankRLSCV(LinearRanker):
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
         if self.nested:
             check_can_nest(data, eval_set)
-        restriction = read_restriction(self, takes_unpenalised=True)
+        restriction = self._restriction()
         if restriction is not None:
             self._choose_restricted(data, eval_set, groups, restriction)
         else:

@@ -5,19 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
-from rankwise.estimators.restricted import read_restriction
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.held_out import set_apart
-from rankwise.selection.margin_fit import curvature_of, margins_of
+from rankwise.selection.margin_fit import margins_of
 from rankwise.selection.result import Selection
-from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["RankSVM"]
 
@@ -90,9 +87,6 @@ class RankSVM(MarginRanker, LinearRanker):
     True
     """
 
-    best_iteration_: int | npt.NDArray[np.int64]
-    history_: list[float] | list[list[float]]
-
     def __init__(
         self,
         alpha: float = 1e-4,
@@ -117,32 +111,21 @@ class RankSVM(MarginRanker, LinearRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Solve the problem of every output."""
-        data.design.expect_products()
+        design = data.design
+        design.expect_products()
         trained, monitors = None, []
         if self.early_stopping:
             trained, seen = set_apart(data, self._watched(data, eval_set), self._metric)
             monitors = [EvalSetMonitor(replace(seen, scorers=[own]), self.patience) for own in seen.scorers]
         pairs = [margins_of(data, self.loss, output, trained) for output in range(data.n_outputs)]
-        restriction = read_restriction(self, takes_unpenalised=False)
-        reads, fit = data.design.reads, self._margin_fit(pairs[0], restriction)
-        solutions: list[Solution] = []
-        starts = self._starts(len(pairs), data.design.shape[1])
-        for output, (own, start) in enumerate(zip(pairs, starts, strict=True)):
-            monitor = monitors[output] if monitors else None
-            curvature = curvature_of(data.design, data.graph_of(output, trained))
-            solutions.append(
-                fit.solve(
-                    data.design, own, float(self.alpha), start=start, curvature=curvature, watcher=monitor
-                )
-            )
-            if solutions[-1].status is Status.INTERRUPTED and len(solutions) < len(pairs):
-                raise KeyboardInterrupt  # there is no model of the other outputs
+        reads, fit = design.reads, self._margin_fit(pairs[0], self._restriction())
+        starts = self._starts(len(pairs), design.shape[1])
+        solutions = self._solve(fit, design, data, pairs, trained, starts, monitors)
         chosen = [choice for one in monitors for choice in one.choices(float(self.alpha))]
         histories = [one.history[0] for one in monitors] or None
         selection = Selection([solution.coef for solution in solutions], chosen, histories=histories)
         self._keep(selection, data)
-        self.n_reads_ = data.design.reads - reads
-        self._report_solutions(fit, solutions, several=data.several_outputs)
+        self._report_solutions(fit, solutions, design.reads - reads, several=data.several_outputs)
 
     def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
         if self.warm_start and hasattr(self, "coef_"):

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from rankwise.arrays import ArrayLike, Floats, RandomSource
+from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.parameters import check_alphas
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
-from rankwise.estimators.restricted import read_restriction
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.alpha_path import choose_on_paths, margin_problems, paths_of
@@ -71,12 +70,6 @@ class RankSVMCV(MarginRanker, LinearRanker):
     True
     """
 
-    alpha_: float | Floats
-    alphas_: Floats
-    cv_errors_: Floats
-    best_score_: float | Floats
-
-    _chooses = True
     _grid = _GRID
 
     def __init__(
@@ -104,11 +97,9 @@ class RankSVMCV(MarginRanker, LinearRanker):
         data.design.expect_products()
         whole = [margins_of(data, self.loss, output) for output in range(data.n_outputs)]
         held_out = self._held_out(data, eval_set, groups)
-        restriction = read_restriction(self, takes_unpenalised=False)
-        reads, fit = data.design.reads, self._margin_fit(whole[0], restriction)
+        reads, fit = data.design.reads, self._margin_fit(whole[0], self._restriction())
         paths = paths_of(margin_problems(fit, data, whole), data, held_out, self._metric)
         selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
         self.cv_ = held_out.description + note
         self._keep(selection, data)
-        self.n_reads_ = data.design.reads - reads
-        self._report_solutions(fit, solutions, several=data.several_outputs)
+        self._report_solutions(fit, solutions, data.design.reads - reads, several=data.several_outputs)

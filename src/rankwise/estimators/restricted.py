@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Floats
@@ -11,27 +9,24 @@ from rankwise.data.containers import unmasked
 from rankwise.exceptions import InvalidInputError
 from rankwise.problems.restriction import Restriction
 
-__all__ = ["read_restriction", "refuse_restriction"]
+__all__ = ["read_restriction"]
 
 
-class Restrictable(Protocol):
-    """A ranker with parameters that say something of its coefficients, after its rows were checked."""
-
-    n_features_in_: int
-    positive: bool | ArrayLike
-    prior: ArrayLike | None
-    column_penalty: ArrayLike | None
-
-
-def read_restriction(ranker: Restrictable, *, takes_unpenalised: bool) -> Restriction | None:
-    """Return what a ranker's parameters say of its coefficients; None where they say nothing.
+def read_restriction(
+    n_features: int,
+    positive: bool | ArrayLike,
+    prior: ArrayLike | None,
+    column_penalty: ArrayLike | None,
+    *,
+    takes_unpenalised: bool,
+) -> Restriction | None:
+    """Return what parameters say of coefficients; None where they say nothing.
 
     Parameters
     ----------
     takes_unpenalised : bool
         Whether columns may go without a penalty.
     """
-    n_features, positive = int(ranker.n_features_in_), ranker.positive
     if positive is None or isinstance(positive, bool | np.bool_):
         signs = np.ones(n_features) if positive else None
     else:
@@ -39,26 +34,15 @@ def read_restriction(ranker: Restrictable, *, takes_unpenalised: bool) -> Restri
         if not np.isin(signs, (-1, 0, 1)).all():
             raise InvalidInputError("positive has other entries than 1, -1 and 0.", "use 0 for any sign.")
         signs = signs if signs.any() else None
-    prior, penalty = (
+    origin, penalty = (
         None if given is None else _one_per_column(name, given, n_features, "", "finite numbers")
-        for name, given in (("prior", ranker.prior), ("column_penalty", ranker.column_penalty))
+        for name, given in (("prior", prior), ("column_penalty", column_penalty))
     )
     if penalty is not None:
         _check_penalty(penalty, is_signed=signs is not None, takes_unpenalised=takes_unpenalised)
-    solver = getattr(ranker, "solver", "auto")
-    if signs is not None and solver != "auto":
-        raise InvalidInputError(f"solver={solver!r} knows no signs.", "use solver='auto' with positive.")
-    if signs is None and prior is None and penalty is None:
+    if signs is None and origin is None and penalty is None:
         return None
-    return Restriction(None if signs is None else signs.astype(np.int64), prior, penalty)
-
-
-def refuse_restriction(ranker: Restrictable, what: str, remedy: str) -> None:
-    """Raise where a ranker has parameters that say something of its coefficients."""
-    for name in ("positive", "prior", "column_penalty"):
-        value = getattr(ranker, name)
-        if value is not None and value is not False:
-            raise InvalidInputError(f"{name} does not go with {what}.", remedy)
+    return Restriction(None if signs is None else signs.astype(np.int64), origin, penalty)
 
 
 def _check_penalty(penalty: Floats, *, is_signed: bool, takes_unpenalised: bool) -> None:

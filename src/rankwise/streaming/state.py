@@ -17,6 +17,7 @@ from rankwise.objectives.parts import RunningMean
 from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
 from rankwise.selection.result import Notice
 from rankwise.selection.solving import LeastSquares, out_of_range
+from rankwise.solvers.choose import fits_direct
 from rankwise.solvers.stochastic import Memory
 from rankwise.streaming.accumulators import (
     Accumulator,
@@ -30,6 +31,9 @@ from rankwise.streaming.accumulators import (
 from rankwise.streaming.pending import Remembered, SeenQueries
 
 __all__ = ["Stream"]
+
+# Up to here the matrix X'LX is small, and solving with it after every call takes less than a second.
+_FEW_COLUMNS = 2048
 
 
 @dataclass(frozen=True)
@@ -93,13 +97,56 @@ class Stream:
             shift=shift,
         )
 
+    @classmethod
+    def begun(
+        cls,
+        options: PairOptions,
+        fit: LeastSquares,
+        design: Design,
+        label_shape: tuple[int, ...],
+        *,
+        with_qid: bool,
+    ) -> Stream:
+        """Return the stream before the rows of its first call: exact where that is cheap, or asked for."""
+        n_features, forms_matrix = design.shape[1], fit.solver in {"direct", "eigen"}
+        is_cheap = n_features <= _FEW_COLUMNS and fit.solver != "stochastic"
+        exact = (forms_matrix or is_cheap) and fits_direct(n_features)
+        if forms_matrix and not exact:
+            fit.resolved(design, forms_matrix=True)  # says what is missing
+        if not exact and fit.scaling != 0:
+            raise UnsuitableSolverError(
+                "scaling needs the diagonal of X'LX over all rows before the first of them is learned from.",
+                "use scaling=0 with partial_fit, or fit.",
+            )
+        return cls.opened(
+            options,
+            exact=exact,
+            with_qid=with_qid,
+            n_features=n_features,
+            label_shape=label_shape,
+            shift=design.shift,
+        )
+
     @property
-    def n_queries(self) -> int:
-        """How many queries came so far."""
-        return len(self.seen) if self.with_qid else 1
+    def attributes(self) -> dict[str, object]:
+        """What a fit says about the rows so far; pairs are counted where there are queries."""
+        found: dict[str, object] = {"n_samples_seen_": self.n_rows, "fitted_with_qid_": self.with_qid}
+        if not self.with_qid:
+            return {"n_queries_": 1, **found}
+        n_pairs, n_ignored = (
+            own if self.label_shape else int(own[0]) for own in (self.n_pairs, self.n_ignored)
+        )
+        counted = {"n_queries_": len(self.seen), "n_pairs_": n_pairs, "n_ignored_queries_": n_ignored}
+        return counted | found
 
     def check(
-        self, options: PairOptions, label_shape: tuple[int, ...], queries: Queries, *, with_qid: bool
+        self,
+        options: PairOptions,
+        design: Design,
+        label_shape: tuple[int, ...],
+        queries: Queries,
+        *,
+        with_qid: bool,
     ) -> None:
         """Raise unless a call fits what came before."""
         if options != self.options:
@@ -126,6 +173,11 @@ class Stream:
                     f"{again[0]!r}; pairs between the two calls would be missing.",
                     "pass all rows of a query in one call: sort the stream by qid, and cut it between queries.",
                 )
+        if not self.exact and not design.has_rows:
+            raise UnsuitableSolverError(
+                "A LinearOperator gives no diagonal, which learning from a stream of many columns remembers.",
+                "pass a dense or sparse X.",
+            )
 
     def after(
         self, design: Design, y: Floats, queries: Queries, row_weight: Floats | None, alpha: float
