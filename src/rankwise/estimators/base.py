@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import ClassVar, Never, Self
 
 import numpy as np
@@ -240,8 +240,7 @@ class Ranker(FittedRanker):
 
     def _describe(self, data: TrainingProblem, *, with_qid: bool) -> None:
         self._forget("n_components_", "n_unpaired_rows_")
-        self._set(data.attributes)
-        self.fitted_with_qid_ = with_qid
+        self.__dict__.update(data.attributes, fitted_with_qid_=with_qid)
         if self._which_pairs()[1] == "relative":
             warn_of_near_ties(data)
 
@@ -264,7 +263,7 @@ class Ranker(FittedRanker):
 
     @property
     def _metric(self) -> Metric:
-        return resolve_scoring(self.scoring, getattr(self, "loss", None))
+        return resolve_scoring(getattr(self, "scoring", "auto"), getattr(self, "loss", None))
 
     @property
     def _chooses(self) -> bool:
@@ -322,26 +321,17 @@ class Ranker(FittedRanker):
 
     def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
         """Set the attributes of what was chosen, maybe beside other tables; nothing of another fit lingers there."""
-        written = best if beside is None else beside
+        written, several = best if beside is None else beside, data.several_outputs
         self._forget(*WRITTEN)
-        self._keep_models(written.models, several=data.several_outputs)
-        self._set(written.attributes(self._metric, several=data.several_outputs))
+        setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(written.models, several)))
+        self.__dict__.update(written.attributes(self._metric, several=several))
         chose_alpha = self._chooses and any(choice.alpha > 0 for choice in best.chosen)  # not stopped early
         edges = notices_of_edges(self.alphas, *best.table, self._grid) if chose_alpha else []
         say([*best.notices, *edges])
 
-    def _keep_models(self, models: Sequence[Floats], *, several: bool) -> None:
-        """Keep the coefficients of every output."""
-        setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(models, several)))
-
     def _store(self, parameters: Mapping[str, object]) -> None:
         """Keep the arguments of `__init__` as they are, under their names."""
-        self._set({name: value for name, value in parameters.items() if name != "self"})
-
-    def _set(self, attributes: Mapping[str, object]) -> None:
-        """Set what a fit says about itself."""
-        for name, value in attributes.items():
-            setattr(self, name, value)
+        self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
     def _forget(self, *attributes: str) -> None:
         """Drop what another kind of fit set, so that it does not linger beside this one."""

@@ -10,10 +10,9 @@ from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.basis import Basis
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
-from rankwise.estimators.refusals import say
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.margin_fit import margins_of
-from rankwise.selection.result import outputs_of
+from rankwise.selection.result import Selection, outputs_of
 from rankwise.selection.solving import notices_of_extremes
 
 __all__ = ["KernelRankSVM"]
@@ -93,7 +92,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
         feature_map = problem.feature_map()
         features, fit = problem.features(feature_map), self._margin_fit(pairs[0])
         solutions = self._solve(fit, features, data, pairs)
-        self._report_solutions(fit, solutions, features.reads, several=data.several_outputs)
         dual = feature_map.dual_coefficients(np.column_stack([solution.coef for solution in solutions]))
-        self._keep_models(outputs_of([dual]), several=data.several_outputs)
-        say(notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes}))
+        indefinite = notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes})
+        selection = Selection(outputs_of([dual]), (), notices=indefinite)
+        self._keep_solutions(selection, fit, solutions, features.reads, data)

@@ -12,8 +12,8 @@ from rankwise.arrays import Floats, Matrix, MatrixLike
 from rankwise.data.containers import is_on_cluster
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker
+from rankwise.estimators.checks import read_restriction
 from rankwise.estimators.refusals import require_finite
-from rankwise.estimators.restricted import read_restriction
 from rankwise.exceptions import InvalidInputError
 from rankwise.memory import check_columns_fit
 from rankwise.problems.restriction import Restriction

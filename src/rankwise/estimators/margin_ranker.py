@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import zip_longest
 from typing import ClassVar
 
@@ -13,7 +14,6 @@ from rankwise.arrays import AnyArray, ArrayLike, Floats, Importance, Labels, Mat
 from rankwise.deprecation import former_names
 from rankwise.design import Design
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.refusals import say
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
@@ -22,7 +22,7 @@ from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.margin_fit import MarginFit, curvature_of
-from rankwise.selection.result import one_or_all
+from rankwise.selection.result import Selection, one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from rankwise.solvers.solution import Solution, Status
 
@@ -96,11 +96,21 @@ class MarginRanker(Ranker):
                 raise KeyboardInterrupt  # there is no model of the other outputs
         return solutions
 
-    def _report_solutions(
-        self, fit: MarginFit, solutions: Sequence[Solution], n_reads: int, *, several: bool
+    def _keep_solutions(
+        self,
+        selection: Selection,
+        fit: MarginFit,
+        solutions: Sequence[Solution],
+        n_reads: int,
+        data: TrainingProblem,
     ) -> None:
-        """Set the attributes that describe the solutions, and warn about bad ones."""
-        self.solver_, self.loss_, self.n_reads_ = fit.solver, fit.loss, n_reads
-        self.duality_gap_ = one_or_all([float(s.certificate) for s in solutions], several)
-        self.n_iter_ = max(1, *(s.n_iter for s in solutions))
-        say(fit.notices(solutions, can_go_on="warm_start" in self.get_params()))
+        """Set the attributes of what was chosen and of the solutions behind it, and warn about bad ones."""
+        facts = {
+            "solver_": fit.solver,
+            "loss_": fit.loss,
+            "n_reads_": n_reads,
+            "n_iter_": max(1, *(s.n_iter for s in solutions)),
+            "duality_gap_": one_or_all([float(s.certificate) for s in solutions], data.several_outputs),
+        }
+        notices = fit.notices(solutions, can_go_on=hasattr(self, "warm_start"))
+        self._keep(replace(selection.with_facts(**facts), notices=[*selection.notices, *notices]), data)

@@ -16,7 +16,7 @@ from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import stop_early
-from rankwise.selection.result import WRITTEN, outputs_of
+from rankwise.selection.result import WRITTEN, Selection, outputs_of
 from rankwise.selection.solving import LeastSquares
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
@@ -172,10 +172,9 @@ class RankRLS(LinearRanker):
         graphs = data.graphs()
         fit = fit.resolved(data.design, forms_matrix=graphs[0].blocks is not None)
         solutions = [fit.solve(SquaredObjective(data.design, graph)) for graph in graphs]
-        self.solver_, self.n_iter_ = fit.solver, max(solution.n_iter for solution in solutions)
-        self._forget("best_iteration_", "history_")
-        self._keep_models(outputs_of([solution.coef for solution in solutions]), several=data.several_outputs)
-        say(fit.notices(solutions))
+        coefs = outputs_of([solution.coef for solution in solutions])
+        facts = {"solver_": fit.solver, "n_iter_": max(solution.n_iter for solution in solutions)}
+        self._keep(Selection(coefs, (), facts=facts, notices=fit.notices(solutions)), data)
 
     @one_blas_thread
     def partial_fit(
@@ -251,9 +250,7 @@ class RankRLS(LinearRanker):
             stream = stream.after(design, labels, queries, row_weight, float(self.alpha))
         coef, solver, n_iter, notices = stream.model(fit)
         self._forget(*WRITTEN, "n_components_", "n_unpaired_rows_", "n_pairs_", "n_ignored_queries_")
-        self._set(
-            {"coef_": coef, "solver_": solver, "n_iter_": n_iter, "_stream": stream, **stream.attributes}
-        )
+        self.__dict__.update(stream.attributes, coef_=coef, solver_=solver, n_iter_=n_iter, _stream=stream)
         say(notices)
         return self
 

@@ -124,8 +124,7 @@ class RankSVM(MarginRanker, LinearRanker):
         chosen = [choice for one in monitors for choice in one.choices(float(self.alpha))]
         histories = [one.history[0] for one in monitors] or None
         selection = Selection([solution.coef for solution in solutions], chosen, histories=histories)
-        self._keep(selection, data)
-        self._report_solutions(fit, solutions, design.reads - reads, several=data.several_outputs)
+        self._keep_solutions(selection, fit, solutions, design.reads - reads, data)
 
     def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
         if self.warm_start and hasattr(self, "coef_"):

@@ -101,5 +101,4 @@ class RankSVMCV(MarginRanker, LinearRanker):
         paths = paths_of(margin_problems(fit, data, whole), data, held_out, self._metric)
         selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
         self.cv_ = held_out.description + note
-        self._keep(selection, data)
-        self._report_solutions(fit, solutions, data.design.reads - reads, several=data.several_outputs)
+        self._keep_solutions(selection, fit, solutions, data.design.reads - reads, data)
