@@ -191,7 +191,6 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     ties: ClassVar[Ties] = "include"
     cost: ClassVar[Cost] = "magnitude"
     query_weight: ClassVar[QueryWeight] = "size"
-    _chooses = True
 
     def _check_labelled(
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2

@@ -145,7 +145,7 @@ class AdditiveRanker(AdditiveModel):
             count, notices = self._choose_count(problem, knots, eval_set)
         fit = AdditiveFit(blueprint, problem.training())
         del problem  # and the codes of its curves
-        found = self._fit_terms(fit, alpha, count if listed is None else listed)
+        found = fit.solve_with_best(alpha, count) if listed is None else fit.solve(alpha, listed)
         say([*notices, *self._finish(*found, blueprints)])
 
     def _choose_count(

@@ -53,17 +53,13 @@ class AdditiveRankerCV(AdditiveModel):
         Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. With the
         squared loss and no surfaces, or listed ones, hold-out can be exact, as in `RankRLSCV`, and "auto" makes it so
         where that is cheap. Not used where `fit` gets an `eval_set`.
-    scoring : str or Metric, default="pairwise_error"
-        A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
-    judge_rows : int, default=None
-        With folds, let at most about so many held-out rows (whole queries) or pairs score, as in `RankSVMCV`.
+    scoring, judge_rows, random_state : default="pairwise_error", None, 0
+        As in `RankSVMCV`.
     surface_knots : int, "auto" or list of int, default="auto"
         The most knots of a surface along each of its columns to try, in the order given while they help: "auto" is 5,
         9, 17, as far as there are 8 rows for each point of the grid.
     loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
         As in `AdditiveRanker`.
-    random_state : int, RandomState, Generator or None, default=0
-        Seeds the folds.
 
     Attributes
     ----------
@@ -76,10 +72,8 @@ class AdditiveRankerCV(AdditiveModel):
     cv_results_ : dict of ndarrays
         All that was tried: "n_knots", "surface_knots", "interactions", "alpha" and "score", the value of `scoring`, in
         the order of trial.
-    best_score_ : float
-        Its value for the chosen setting. It is optimistic: the choice was made on the same rows.
-    cv_ : str
-        What scored the models, in words.
+    best_score_, cv_
+        As in `RankRLSCV`: the value for the chosen setting, which is optimistic, and what scored it.
     surface_ : ndarray of shape (alphas, iterations)
         With the squared loss and given surfaces, where hold-out is not exact: the held-out value of `scoring` after
         every iteration; `unpenalised_`, `best_iteration_`, `choices_` and `n_products_` as in `RankRLSCV`.
@@ -156,8 +150,10 @@ class AdditiveRankerCV(AdditiveModel):
         best = search.run()
         self.cv_ = held_out.description + (", interrupted" if search.is_interrupted else "")
         fit = AdditiveFit(search.blueprint, problem.training())
-        surfaces = best.n_pairs if listed is None else listed
-        found = self._fit_terms(fit, best.alpha, surfaces, search.start_of_curves)
+        alpha, count, start = best.alpha, best.n_pairs, search.start_of_curves
+        found = (
+            fit.solve_with_best(alpha, count, start) if listed is None else fit.solve(alpha, listed, start)
+        )
         notices = [*notices_of(search), *self._finish(*found, problem.blueprints)]
         facts = self._facts(search.tried, best.knots)
         selection = search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.choosing import Search
 from rankwise.additive.coordinates import PENALTIES
-from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout
+from rankwise.additive.fitting import Blueprint, Blueprints, Layout
 from rankwise.additive.parameters import lists_pairs, read_columns, read_directions, read_surfaces
 from rankwise.additive.problem import AdditiveProblem, queries_of
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
@@ -148,18 +148,6 @@ class AdditiveModel(Ranker):
         return read_surfaces(
             self.interactions, blueprint.plan.curves, blueprint.directions, blueprint.X.shape[1], names
         )
-
-    def _fit_terms(
-        self,
-        fit: AdditiveFit,
-        alpha: float,
-        surfaces: int | Sequence[tuple[int, int]],
-        start: Floats | None = None,
-    ) -> tuple[Layout, Solution]:
-        """Fit all curves, with the best so many surfaces or with those of these pairs of curves."""
-        if isinstance(surfaces, int):
-            return fit.solve_with_best(alpha, surfaces, start)
-        return fit.solve(alpha, surfaces, start)
 
     def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> list[Notice]:
         """Purify the model, and set the attributes that describe it; return what is to be said of it."""

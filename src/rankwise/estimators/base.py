@@ -266,13 +266,8 @@ class Ranker(FittedRanker):
         return resolve_scoring(getattr(self, "scoring", "auto"), getattr(self, "loss", None))
 
     @property
-    def _chooses(self) -> bool:
-        """Whether regularisation is chosen, on an eval set or on folds."""
-        return hasattr(self, "cv")
-
-    @property
     def _looks_at_eval_set(self) -> bool:
-        return self._chooses or bool(getattr(self, "early_stopping", False))
+        return hasattr(self, "cv") or bool(getattr(self, "early_stopping", False))
 
     def _refuse_unused(self, eval_set: object, groups: ArrayLike | None = None) -> None:
         """Raise where something was passed that nothing would look at."""
@@ -282,7 +277,7 @@ class Ranker(FittedRanker):
                 "eval_set was passed, but nothing looks at it.",
                 f"{stop}use a ranker that chooses alpha on it, such as RankRLSCV.",
             )
-        if groups is not None and not self._chooses:
+        if groups is not None and not hasattr(self, "cv"):
             raise InvalidInputError(
                 "groups was passed, but there are no folds that could divide them.",
                 "leave it out, or use a ranker that chooses alpha on folds, such as RankRLSCV.",
@@ -325,7 +320,8 @@ class Ranker(FittedRanker):
         self._forget(*WRITTEN)
         setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(written.models, several)))
         self.__dict__.update(written.attributes(self._metric, several=several))
-        chose_alpha = self._chooses and any(choice.alpha > 0 for choice in best.chosen)  # not stopped early
+        # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
+        chose_alpha = hasattr(self, "alphas") and any(choice.alpha > 0 for choice in best.chosen)
         edges = notices_of_edges(self.alphas, *best.table, self._grid) if chose_alpha else []
         say([*best.notices, *edges])
 

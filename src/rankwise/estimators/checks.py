@@ -135,6 +135,8 @@ def _one_per_column(name: str, given: ArrayLike, n_features: int, other: str, wh
 
 
 _CHECKS: dict[str, Callable[[str, Any], object]] = {
+    "kernel": _kernel,
+    "scoring": lambda _, given: resolve_scoring(given),
     "query_weight": _one_of(*QUERY_WEIGHTS),
     "ties": _one_of(*TIES),
     "cost": _one_of(*COSTS),
@@ -144,7 +146,6 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "random_state": lambda _, given: check_seed(given),
     "early_stopping": check_flag,
     "warm_start": check_flag,
-    "scoring": lambda _, given: resolve_scoring(given),
     "patience": partial(check_count, optional=False),
     "validation_fraction": _share,
     "method": _one_of("auto", *METHODS),
@@ -152,7 +153,6 @@ _CHECKS: dict[str, Callable[[str, Any], object]] = {
     "judge_rows": check_count,
     "nested": lambda _, given: check_nested(given),
     "cv": lambda _, given: check_cv(given),
-    "kernel": _kernel,
     "degree": partial(check_number, minimum=1, remedy="use a whole number such as 3"),
     "memory_limit": check_count,
     "precondition": _or_none(_one_of("jacobi")),

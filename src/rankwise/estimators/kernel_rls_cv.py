@@ -50,9 +50,7 @@ class KernelRankRLSCV(KernelRanker):
     cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
         As in `RankRLSCV`. "auto" leaves out queries where there are several; in one ranking pairs, up to 2000 rows, and
         else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
-    nested, averaging : default=False, "folds"
-        As in `RankRLSCV`.
-    scoring : str or Metric, default="pairwise_error"
+    nested, averaging, scoring : default=False, "folds", "pairwise_error"
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
     degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
         As in `KernelRankRLS`. Leave-pair-out takes one decomposition whatever they are, with ties left out also a

@@ -27,25 +27,19 @@ class KernelRankSVM(MarginRanker, KernelRanker):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, kernel_params, basis, memory_limit
+    kernel, gamma, degree, coef0, kernel_params, basis, memory_limit, random_state, n_threads
         As in `KernelRankRLS`; a precomputed kernel must be a matrix. Without a `basis` all rows are one, which takes
         memory of a few matrices of rows × rows.
     alpha : float, default=1e-4
         The penalty, positive; larger is simpler.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
-    random_state : int, RandomState, Generator or None, default=0
-        Seeds the choice of the reduced set.
-    n_threads : int, default=None
-        As in `RankSVM`.
 
     Attributes
     ----------
-    dual_coef_ : ndarray of shape (basis,), or (outputs, basis)
-        Scores are the kernel values with the basis rows times these.
     duality_gap_, n_iter_, n_reads_, solver_, loss_
         As in `RankSVM`; reads are reads of the feature map.
-    basis_, X_fit_, gamma_
+    dual_coef_, basis_, X_fit_, gamma_
         As in `KernelRankRLS`.
     n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
         As in `RankSVM`.

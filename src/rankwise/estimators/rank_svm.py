@@ -51,10 +51,8 @@ class RankSVM(MarginRanker, LinearRanker):
         As in `RankRLS`: stop when held-out rows are no longer ranked better, and keep the best iterate.
     positive, prior, column_penalty : default=False, None, None
         As in `RankRLS`: signs of coefficients, a model to stay near, and factors on `alpha`, which must be positive.
-    random_state : int, RandomState, Generator or None, default=0
-        Seeds what early stopping holds out.
-    n_threads : int, default=None
-        As in `RankRLS`.
+    random_state, n_threads : default=0, None
+        As in `RankRLS`: the seed of what early stopping holds out, and how many threads.
 
     Attributes
     ----------
@@ -64,14 +62,12 @@ class RankSVM(MarginRanker, LinearRanker):
     n_iter_ : int
     n_reads_ : int
         How many times the solvers read X.
-    n_queries_, n_pairs_, n_ignored_queries_
+    n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
         As in `RankRLS`; ignored queries play no part at all.
     solver_, loss_ : str
         The solver and the loss that were used.
     best_iteration_, history_
         With early stopping, as in `RankRLS`.
-    n_features_in_, feature_names_in_
-        As in scikit-learn.
 
     Examples
     --------

@@ -35,12 +35,10 @@ class RankSVMCV(MarginRanker, LinearRanker):
     scoring : "auto", str or Metric, default="auto"
         As in `RankRLSCV`. "auto" is the pairwise error, and for ``loss="logistic"`` the log-loss of the held-out pairs:
         the order alone says nothing about the scale of the probabilities that `predict_pairs` returns.
-    judge_rows : int, default=None
+    judge_rows, random_state : default=None, 0
         As in `RankRLSCV`; by default all held-out rows or pairs score.
     loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty, n_threads
         As in `RankSVM`.
-    random_state : int, RandomState, Generator or None, default=0
-        Seeds the folds.
 
     Attributes
     ----------

@@ -82,6 +82,8 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
                     f"{name}: the cutoff must be at least 1.", f"write for example '{base}@10'."
                 )
             options = {"k": int(cutoff), **options}
+    if not options:
+        return metric
     known = {field.name for field in fields(metric)}
     for option in options:
         if option not in known:
