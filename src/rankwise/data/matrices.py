@@ -122,7 +122,8 @@ def check_labelled(
 
 def check_array(estimator: Validated, X: MatrixLike, *, reset: bool) -> AnyArray:
     """Return a checked array, in which NaN counts as missing; a sparse matrix becomes one."""
-    given = _as_array_fits(unmasked("X", X))
+    given: Any = unmasked("X", X)
+    _require_array(given)
     return _as_array(through_scikit_learn(estimator, given, reset=reset, ensure_all_finite=_MISSING))
 
 
@@ -130,8 +131,9 @@ def check_labelled_array(
     estimator: Validated, X: MatrixLike, y: Labels, *, reset: bool
 ) -> tuple[AnyArray, Floats]:
     """Return a checked array and one label for each of its rows; see `check_array`."""
-    given, target = _as_array_fits(unmasked("X", X)), unmasked("y", y)
-    options = {**_LABELS, "y": target, "ensure_min_samples": 2, "ensure_all_finite": _MISSING}
+    given: Any = unmasked("X", X)
+    _require_array(given)
+    options = {**_LABELS, "y": unmasked("y", y), "ensure_min_samples": 2, "ensure_all_finite": _MISSING}
     checked, labels = through_scikit_learn(estimator, given, reset=reset, **options)
     if labels.ndim == 2 and labels.shape[1] > 1:
         raise InvalidInputError(
@@ -200,8 +202,8 @@ def _looked_at(X: object) -> tuple[bool, bool]:
     return moderate, moderate
 
 
-def _as_array_fits(given: Any) -> Any:
-    """Return X as it was given; raise where its values cannot be had as an array."""
+def _require_array(given: object) -> None:
+    """Raise where the values of X cannot be had as an array."""
     if is_sparse(given) and not fits(8 * given.shape[0] * given.shape[1]):
         raise InvalidInputError(
             f"X, a sparse matrix of {given.shape[0]} × {given.shape[1]}, does not fit into memory as an array.",
@@ -212,7 +214,6 @@ def _as_array_fits(given: Any) -> Any:
             "Curves look at the values of X, and a LinearOperator shows none.",
             "pass an array or a data frame.",
         )
-    return given
 
 
 def _as_array(X: Matrix) -> AnyArray:

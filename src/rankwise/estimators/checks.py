@@ -22,8 +22,10 @@ from rankwise.selection.surface import AVERAGING, METHODS
 
 __all__ = ["check_parameters", "read_restriction"]
 
+Check = Callable[[str, Any], object]  # of a name and what was given by it; raises
 
-def check_parameters(given: Mapping[str, Any], *, has_gap: bool = False) -> None:
+
+def check_parameters(given: Mapping[str, object], *, has_gap: bool = False) -> None:
     """Raise unless those parameters that are in the table below make sense.
 
     Parameters
@@ -38,15 +40,15 @@ def check_parameters(given: Mapping[str, Any], *, has_gap: bool = False) -> None
         remedy = "use a positive number such as 1e-4" if has_gap else "use 0 or a positive number"
         check_number("alpha", given["alpha"], minimum=0, remedy=remedy)
     if given.get("alphas") is not None:
-        (check_positive if has_gap else check_alphas)(given["alphas"])
+        (check_positive if has_gap else check_alphas)(given["alphas"])  # type: ignore[arg-type]
     if has_gap and given.get("alpha") == 0:
         raise InvalidInputError(
             "alpha=0 leaves the minimum undetermined and no gap to prove.", "use a small one such as 1e-8."
         )
-    if has_gap and float(given["tol"]) >= 1:
+    tol = given.get("tol")
+    if has_gap and isinstance(tol, Real) and float(tol) >= 1:
         raise InvalidInputError(
-            f"tol={given['tol']!r} is not below 1: it is a share of what can be gained over w = 0.",
-            "use 1e-3.",
+            f"tol={tol!r} is not below 1: it is a share of what can be gained over w = 0.", "use 1e-3."
         )
 
 
@@ -83,7 +85,7 @@ def read_restriction(
     return Restriction(None if signs is None else signs.astype(np.int64), origin, penalty)
 
 
-def _one_of(*choices: str) -> Callable[[str, object], object]:
+def _one_of(*choices: str) -> Check:
     return partial(check_choice, choices=choices)
 
 
@@ -102,7 +104,7 @@ def _momentum(name: str, given: object) -> None:
         raise InvalidInputError(f"{name}={given!r} is not at least 0 and below 1.", "use 0.9.")
 
 
-def _or_none(check: Callable[[str, Any], object]) -> Callable[[str, Any], object]:
+def _or_none(check: Check) -> Check:
     return lambda name, given: None if given is None else check(name, given)
 
 
@@ -134,7 +136,7 @@ def _one_per_column(name: str, given: ArrayLike, n_features: int, other: str, wh
     return numbers
 
 
-_CHECKS: dict[str, Callable[[str, Any], object]] = {
+_CHECKS: dict[str, Check] = {
     "kernel": _kernel,
     "scoring": lambda _, given: resolve_scoring(given),
     "query_weight": _one_of(*QUERY_WEIGHTS),
