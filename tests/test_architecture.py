@@ -3,9 +3,12 @@
 import ast
 import inspect
 import re
+import sys
 import tomllib
+from collections import Counter
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import rankwise
@@ -153,6 +156,35 @@ def test_at_most_four_classes_of_ours_stand_behind_an_estimator(name):
     for kind in behind:  # bases say what is missing, and cannot be made
         with pytest.raises(TypeError, match="abstract"):
             kind()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("with_eval_set", [False, True])
+def test_a_fit_checks_what_it_gets_once(name, with_eval_set):
+    """Parameters, rows, labels and ids pass the validation boundary once; those of an eval set once more."""
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(60, 3)), np.arange(60) // 6
+    y = rng.integers(0, 3, size=60)
+    model = getattr(rankwise, name)()
+    beside = (
+        {"eval_set": (X, y, qid)}
+        if with_eval_set and (hasattr(model, "cv") or name == "AdditiveRanker")
+        else {}
+    )
+    calls = Counter()
+
+    def note(frame, event, _):
+        if event == "call":
+            calls[frame.f_code.co_name] += 1
+
+    sys.setprofile(note)
+    try:
+        model.fit(X, y, qid=qid, **beside)
+    finally:
+        sys.setprofile(None)
+    assert calls["check_parameters"] == 1
+    assert calls["check_labelled"] + calls["check_labelled_array"] == 1 + bool(beside)
+    assert calls["check_qid"] == 1 + bool(beside)
 
 
 @pytest.mark.parametrize(

@@ -138,10 +138,10 @@ class KernelRankRLSCV(KernelRanker):
             n_rows = data.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             by = Decomposition(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        # Groups of pairs are decomposed together, whoever scores them.
-        is_listed = by is not None and isinstance(data, PairData)
-        plan = self._held_out(data, None if is_listed else eval_set, groups, by=by, whole_components=True)
-        held_out = self._eval_set(data, eval_set) if eval_set is not None else plan
+        plan = held_out = self._held_out(data, eval_set, groups, by=by, whole_components=True)
+        if eval_set is not None and by is not None and isinstance(data, PairData):
+            # Groups of pairs are decomposed together, whoever scores them.
+            plan = self._held_out(data, None, groups, by=by, whole_components=True)
         self.cv_ = held_out.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
