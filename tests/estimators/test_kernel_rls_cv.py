@@ -11,7 +11,6 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric, pairwise_error
-from rankwise.problems import kernel
 from rankwise.problems.folds import FoldAssigner
 from strategies import make_problem
 
