@@ -30,6 +30,7 @@ import gzip
 import time
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,36 +64,48 @@ class Set:
 
 
 def tables():
-    """The tables of PMLB, at most `ROWS` rows of each: name, X, y."""
-    for path in sorted((data_sets.root() / "pmlb-regression-ordinal").glob("*.tsv.gz")):
+    """The tables of PMLB with at least 200 rows, by name."""
+    paths = sorted((data_sets.root() / "pmlb-regression-ordinal").glob("*.tsv.gz"))
+    found = {path.name.removesuffix(".tsv.gz"): path for path in paths}
+    for name, path in list(found.items()):
         with gzip.open(path, "rt") as file:
-            header = file.readline().rstrip("\n").split("\t")
-            values = np.loadtxt(file, delimiter="\t")
-        at = header.index("target")
-        X, y = np.delete(values, at, axis=1), values[:, at]
-        if len(y) >= 200:
-            rows = np.random.default_rng(0).permutation(len(y))[:ROWS]
-            yield path.name.removesuffix(".tsv.gz"), X[rows], y[rows]
+            if sum(1 for _ in file) <= 200:
+                del found[name]
+    return found
+
+
+def _table(name, path):
+    with gzip.open(path, "rt") as file:
+        header = file.readline().rstrip("\n").split("\t")
+        values = np.loadtxt(file, delimiter="\t")
+    at = header.index("target")
+    rows = np.random.default_rng(0).permutation(len(values))[:ROWS]
+    return _both(name, np.delete(values, at, axis=1)[rows], values[rows, at])
 
 
 def families():
-    """All sets by name; those of one table together."""
-    found = {}
-    for variant in ("QueryLevelNorm", "Feature-min"):
-        X, y, qid = (np.concatenate(part) for part in zip(*data_sets.ohsumed(variant), strict=True))
-        found[f"OHSUMED-{variant}"] = [Set(f"OHSUMED-{variant}", X, y, qid)]
-    found["boosting-example"] = [_boosting()]
+    """What reads the sets of each name; those of one table together."""
+    found = {f"OHSUMED-{one}": partial(_ohsumed, one) for one in ("QueryLevelNorm", "Feature-min")}
+    found |= {"boosting-example": _boosting, "parses": _parses, "boston": _boston, "rcv1-small": _rcv1}
+    found |= {name: partial(_table, name, path) for name, path in tables().items()}
+    return dict(sorted(found.items()))
+
+
+def _ohsumed(variant):
+    X, y, qid = (np.concatenate(part) for part in zip(*data_sets.ohsumed(variant), strict=True))
+    return [Set(f"OHSUMED-{variant}", X, y, qid)]
+
+
+def _parses():
     X, y, qid = zip(*data_sets.parse_ranking(), strict=True)
     ids = np.concatenate([[f"{part}-{one}" for one in ids] for part, ids in enumerate(qid)])
-    found["parses"] = [Set("parses", sp.vstack(X, format="csr"), np.concatenate(y), ids)]
-    rows = np.loadtxt(
-        data_sets.root() / "boston-housing" / "boston_house_prices.csv", delimiter=",", skiprows=2
-    )
-    found["boston"] = _both("boston", rows[:, :-1], rows[:, -1])
-    found["rcv1-small"] = [_rcv1()]
-    for name, X, y in tables():
-        found[name] = _both(name, X, y)
-    return dict(sorted(found.items()))
+    return [Set("parses", sp.vstack(X, format="csr"), np.concatenate(y), ids)]
+
+
+def _boston():
+    path = data_sets.root() / "boston-housing" / "boston_house_prices.csv"
+    rows = np.loadtxt(path, delimiter=",", skiprows=2)
+    return _both("boston", rows[:, :-1], rows[:, -1])
 
 
 def _both(name, X, y):
@@ -115,7 +128,7 @@ def _boosting():
                 y.append(float(label))
         sizes = np.loadtxt(folder / f"rank.{part}.query", dtype=int)
         qid.append(np.repeat(np.arange(sizes.size) + 1000 * (part == "test"), sizes))
-    return Set("boosting-example", np.array(X), np.array(y), np.concatenate(qid))
+    return [Set("boosting-example", np.array(X), np.array(y), np.concatenate(qid))]
 
 
 def _rcv1():
@@ -132,7 +145,7 @@ def _rcv1():
     X = sp.csr_matrix((values, indices, start))
     _, columns = np.unique(X.indices, return_inverse=True)
     X = sp.csr_matrix((X.data, columns.astype(np.int32), X.indptr))
-    return Set("rcv1-small", X, np.array(labels), None)
+    return [Set("rcv1-small", X, np.array(labels), None)]
 
 
 def before(one, train, metric):
@@ -292,7 +305,7 @@ def run(one, options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--half", choices=("develop", "report", "all"), default="report")
-    parser.add_argument("--only", help="sets whose name contains this")
+    parser.add_argument("--only", nargs="+", help="sets whose name contains one of these")
     parser.add_argument("--basis", type=int, default=AutoRanker().basis)
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
@@ -304,10 +317,10 @@ def main():
         f"{'set':32} {'metric':15} {'best':>7} {'1-se':>7} {'RLSCV':>7} {'before':>7} {'LGBM':>7} "
         f"{'regret':>7} {'1-se':>7} {'fair':>7} {'1-se':>7}  auto s  worse than (best; 1-se)"
     )
-    for family in list(names.values())[keep]:
-        for one in family:
-            if options.only and options.only not in one.name:
-                continue
+    for name in list(names)[keep]:
+        if options.only and not any(part in name for part in options.only):
+            continue
+        for one in names[name]():
             found = run(one, options)
             results.append(found)
             worse = [

@@ -48,9 +48,8 @@ _SVM_TOLERANCE = 1e-4
 _SMALLEST_FOLD = 0.4  # of the rows, that some split may train on
 # Fewer steps than `AdditiveRankerCV` takes by itself: 10,000 x 50 are to take five seconds.
 _CURVE_KNOTS: dict[str, Any] = {"n_knots": (8, 32), "surface_knots": (5, 12)}
+_SCREENED_KNOTS: dict[str, Any] = {"n_knots": 8, "surface_knots": 5}
 _MANY_ROWS = 2000  # for finer curves
-# Two a decade; walked from the largest down, as long as that helps.
-_CURVE_ALPHAS = tuple(float(f"{10.0 ** (-power / 2):.1g}") for power in range(2, 15))
 
 # Parameters of methods that a caller may fix.
 FIXED = ("ties", "cost", "query_weight", "gamma")
@@ -86,6 +85,10 @@ class Setting:
         Rows of a reduced set.
     found : float, optional
         The alpha that a sample of the rows chose, as it would be for all of them.
+    gamma : float, optional
+        What a sample chose.
+    is_sample : bool
+        Whether these rows are to find finalists only.
     """
 
     metric: Metric
@@ -97,6 +100,8 @@ class Setting:
     random_state: int
     n_threads: int | None
     found: float | None = None
+    gamma: float | None = None
+    is_sample: bool = False
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -250,13 +255,13 @@ def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
 
 def _additive(interactions: int | str) -> MakeSelector:
     def selector(setting: Setting, options: dict[str, Any]) -> AdditiveRankerCV:
-        alphas = _CURVE_ALPHAS
+        given: dict[str, Any] = {}  # the grid of the method, which goes on where its end is best
         if setting.found is not None:
-            # What a sample found, with room for more of the penalty, and much room for less.
-            least, most = 0.09 * setting.found, 3.5 * setting.found
-            alphas = tuple(alpha for alpha in alphas if least <= alpha <= most) or alphas[-1:]
-        knots = _CURVE_KNOTS if setting.n_rows >= _MANY_ROWS else {}
-        given = {"alphas": alphas, **knots, **setting.shared}
+            # What a sample found, and less: penalties of more rows were the same or smaller.
+            given["alphas"] = tuple(float(f"{setting.found * part:.2g}") for part in (1.0, 0.3, 0.1))
+        if setting.n_rows >= _MANY_ROWS:
+            given |= _SCREENED_KNOTS if setting.is_sample else _CURVE_KNOTS
+        given |= setting.shared
         return AdditiveRankerCV(interactions=interactions, judge_rows=_limit(setting), **given, **options)
 
     return selector
@@ -282,6 +287,8 @@ def _kernel(setting: Setting, options: dict[str, Any]) -> KernelRankRLSCV:
     # Rows that train without a fold.
     basis = wanted if wanted != "all" and _SMALLEST_FOLD * setting.n_rows > wanted else None
     gammas = [float(factor / setting.n_columns) for factor in _GAMMAS[kernel]]
+    if setting.gamma is not None:
+        gammas = [setting.gamma]
     given = {"gamma": gammas, "basis": basis, **setting.shared, **options}
     return KernelRankRLSCV(kernel, **given)
 

@@ -208,18 +208,27 @@ class LabelledRows:
             description = f"the first {'' if number == 1 else f'{number} '}of {description}"
         return replace(self, folds=[fold], cv=splits_of(fold), cv_description=description)
 
-    def without_first_fold(self) -> LabelledRows:
-        """Return the same rows, with those of the first fold as an evaluation set: they train nothing."""
-        rows = np.flatnonzero(self.folds[0] == 0)
-        others = np.ones(self.n_rows) if self.weight is None else self.weight.copy()
-        others[rows] = 0.0
+    def without_first_folds(self, number: int) -> LabelledRows:
+        """Return the same rows, with those of the first so many folds as an evaluation set: they train nothing."""
+        is_held = (self.folds[0] >= 0) & (self.folds[0] < number)
+        rows, X = np.flatnonzero(is_held), self.columns.X
+        queries = self.queries.subset(rows)
+        if 0 < bytes_of(X) <= _COPIED_BYTES:
+            others = self.subset(np.flatnonzero(~is_held))
+            ids = queries.codes if self.qid is not None else None
+            own = others.columns
+            columns, weight = ScaledColumns(own.X, own.qid, own.weight, (X[rows], ids)), others.weight
+        else:
+            others, columns = self, HeldOutColumns(self.columns, rows)
+            weight = np.ones(self.n_rows) if self.weight is None else self.weight.copy()
+            weight[rows] = 0.0
         return replace(
-            self,
-            columns=HeldOutColumns(self.columns, rows),
-            weight=others,
-            folds=[np.full(self.n_rows, -1, dtype=np.int32)],
+            others,
+            columns=columns,
+            weight=weight,
+            folds=[np.full(others.n_rows, -1, dtype=np.int32)],
             cv=None,
-            scored=(self.y[rows], self.queries.subset(rows), self.block[rows]),
+            scored=(self.y[rows], queries, self.block[rows]),
             scored_weight=None if self.weight is None else self.weight[rows],
         )
 

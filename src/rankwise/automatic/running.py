@@ -15,11 +15,10 @@ from rankwise.automatic.candidates import AVERAGE, METHODS, Candidate, Setting
 from rankwise.automatic.labelled_rows import LabelledRows
 from rankwise.automatic.problems import Problem
 from rankwise.automatic.scaling import entries
-from rankwise.automatic.search import Search, Trial
+from rankwise.automatic.search import CLEARLY, Search, SoFar, Trial
 from rankwise.automatic.stages import Facts, stages
 from rankwise.automatic.targets import is_for
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.fitted import FittedRanker
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.progress import ProgressLine
 
@@ -27,15 +26,15 @@ __all__ = ["run_search"]
 
 # Entries of X up to which every candidate is scored by all rows: some seconds of work.
 _ALL = 1_500_000
-_SAMPLED = 700_000  # entries of the sample otherwise
+_SAMPLED = 500_000  # entries of the sample that finds finalists otherwise
+_COMPARED = 1_500_000  # entries of the sample that compares them, unless there is time for all rows
+_COMPARED_BY = 2  # folds of it at first
 _SCREENED_BY = (
     2  # folds of the sample that choose the alpha of what costs more than least squares; all compare
 )
 _FEWEST_ROWS = 4000
-_CLOSE = 2.0  # standard errors of a difference, within which two candidates may change places
-_CLEARLY = 3.0  # standard errors, beyond which a scaling is worse whatever learns from it
-# Entries times cost up to which a finalist is fitted to everything unless a time limit says otherwise.
-_FINAL_WORK = 5e8
+# Entries times cost up to which several models, for their mean, are fitted to all rows.
+_MEAN_WORK = 5e8
 _EDGE = "The best alpha is the"  # how a method begins to warn of the end of its grid
 
 
@@ -43,28 +42,16 @@ def run_search(search: Search) -> Trial:
     """Try candidates, and return what was chosen, fitted to all rows."""
     start = time.monotonic()
     whole = search.problem
-    n_entries = entries(whole.columns.X)
-    sample = _sample(search, n_entries)
+    sample = None if entries(whole.columns.X) <= _ALL else _sample(search, _SAMPLED)
     with ProgressLine("choosing") as progress:
         run = _Run(search, start, progress)
-        run.try_stages(whole if sample is None else sample, "all" if sample is None else "sample")
         if sample is None:
-            run.try_means(whole)
-        if sample is not None:
-            assert isinstance(whole, LabelledRows)  # listed pairs are not sampled
-            if not search.stopped:
-                run.try_finalists(whole, n_entries)
-            how = search.final_trials[0].judged
-            if how != "all":
-                search.scored_on = whole.first_folds(1) if how == "fold" else sample
-            screened = f"{sample.describe()} of a sample of {sample.n_rows:,} of {whole.n_rows:,} rows"
-            search.judged_by = (
-                screened
-                if how == "sample"
-                else f"{search.scored_on.describe()}; the finalists were found by {screened}"
-            )
+            run.try_stages(whole, "all")
+            run.try_means(search.trials, whole)
+            search.judged_by = whole.describe()
         else:
-            search.scored_on, search.judged_by = whole, whole.describe()
+            run.try_stages(sample, "sample")
+            run.try_finalists(sample)
         chosen = search.choose(search.rule)
         if chosen.n_rows < whole.n_training_rows:
             chosen = run.refit(chosen, whole)
@@ -77,49 +64,13 @@ def run_search(search: Search) -> Trial:
 
 
 def _sample(search: Search, n_entries: int) -> Problem | None:
+    """Return a sample of about so many entries; None where it saves little, or the problem has none."""
     whole = search.problem
-    if n_entries <= _ALL:
-        return None
-    n_rows = max(_FEWEST_ROWS, int(whole.n_rows * _SAMPLED / n_entries))
+    n_rows = max(_FEWEST_ROWS, int(whole.n_rows * n_entries / entries(whole.columns.X)))
     if n_rows >= 0.8 * whole.n_rows:
         return None
     sample = whole.sample(n_rows, search.random_state)
     return None if sample is whole else sample
-
-
-@dataclass
-class _SoFar:
-    """What a search has tried so far."""
-
-    search: Search
-
-    def best(self, *methods: str, **options: object) -> Candidate | None:
-        of_these = [
-            one
-            for one in self.search.trials
-            if (not methods or one.candidate.method in methods)
-            and options.items() <= dict(one.candidate.options).items()
-        ]
-        return self.search.best(of_these).candidate if of_these else None
-
-    def is_close(self, method: str) -> bool:
-        trials = self.search.trials
-        own = [trial for trial in trials if trial.candidate.method == method]
-        return bool(own) and self.search.is_close(self.search.best(own), self.search.best(trials), _CLOSE)
-
-    def ranker(self, candidate: Candidate) -> FittedRanker:
-        return next(trial.ranker for trial in self.search.trials if trial.candidate == candidate)
-
-    def promising(self, scalings: Sequence[str]) -> list[str]:
-        search = self.search
-        plain = {
-            trial.candidate.scaling: trial
-            for trial in reversed(search.trials)
-            if METHODS[trial.candidate.method].form == "linear" and not trial.candidate.options
-        }
-        known = sorted((way for way in scalings if way in plain), key=lambda way: search.loss(plain[way]))
-        close = [way for way in known if search.is_close(plain[way], plain[known[0]], _CLEARLY)]
-        return [*close, *(way for way in scalings if way not in plain)]
 
 
 @dataclass
@@ -135,8 +86,9 @@ class _Run:
         """Try what the stages say, until nothing is left or it is time to stop."""
         search = self.search
         one_alpha = search.alphas is not None and len(search.alphas) == 1
-        facts = Facts.of(problem, varies_loss=not one_alpha and not search.fixed)
-        for candidates in stages(facts, search.methods, search.scalings, _SoFar(search)):
+        varies_loss = not one_alpha and not search.fixed
+        facts = Facts.of(problem, varies_loss=varies_loss, is_sample=judged == "sample")
+        for candidates in stages(facts, search.methods, search.scalings, SoFar(search)):
             allowed = [one for one in candidates if self._is_allowed(one)]
             if not self.try_all(allowed, problem, judged):
                 return
@@ -148,12 +100,12 @@ class _Run:
                 "allow more methods and scalings, or leave the target out.",
             )
 
-    def try_means(self, problem: Problem) -> None:
+    def try_means(self, trials: Sequence[Trial], problem: Problem) -> None:
         """Score the mean of the best of each form, as far as they are close to the best; then without the last one."""
         search, best_of_form = self.search, dict[str, Trial]()
         if search.methods is not None and AVERAGE not in search.methods:
             return
-        for trial in self._close(search.trials):
+        for trial in search.close(trials):
             best_of_form.setdefault(METHODS[trial.candidate.method].form, trial)
         parts = list(best_of_form.values())
         for number in range(len(parts), 1, -1):
@@ -181,37 +133,66 @@ class _Run:
         target = self.search.target
         return not known and (target is None or is_for(candidate, target))
 
-    def try_finalists(self, whole: LabelledRows, n_entries: int) -> None:
-        """Fit the best of the sample to all rows but one fold; score those that remain close on the other folds too."""
-        search = self.search
-        order = sorted(search.trials, key=search.loss)
-        best = order[0]
-        close = self._close(order)
-        if search.rule == "one-standard-error":
-            close.sort(key=lambda trial: (trial is not best, METHODS[trial.candidate.method].complexity))
-        affordable = [one for one in close if self._is_affordable(one.candidate, n_entries)]
-        if not affordable and METHODS[best.candidate.method].cost <= 1:
-            affordable = [best]
-        self.unit_seconds *= n_entries / max(_SAMPLED, 1)
-        # The best of each form: variants of one differ little, and more rows are kinder to curves than a sample was.
-        by_form: dict[str, Candidate] = {}
-        for trial in affordable:
+    def try_finalists(self, sample: Problem) -> None:
+        """Compare the best of a sample by more rows: of each form one, for variants differ little.
+
+        More rows are kinder to curves and kernels than a sample is, so only what is clearly behind is left out.
+        """
+        search, by_form = self.search, dict[str, Candidate]()
+        whole = search.problem
+        assert isinstance(whole, LabelledRows)  # listed pairs are not sampled
+        for trial in search.close(search.trials, CLEARLY):
             by_form.setdefault(METHODS[trial.candidate.method].form, trial.candidate)
         finalists = list(by_form.values())
-        if whole.scored is not None:
-            self.try_all(finalists, whole, "all")
-            return
-        if not self.try_all(finalists, whole.without_first_fold(), "fold"):
-            return
-        self._race(whole)
+        larger = whole if self._has_time_for_all(finalists) else _sample(search, _COMPARED) or whole
+        assert isinstance(larger, LabelledRows)
+        if not search.stopped:
+            self.unit_seconds *= entries(larger.columns.X) / _SAMPLED
+            self._compare(finalists, larger)
+        how = search.final_trials[0].judged
+        if how == "sample":
+            search.scored_on = sample
+        screened = f"{sample.describe()} of a sample of {sample.n_rows:,} of {whole.n_rows:,} rows"
+        compared = search.scored_on.describe()
+        if larger is not whole and larger.scored is None:
+            compared += f" of a sample of {larger.n_rows:,} of {whole.n_rows:,} rows"
+        search.judged_by = (
+            screened if how == "sample" else f"{compared}; the finalists were found by {screened}"
+        )
 
-    def _race(self, whole: LabelledRows) -> None:
+    def _compare(self, finalists: Sequence[Candidate], larger: LabelledRows) -> None:
+        """Fit finalists without some folds, and score their means; without these hold out one fold after the other."""
+        search, before = self.search, len(self.search.trials)
+        n_folds = 1 if larger is search.problem else _COMPARED_BY
+        has_folds = larger.scored is None
+        part = larger.without_first_folds(n_folds) if has_folds else larger
+        if has_folds:
+            search.scored_on = larger.first_folds(n_folds)
+        goes_on = self.try_all(finalists, part, "fold" if has_folds else "all")
+        compared = search.trials[before:]
+        work = sum(METHODS[one.candidate.method].cost for one in search.close(compared))
+        if work * entries(search.problem.columns.X) <= _MEAN_WORK:
+            self.try_means(compared, part)
+        is_mean = search.rule == "best" and bool(search.choose("best").candidate.parts)
+        if goes_on and has_folds and not is_mean:
+            self._race(larger, n_folds)
+
+    def _has_time_for_all(self, finalists: Sequence[Candidate]) -> bool:
+        """Tell whether a time limit lets finalists be compared by all rows."""
+        limit = self.search.time_limit
+        if limit is None:
+            return False
+        ratio = entries(self.search.problem.columns.X) / _SAMPLED
+        work = sum(METHODS[one.method].cost for one in finalists)
+        return time.monotonic() - self.start + ratio * self.unit_seconds * work < limit
+
+    def _race(self, whole: LabelledRows, n_before: int) -> None:
         """Hold out one fold after the other, as long as two finalists are close; keep what then remains."""
         search = self.search
-        search.scored_on = whole
-        racing = self._close([trial for trial in search.trials if trial.judged == "fold"])
+        singles = [one for one in search.trials if one.judged == "fold" and not one.candidate.parts]
+        racing = search.close(singles)
         n_folds = int(whole.folds[0].max()) + 1
-        for number in range(1, n_folds):
+        for number in range(n_before, n_folds):
             if len(racing) < 2:
                 break
             part, further = whole.first_folds(number + 1), []
@@ -225,14 +206,8 @@ class _Run:
                 except KeyboardInterrupt:
                     search.stopped = "Ctrl-C"
                     return
-            search.scored_on, racing = part, self._close(further)
-        if search.scored_on is not whole:
-            search.trials += [replace(trial, judged="all") for trial in racing]
-
-    def _close(self, trials: Sequence[Trial]) -> list[Trial]:
-        search = self.search
-        order = sorted(trials, key=search.loss)
-        return [trial for trial in order if search.is_close(trial, order[0], _CLOSE)]
+            search.scored_on, racing = part, [replace(trial, judged="all") for trial in search.close(further)]
+        search.trials += [trial for trial in racing if trial.judged == "all"]
 
     def _on_fold(self, trial: Trial, number: int, part: LabelledRows) -> Trial:
         """Score a candidate, whose regularisation the first fold chose, by one more fold."""
@@ -241,14 +216,12 @@ class _Run:
         estimator = METHODS[candidate.method].fixed(trial.ranker)
         held_out = np.zeros((1, part.n_rows))
         known = np.flatnonzero((part.folds[0] >= 0) & (part.folds[0] < number))
-        held_out[0, known] = trial.held_out[0] if number == 1 else trial.held_out[0, known]
+        is_first = trial.judged == "fold"  # then the scores are those of held-out rows alone
+        held_out[0, known] = trial.held_out[0] if is_first else trial.held_out[0, known]
         test = np.flatnonzero(part.folds[0] == number)
         held_out[0, test] = part.without(test, estimator, X, by_rank=candidate.ranks_labels)
         seconds = trial.seconds + time.monotonic() - start
         return replace(trial, held_out=held_out, figure=part.figure(held_out), seconds=seconds)
-
-    def _is_affordable(self, candidate: Candidate, n_entries: int) -> bool:
-        return self.search.time_limit is not None or n_entries * METHODS[candidate.method].cost <= _FINAL_WORK
 
     def try_all(self, candidates: Sequence[Candidate], problem: Problem, judged: str) -> bool:
         """Try some candidates; tell whether to go on."""
@@ -288,10 +261,13 @@ class _Run:
     def _setting(self, candidate: Candidate, problem: Problem, X: Matrix) -> Setting:
         search, cv = self.search, problem.cv
         sampled = [one for one in search.trials if one.candidate == candidate and one.judged == "sample"]
-        found = None
+        found = gamma = None
         if sampled and METHODS[candidate.method].is_mean:
             found = float(sampled[0].ranker.alpha_) * sampled[0].n_rows / problem.n_training_rows
-        if cv is not None and problem is not search.problem and METHODS[candidate.method].cost > 1:
+        if sampled:
+            gamma = getattr(sampled[0].ranker, "gamma_", None)
+        is_sample = cv is not None and problem is not search.problem
+        if cv is not None and is_sample and METHODS[candidate.method].cost > 1:
             cv = cv[:_SCREENED_BY]  # a sample has to find finalists, which choose their alpha again
         return Setting(
             problem.metric,
@@ -303,6 +279,8 @@ class _Run:
             search.random_state,
             search.n_threads,
             found,
+            gamma,
+            is_sample,
         )
 
     def _selector(self, candidate: Candidate, problem: Problem, X: Matrix) -> Ranker:
@@ -331,11 +309,17 @@ class _Run:
 
     def refit(self, trial: Trial, whole: Problem) -> Trial:
         """Fit what was chosen without some of the rows to all of them, with the regularisation that it chose."""
+        if trial.candidate.parts:
+            tried = {one.candidate: one for one in self.search.trials if one.judged == trial.judged}
+            fitted = [self.refit(tried[part], whole).model for part in trial.candidate.parts]
+            spreads = [1 / (len(fitted) * weight) for weight in trial.ranker.weights_.tolist()]
+            return replace(trial, ranker=AverageRanker.of_fitted(fitted, spreads))
         self.progress.update(f"fitting {trial.candidate.describe()} to all rows")
         scalers, X, _ = whole.columns.get(trial.candidate.scaling)
         method = METHODS[trial.candidate.method]
         estimator = method.fixed(trial.ranker)
         if method.is_mean:
             estimator.set_params(alpha=estimator.alpha * trial.n_rows / whole.n_training_rows)
-        fitted = whole.fit(estimator, X, by_rank=trial.candidate.ranks_labels)
-        return replace(trial, scalers=scalers, ranker=fitted)
+        return replace(
+            trial, scalers=scalers, ranker=whole.fit(estimator, X, by_rank=trial.candidate.ranks_labels)
+        )

@@ -9,17 +9,19 @@ from dataclasses import dataclass, field
 from sklearn.pipeline import Pipeline
 
 from rankwise.arrays import Floats
-from rankwise.automatic.candidates import Candidate, complexity
+from rankwise.automatic.candidates import METHODS, Candidate, complexity
 from rankwise.automatic.figures import Figure, paired_difference
 from rankwise.automatic.problems import Problem
 from rankwise.automatic.scaling import Scaler, chain
 from rankwise.automatic.targets import exportable_to
 from rankwise.estimators.fitted import FittedRanker
 
-__all__ = ["JUDGED", "RULES", "Search", "Trial"]
+__all__ = ["CLEARLY", "JUDGED", "RULES", "Search", "SoFar", "Trial"]
 
 RULES = ("best", "one-standard-error")
 JUDGED = ("all", "fold", "sample")  # by what, the surest first
+_CLOSE = 2.0  # standard errors of a difference, within which two candidates may change places
+CLEARLY = 3.0  # beyond which one is worse: a scaling whatever learns from it, a finalist however many rows there are
 
 
 @dataclass
@@ -135,6 +137,11 @@ class Search:
         """Return the trial with the best value; of equals the first, which is simpler."""
         return min(trials, key=self.loss)
 
+    def close(self, trials: Sequence[Trial], errors: float = _CLOSE) -> list[Trial]:
+        """Return the trials that may be the best of these, the best first."""
+        order = sorted(trials, key=self.loss)
+        return [trial for trial in order if self.is_close(trial, order[0], errors)]
+
     def is_close(self, trial: Trial, best: Trial, errors: float) -> bool:
         """Tell whether a trial is worse than the best by at most so many standard errors of the difference."""
         difference, error = paired_difference(trial.figure, best.figure)
@@ -145,3 +152,42 @@ class Search:
     def loss(self, trial: Trial) -> float:
         """Return the value, turned so that less is better."""
         return -trial.figure.value if self.problem.metric.greater_is_better else trial.figure.value
+
+
+@dataclass
+class SoFar:
+    """What a search has tried so far."""
+
+    search: Search
+
+    def best(self, *methods: str, **options: object) -> Candidate | None:
+        """Return the best candidate, of some methods or of all, with some options; None where none was tried."""
+        of_these = [
+            one
+            for one in self.search.trials
+            if (not methods or one.candidate.method in methods)
+            and options.items() <= dict(one.candidate.options).items()
+        ]
+        return self.search.best(of_these).candidate if of_these else None
+
+    def is_close(self, method: str) -> bool:
+        """Tell whether the best candidate of a method may be the best of all."""
+        trials = self.search.trials
+        own = [trial for trial in trials if trial.candidate.method == method]
+        return bool(own) and self.search.is_close(self.search.best(own), self.search.best(trials), _CLOSE)
+
+    def ranker(self, candidate: Candidate) -> FittedRanker:
+        """Return what was fitted for a candidate, with what it chose."""
+        return next(trial.ranker for trial in self.search.trials if trial.candidate == candidate)
+
+    def promising(self, scalings: Sequence[str]) -> list[str]:
+        """Sort scalings by how well linear models did on them, without those that are clearly worse."""
+        search = self.search
+        plain = {
+            trial.candidate.scaling: trial
+            for trial in reversed(search.trials)
+            if METHODS[trial.candidate.method].form == "linear" and not trial.candidate.options
+        }
+        known = sorted((way for way in scalings if way in plain), key=lambda way: search.loss(plain[way]))
+        close = [way for way in known if search.is_close(plain[way], plain[known[0]], CLEARLY)]
+        return [*close, *(way for way in scalings if way not in plain)]

@@ -64,6 +64,8 @@ class Facts:
     n_rows, n_entries : int
     has_magnitudes : bool
         Whether listed pairs say by how much the winner won.
+    is_sample : bool
+        Whether finalists are to be found, which then are compared by more rows.
     """
 
     kind: str
@@ -78,9 +80,10 @@ class Facts:
     n_rows: int
     n_entries: int
     has_magnitudes: bool = False
+    is_sample: bool = False
 
     @classmethod
-    def of(cls, problem: Problem, *, varies_loss: bool) -> Facts:
+    def of(cls, problem: Problem, *, varies_loss: bool, is_sample: bool = False) -> Facts:
         """Look at the data; one alpha of the caller's, where the loss does not vary, is of one loss."""
         X = problem.columns.X
         stored: dict[str, Any] = {
@@ -89,6 +92,7 @@ class Facts:
             "varies_loss": varies_loss,
             "n_rows": problem.n_rows,
             "n_entries": entries(X),
+            "is_sample": is_sample,
         }
         if isinstance(problem, LabelledRows):
             queries = problem.queries
@@ -179,8 +183,9 @@ def _linear(
                 ]
     for name in others:
         found = best(*methods)
-        # The plain hinge costs most; it is worth trying where margins help at all.
-        if found is not None and (name != "svm" or is_asked or found.method != "rls"):
+        # The plain hinge costs most; it is worth trying where margins help at all, and hardly differs on many rows.
+        is_worth = found is not None and found.method != "rls" and not facts.is_sample
+        if found is not None and (name != "svm" or is_asked or is_worth):
             yield [Candidate(name, found.scaling)]
 
 
@@ -218,14 +223,15 @@ def _kernels(
         # A reduced set has closed forms for whole queries; for the rows of one ranking with other options it has none.
         options = tuple(option for option in options if option[0] == "labels")
     plain = tuple(option for option in options if option[0] != "labels")
-    ranks_labels = facts.has_ranks and facts.varies_loss
+    # Pairs that are all 1 apart know labels by their order alone, as their ranks do.
+    ranks_labels = facts.has_ranks and facts.varies_loss and ("cost", "unit") not in plain
     first = _joined(plain, (("labels", "ranks"),)) if ranks_labels else plain
     scalings = [way for way in ("standard", "max-abs", "rank") if way in ways] or ways[:1]
     better, *others = so_far.promising(scalings)
     names = [name for name in KERNELS if name == "rbf" or not facts.is_sparse]
     yield [Candidate("kernel", better, (("kernel", name), *first)) for name in names]
     found = best("kernel")
-    if found is None:
+    if found is None or facts.is_sample:
         return
     if so_far.is_close("kernel"):
         yield [Candidate("kernel", way, (("kernel", name), *first)) for way in others for name in names]
