@@ -69,6 +69,7 @@ def test_every_container_gives_the_same_numbers(container):
     assert "one value everywhere" in said["same"]
     assert "one value inside every query" in said["season"]
     assert "1 missing: filled with" in said["price"]
+    assert said["brand"] == "a category of 3 values, and 1 rare one"
     assert "season=summer" not in names
 
 

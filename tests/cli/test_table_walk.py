@@ -52,7 +52,9 @@ def test_the_walk(capsys, folder, monkeypatch):
         "brand: a category of 2 values, missing is one more",
         "since: a date, in days since 1970",
         "season: left out, because it has one value inside every query",
+        "(--cross OTHER:season, crosses=['OTHER:season'])",
         "title: left out, because nearly every row has another text",
+        "(--words title, words=['title'])",
     ):
         assert words in out, words
     assert "no problems found" in out

@@ -55,7 +55,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
 
     Every candidate is scored on the same folds: it chooses its own regularisation on them, is fitted without each fold
     in turn, and scores the rows of that fold. Their values query by query say how sure a difference between two
-    candidates is. Where there is much, a sample rules out most candidates, and the finalists are scored by all rows.
+    candidates is. Where there is much, a sample rules out most candidates, and a larger one compares the finalists.
 
     Parameters
     ----------
@@ -86,8 +86,9 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     target : str, optional
         Only candidates that can be exported to this format.
     time_limit : float, optional
-        Seconds after which no further candidate is begun; the best so far is kept, fitted to all rows. By default what
-        is tried depends on the data alone: seconds for thousands of rows, minutes for millions.
+        Seconds after which no further candidate is begun; the best so far is kept, fitted to all rows. Where it leaves
+        time for that, all rows of large data compare the finalists, not a sample. By default what is tried depends on
+        the data alone: seconds for thousands of rows, minutes for millions.
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     rivals : sequence of estimators, default=()

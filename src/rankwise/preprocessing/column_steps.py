@@ -161,7 +161,8 @@ def describe(step: ColumnStep) -> str:
         return f"left out, because {step['why']}"
     if kind == "category":
         n_levels = len(step["levels"])
-        rare = f", {step['rare']:,} rare ones together" if step["rare"] else ""
+        n_rare = step["rare"]
+        rare = "" if not n_rare else f", and {n_rare:,} rare one{'s together' if n_rare > 1 else ''}"
         missing = ", missing is one more" if step.get("has_missing") else ""
         words = f"a category of {n_levels} value{'s' * (n_levels != 1)}{rare}{missing}"
     elif kind == "list":

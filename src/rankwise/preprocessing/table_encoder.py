@@ -235,7 +235,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if queries is not None and len(queries) > 1 and _is_constant(codes, queries):
             if is_crossed:
                 return {**step, "only_crossed": True}
-            why = "it has one value inside every query, and tells no rows apart unless crossed with another column"
+            why = (
+                "it has one value inside every query, and tells no rows apart unless crossed with another column "
+                f"(--cross OTHER:{name}, crosses=['OTHER:{name}'])"
+            )
             return {"name": name, "kind": "left out", "why": why}
         return step
 
@@ -246,7 +249,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         why = ""
         if len(counts) > max(2, 0.5 * n_known):
             why = (
-                f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words to read"
+                f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words to read "
+                f"(--words {name}, words=['{name}'])"
             )
         elif not frequent and len(counts) > 2:
             why = f"none of its {len(counts):,} texts comes in {self.min_rows} rows"
