@@ -388,6 +388,15 @@ def test_a_time_limit_that_leaves_time_compares_by_all_rows(large, graded):
     assert not model.stopped_
 
 
+def test_from_many_rows_on_two_folds_choose_the_alpha_of_what_is_dear_and_all_compare(graded, monkeypatch):
+    X, y, qid = graded
+    monkeypatch.setattr(searching, "_ROWS_TO_CHOOSE", 400)
+    model = AutoRanker(methods=["rls", "svm-squared"], scalings=["none"], cv=5).fit(X, y, qid=qid)
+    folds = {one.candidate.method: len(one.ranker.cv) for one in model.search_.trials}
+    assert folds == {"rls": 5, "svm-squared": 2}
+    assert all(one.figure.per_unit.size == 40 for one in model.search_.trials)
+
+
 def test_the_grid_of_curves_goes_on_where_its_end_is_best():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 8))

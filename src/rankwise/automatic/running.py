@@ -29,9 +29,9 @@ _ALL = 1_500_000
 _SAMPLED = 500_000  # entries of the sample that finds finalists otherwise
 _COMPARED = 1_500_000  # entries of the sample that compares them, unless there is time for all rows
 _COMPARED_BY = 2  # folds of it at first
-_SCREENED_BY = (
-    2  # folds of the sample that choose the alpha of what costs more than least squares; all compare
-)
+# Folds that choose the alpha of what costs more than least squares, on a sample and from so many rows on; all compare.
+_CHOSEN_BY = 2
+_ROWS_TO_CHOOSE = 5000
 _FEWEST_ROWS = 4000
 # Entries times cost up to which several models, for their mean, are fitted to all rows.
 _MEAN_WORK = 5e8
@@ -267,8 +267,9 @@ class _Run:
         if sampled:
             gamma = getattr(sampled[0].ranker, "gamma_", None)
         is_sample = cv is not None and problem is not search.problem
-        if cv is not None and is_sample and METHODS[candidate.method].cost > 1:
-            cv = cv[:_SCREENED_BY]  # a sample has to find finalists, which choose their alpha again
+        has_many = isinstance(problem, LabelledRows) and problem.n_rows >= _ROWS_TO_CHOOSE
+        if cv is not None and (is_sample or has_many) and METHODS[candidate.method].cost > 1:
+            cv = cv[:_CHOSEN_BY]
         return Setting(
             problem.metric,
             cv,
