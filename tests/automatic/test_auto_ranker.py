@@ -456,6 +456,17 @@ def test_time_limit_keeps_the_best_so_far(graded):
     assert model.score(X, y, qid=qid) > 0.6
 
 
+def test_progress_says_which_candidate_how_many_remain_and_the_best_yet(graded, monkeypatch):
+    X, y, qid = graded
+    lines = []
+    monkeypatch.setattr(searching.ProgressLine, "update", lambda _, text: lines.append(text))
+    model = AutoRanker("ndcg@10", methods=["rls"], scalings=["none", "standard"]).fit(X, y, qid=qid)
+    assert lines[0] == "candidate 1, at least 1 more: RankRLS, columns as they are"
+    first = model.search_.trials[0].figure.value
+    assert lines[1] == f"candidate 2: RankRLS, standardised columns; best yet ndcg@10 {first:.4f}"
+    assert len(lines) == len(model.leaderboard_)
+
+
 def test_interrupted_it_keeps_the_best_so_far_refitted(graded, monkeypatch):
     X, y, qid = graded
     for name, value in (("_ALL", 1000), ("_SAMPLED", 1000), ("_FEWEST_ROWS", 100)):
