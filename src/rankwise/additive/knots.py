@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ __all__ = ["KnotPlan", "find_knots", "plan_knots"]
 
 # A column that counts as categories has at most so many levels; rarer ones share the value of what is missing.
 MANY_LEVELS = 1024
+_GATHERED = 16  # columns at a time
+_FIRST_LOOK = 4096  # rows
 
 
 @dataclass(frozen=True)
@@ -76,15 +78,14 @@ def plan_knots(
     masses: list[Floats] = []
     side_masses: list[Floats] = []
     constant: list[int] = []
-    for column in range(X.shape[1]):
-        x = X[rows, column]
+    for column, x in _columns(X, rows):
         if _is_constant(x if order is None else x[order], is_inside):
             constant.append(column)
             continue
         is_missing = np.isnan(x)
         has_missing = bool(is_missing.any())
         seen = ~is_missing if has_missing else slice(None)
-        values, mass = _distinct(x[seen].astype(np.float64), None if own is None else own[seen])
+        values, mass = _distinct(x[seen], None if own is None else own[seen])
         absent = float(is_missing.sum() if own is None else own[is_missing].sum())
         for target, spread, n_most in ((curves, masses, n_knots), (sides, side_masses, n_side_knots)):
             is_levels = column in levels
@@ -98,6 +99,13 @@ def plan_knots(
     return KnotPlan(
         tuple(curves), tuple(sides), tuple(masses), tuple(side_masses), np.array(constant, dtype=np.int64)
     )
+
+
+def _columns(X: AnyArray, rows: slice | Ints) -> Iterator[tuple[int, AnyArray]]:
+    """Yield the columns of some rows, gathered several at a time: those of a row share a line of the cache."""
+    for first in range(0, X.shape[1], _GATHERED):
+        block = np.ascontiguousarray(X[rows, first : first + _GATHERED].T)
+        yield from enumerate(block, first)
 
 
 def find_knots(x: Floats, n_knots: int, weight: Floats | None = None) -> Floats:
@@ -150,7 +158,7 @@ def _most_frequent(mass: Floats) -> npt.NDArray[np.bool_]:
     return is_kept
 
 
-def _distinct(x: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+def _distinct(x: AnyArray, weight: Floats | None) -> tuple[Floats, Floats]:
     """Return the different values in increasing order, and the weight of each."""
     if weight is None:
         ordered = np.sort(x)
@@ -158,7 +166,7 @@ def _distinct(x: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
         order = np.argsort(x, kind="stable")
         ordered, weight = x[order], weight[order]
     starts = np.flatnonzero(np.concatenate([np.ones(min(x.size, 1), np.bool_), ordered[1:] != ordered[:-1]]))
-    values = ordered[starts] + 0.0  # not -0
+    values = ordered[starts].astype(np.float64) + 0.0  # not -0
     if weight is None:
         return values, np.diff(starts, append=x.size).astype(np.float64)
     return values, np.add.reduceat(weight, starts) if starts.size else np.empty(0)
@@ -166,5 +174,9 @@ def _distinct(x: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
 
 def _is_constant(x: AnyArray, is_inside: npt.NDArray[np.bool_]) -> bool:
     """Tell whether a column, in the order of queries, never changes inside one; NaN equals NaN."""
-    changes = (x[1:] != x[:-1]) & is_inside
-    return not changes.any() or not (changes & ~(np.isnan(x[1:]) & np.isnan(x[:-1]))).any()
+    for last in (_FIRST_LOOK, x.size):  # most columns show it at once
+        now, before = x[:last][1:], x[:last][:-1]
+        changes = (now != before) & is_inside[: now.size]
+        if changes.any() and (changes & ~(np.isnan(now) & np.isnan(before))).any():
+            return False
+    return True

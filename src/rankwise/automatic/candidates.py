@@ -256,7 +256,7 @@ def _additive(interactions: int | str) -> MakeSelector:
             least, most = 0.09 * setting.found, 3.5 * setting.found
             alphas = tuple(alpha for alpha in alphas if least <= alpha <= most) or alphas[-1:]
         knots = _CURVE_KNOTS if setting.n_rows >= _MANY_ROWS else {}
-        given = {"alphas": alphas, **knots, **setting.shared}
+        given = {"alphas": alphas, "adaptive": 0, **knots, **setting.shared}
         return AdditiveRankerCV(interactions=interactions, judge_rows=_limit(setting), **given, **options)
 
     return selector
@@ -267,6 +267,7 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
         chosen.alpha_,
         n_knots=chosen.n_knots_,
         surface_knots=chosen.surface_knots_,
+        adaptive=chosen.adaptive_,
         interactions=len(chosen.interactions_),  # each fold ranks the pairs of columns by its own rows
         loss=chosen.loss,
         query_weight=chosen.query_weight,

@@ -228,6 +228,10 @@ class AdditiveDesign:
     def expect_products(self) -> None:
         """Do nothing: the codes are what products read."""
 
+    def within(self, coordinates: Coordinates | None) -> AdditiveDesign:
+        """Return the same codes with other coefficients."""
+        return AdditiveDesign(self.cells, self.codes, self.first, self.shape[0], coordinates, self.n_threads)
+
     def _like(self, codes: npt.NDArray[np.uint32], first: int, n_rows: int) -> AdditiveDesign:
         return AdditiveDesign(self.cells, codes, first, n_rows, self.coordinates, self.n_threads)
 

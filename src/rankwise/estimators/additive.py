@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rankwise.additive.alphas import Ladder
-from rankwise.additive.choosing import Knots, Search, Split, Wanted
+from rankwise.additive.choosing import Search
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
+from rankwise.additive.settings import Knots, Split, Wanted
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
@@ -45,6 +46,9 @@ class AdditiveRanker(AdditiveModel):
     penalty : {"difference", "second_difference", "ridge"}, default="difference"
         Whether curves are drawn towards constants, towards straight lines, or each value to 0. Levels of categories and
         missing values always get a plain ridge.
+    adaptive : int, default=0
+        How many times to fit again with the penalty adapted to the last model, large steps being penalised less and
+        small ones more: one or two rounds give few and sharp steps, which fine knots want.
     query_weight : {"size", "pairs", "equal"}, default="equal"
         What a query's total weight grows with: its rows, its pairs, or nothing.
     ties, cost : str, default="include", "magnitude"
@@ -114,6 +118,7 @@ class AdditiveRanker(AdditiveModel):
         surface_knots: int = 5,
         loss: str = "squared_hinge",
         penalty: str = "difference",
+        adaptive: int = 0,
         query_weight: str = "equal",
         ties: str = "include",
         cost: str = "magnitude",
@@ -134,7 +139,7 @@ class AdditiveRanker(AdditiveModel):
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         knots = Knots(int(self.n_knots), int(self.surface_knots))
-        problem, alpha = self._problem(data, *knots), float(self.alpha)
+        problem, alpha = self._problem(data, *knots, holds_out=self._is_auto), float(self.alpha)
         blueprints = problem.blueprints
         blueprint = blueprints.at(*knots)
         listed = self._listed_surfaces(blueprint)
@@ -144,11 +149,12 @@ class AdditiveRanker(AdditiveModel):
             wanted = Wanted(Ladder([alpha]), knots[:1], knots[1:], AUTO_COUNTS)
             count = Search(blueprints, splits, wanted).run().n_pairs
         fit = AdditiveFit(blueprint, problem.training())
+        sample = problem.sample(blueprint) if count else None
         del problem  # and the codes of its curves
         if listed is not None:
-            layout, solution = fit.solve(alpha, listed)
+            layout, solution = fit.solve_adapting(alpha, int(self.adaptive), listed)
         else:
-            layout, solution = fit.solve_with_best(alpha, count)
+            layout, solution = fit.solve_with_best(alpha, count, rounds=int(self.adaptive), sample=sample)
         self._finish(layout, solution, blueprints)
 
     def _splits(self, problem: AdditiveProblem, eval_set: object) -> list[Split]:
