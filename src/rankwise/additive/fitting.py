@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -207,20 +207,20 @@ class AdditiveFit:
         n_pairs: int,
         start: Floats | None = None,
         rounds: int = 0,
-        sample: AdditiveFit | None = None,
+        sample: Callable[[], AdditiveFit | None] = lambda: None,
     ) -> tuple[Layout, Solution]:
         """Fit the curves, rank the pairs of columns by what they leave, and fit the best so many with the curves.
 
-        The fit of a `sample` of the rows ranks the pairs, if there is one.
+        The fit of a `sample` of the rows ranks the pairs, if it gives one; that is gone before all rows are encoded.
         """
         if n_pairs == 0:
             return self.solve_adapting(alpha, rounds, (), start)
-        chooser = self if sample is None else sample
+        chooser = sample() or self
         layout, solution = chooser.solve(alpha, (), start)
         if solution.status is Status.INTERRUPTED:
             return layout, solution
         pairs = as_pairs(chooser.rank_pairs(solution.coef), n_pairs)
-        del layout, chooser, sample
+        del layout, chooser
         self._solvers.clear()
         self._blueprint.forget_curves()
         return self.solve_adapting(alpha, rounds, pairs, solution.coef)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from rankwise.additive.alphas import Ladder
 from rankwise.additive.choosing import Search
@@ -149,7 +151,7 @@ class AdditiveRanker(AdditiveModel):
             wanted = Wanted(Ladder([alpha]), knots[:1], knots[1:], AUTO_COUNTS)
             count = Search(blueprints, splits, wanted).run().n_pairs
         fit = AdditiveFit(blueprint, problem.training())
-        sample = problem.sample(blueprint) if count else None
+        sample = partial(replace(problem, data=data).sample, blueprint)
         del problem  # and the codes of its curves
         if listed is not None:
             layout, solution = fit.solve_adapting(alpha, int(self.adaptive), listed)
