@@ -6,6 +6,7 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rankwise.additive import knots
 from rankwise.additive.coordinates import (
     PENALTIES,
     PenaltyCoordinates,
@@ -73,6 +74,27 @@ def test_columns_that_are_constant_inside_queries_get_no_curve():
     plan = plan_knots(X, check_qid(qid, 5), 8, 5)
     assert plan.constant.tolist() == [0, 2, 3]
     assert [curve.column for curve in plan.curves] == [1]
+
+
+def test_many_rows_have_the_knots_of_some_and_their_own_extremes(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3)).astype(np.float32)
+    X[[7, 13], 0] = [-9, 9]
+    X[11, 1] = np.nan
+    X[:, 2] = np.repeat(np.arange(200), 10)
+    qid = np.repeat(np.arange(200), 10)
+    monkeypatch.setattr(knots, "SAMPLED_ROWS", 200)  # every tenth row
+    for order in (slice(None), rng.permutation(2000)):
+        plan = plan_knots(X[order], check_qid(qid[order], 2000), 5, 3)
+        assert plan.constant.tolist() == [2]
+        first, second = plan.curves
+        assert first.knots[[0, -1]].tolist() == [-9, 9]
+        np.testing.assert_allclose(first.knots[1:-1], np.quantile(X[:, 0], [0.25, 0.5, 0.75]), atol=0.3)
+        assert (first.has_missing, second.has_missing) == (False, True)
+        assert plan.masses[1][-1] >= 1
+        codes = np.round(X[order])
+        kept = plan_knots(codes, check_qid(qid[order], 2000), 5, 3, levels=[0]).curves[0].knots
+        np.testing.assert_array_equal(kept, np.unique(codes[:, 0]))
 
 
 def test_missing_values_and_levels_have_values_of_their_own():

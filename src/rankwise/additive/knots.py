@@ -12,7 +12,10 @@ from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.terms import Curve
 
-__all__ = ["KnotPlan", "find_knots", "plan_knots"]
+__all__ = ["SAMPLED_ROWS", "KnotPlan", "find_knots", "plan_knots"]
+
+# Knots, and the pairs of columns that get a surface, are chosen by about so many rows where there are twice as many.
+SAMPLED_ROWS = 1 << 17
 
 # A column that counts as categories has at most so many levels; rarer ones share the value of what is missing.
 MANY_LEVELS = 1024
@@ -78,10 +81,13 @@ def plan_knots(
     masses: list[Floats] = []
     side_masses: list[Floats] = []
     constant: list[int] = []
-    for column, x in _columns(X, rows):
-        if _is_constant(x if order is None else x[order], is_inside):
+    thinned = _Thinned.of(X) if weight is None and X.shape[0] >= 2 * SAMPLED_ROWS else None
+    for column, looked_at in _columns(X, rows) if thinned is None else thinned.columns():
+        whole = looked_at if thinned is None else X[:, column]
+        if _is_constant(whole if order is None else whole[order], is_inside):
             constant.append(column)
             continue
+        x = whole if column in levels else looked_at  # rare levels too
         is_missing = np.isnan(x)
         has_missing = bool(is_missing.any())
         seen = ~is_missing if has_missing else slice(None)
@@ -99,6 +105,33 @@ def plan_knots(
     return KnotPlan(
         tuple(curves), tuple(sides), tuple(masses), tuple(side_masses), np.array(constant, dtype=np.int64)
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Thinned:
+    """Some rows for all, with the extremes of each column, and what is missing somewhere missing in one row."""
+
+    X: AnyArray
+    least: AnyArray
+    most: AnyArray
+    has_missing: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, X: AnyArray) -> _Thinned:
+        least, most = np.full((2, X.shape[1]), np.nan, dtype=X.dtype)
+        has_missing = np.zeros(X.shape[1], dtype=np.bool_)
+        for first in range(0, X.shape[0], SAMPLED_ROWS):
+            block = X[first : first + SAMPLED_ROWS]
+            least = np.fmin(least, np.fmin.reduce(block, axis=0))
+            most = np.fmax(most, np.fmax.reduce(block, axis=0))
+            has_missing |= np.isnan(block).any(axis=0)
+        return cls(X[:: X.shape[0] // SAMPLED_ROWS], least, most, has_missing)
+
+    def columns(self) -> Iterator[tuple[int, AnyArray]]:
+        """Yield the columns: the rows, then the extremes, then what is missing."""
+        for column, x in _columns(self.X, slice(None)):
+            ends = [self.least[column], self.most[column], np.nan][: 2 + self.has_missing[column]]
+            yield column, np.append(x, np.array(ends, dtype=x.dtype))
 
 
 def _columns(X: AnyArray, rows: slice | Ints) -> Iterator[tuple[int, AnyArray]]:

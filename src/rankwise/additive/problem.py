@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints
+from rankwise.additive.knots import SAMPLED_ROWS
 from rankwise.additive.settings import Split
 from rankwise.additive.training import MarginTraining, SquaredTraining, Training
 from rankwise.arrays import AnyArray
@@ -19,9 +20,6 @@ from rankwise.selection.scorers import EvalSet
 from rankwise.solvers.choose import choose_margin_solver
 
 __all__ = ["AdditiveProblem"]
-
-# Pairs of columns are chosen by about so many rows, where there are twice as many.
-SAMPLED_ROWS = 1 << 17
 
 
 @dataclass(frozen=True)
