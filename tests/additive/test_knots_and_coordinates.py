@@ -2,10 +2,18 @@
 
 import numpy as np
 import pytest
+import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise.additive.coordinates import PENALTIES, PenaltyCoordinates, curve_basis
+from rankwise.additive import knots
+from rankwise.additive.coordinates import (
+    PENALTIES,
+    PenaltyCoordinates,
+    Rescaled,
+    adapted_scale,
+    curve_basis,
+)
 from rankwise.additive.knots import find_knots, plan_knots
 from rankwise.additive.purification import main_effects, purified, with_knots_of_surfaces
 from rankwise.data.validation import check_qid
@@ -68,6 +76,27 @@ def test_columns_that_are_constant_inside_queries_get_no_curve():
     assert [curve.column for curve in plan.curves] == [1]
 
 
+def test_many_rows_have_the_knots_of_some_and_their_own_extremes(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3)).astype(np.float32)
+    X[[7, 13], 0] = [-9, 9]
+    X[11, 1] = np.nan
+    X[:, 2] = np.repeat(np.arange(200), 10)
+    qid = np.repeat(np.arange(200), 10)
+    monkeypatch.setattr(knots, "SAMPLED_ROWS", 200)  # every tenth row
+    for order in (slice(None), rng.permutation(2000)):
+        plan = plan_knots(X[order], check_qid(qid[order], 2000), 5, 3)
+        assert plan.constant.tolist() == [2]
+        first, second = plan.curves
+        assert first.knots[[0, -1]].tolist() == [-9, 9]
+        np.testing.assert_allclose(first.knots[1:-1], np.quantile(X[:, 0], [0.25, 0.5, 0.75]), atol=0.3)
+        assert (first.has_missing, second.has_missing) == (False, True)
+        assert plan.masses[1][-1] >= 1
+        codes = np.round(X[order])
+        kept = plan_knots(codes, check_qid(qid[order], 2000), 5, 3, levels=[0]).curves[0].knots
+        np.testing.assert_array_equal(kept, np.unique(codes[:, 0]))
+
+
 def test_missing_values_and_levels_have_values_of_their_own():
     X = np.array([[1.0, 3.0], [np.nan, 7.0], [2.0, 3.0], [5.0, 9.0]])
     plan = plan_knots(X, check_qid(None, 4), 8, 5, levels=[1])
@@ -102,6 +131,40 @@ def test_coordinates_are_a_matrix_and_its_adjoint(penalty):
     assert coordinates.to_values(u).shape == (terms.n_values,)
     np.testing.assert_allclose(g.T @ coordinates.to_values(u), coordinates.from_values(g).T @ u)
     np.testing.assert_allclose(coordinates.exact_values(u), coordinates.to_values(u), atol=1e-14)
+
+
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_surfaces_have_the_product_of_both_bases(penalty):
+    _, plan, terms, side_masses = random_terms(0)
+    coordinates = PenaltyCoordinates(terms, plan.masses, side_masses, penalty)
+    of_curves = [
+        curve_basis(c, m, penalty, has_line=True) for c, m in zip(plan.curves, plan.masses, strict=True)
+    ]
+    of_surfaces = [
+        np.kron(*(curve_basis(side, side_masses[side.column], penalty) for side in (s.first, s.second)))
+        for s in terms.surfaces
+    ]
+    T = scipy.linalg.block_diag(*of_curves, *of_surfaces)
+    np.testing.assert_allclose(coordinates.to_values(np.eye(T.shape[1])), T, atol=1e-14)
+    np.testing.assert_allclose(coordinates.from_values(np.eye(T.shape[0])), T.T, atol=1e-14)
+    scale = np.arange(1.0, T.shape[1] + 1)
+    rescaled = Rescaled(coordinates, scale)
+    assert rescaled.n_coordinates == scale.size
+    np.testing.assert_allclose(rescaled.to_values(np.eye(scale.size)), T * scale, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        rescaled.from_values(np.eye(T.shape[0])), (T * scale).T, rtol=1e-12, atol=1e-12
+    )
+
+
+def test_an_adapted_penalty_costs_the_model_what_it_did():
+    u = np.array([0.0, 1e-9, -1.0, 3.0])
+    scale = adapted_scale(u)
+    assert np.sum((u / scale) ** 2) == pytest.approx(np.sum(u**2))
+    assert scale[3] / scale[2] == pytest.approx(np.sqrt(3), rel=0.01)
+    assert scale[0] == pytest.approx(scale[1])
+    assert scale[0] > 0
+    np.testing.assert_allclose(adapted_scale(7 * u), scale)
+    np.testing.assert_array_equal(adapted_scale(np.zeros(3)), 1.0)
 
 
 def test_first_differences_make_the_penalty_the_squared_slope():

@@ -9,6 +9,7 @@ from rankwise.design.hats import hat_matrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.selection.result import Selection
+from rankwise.solvers.solution import Status
 
 ALPHAS = [1e-1, 1e-2, 1e-3]
 LISTED = {"curves": 0, "surfaces": [(0, 1), (1, 2)]}
@@ -27,7 +28,7 @@ def held_out_errors(model, X, y, qid, fold, interactions):
     data = model._training_data(X, y, qid, None, None)
     blueprint = model._blueprints(data).at(model.n_knots_, model.surface_knots_)
     layout = blueprint.layout(interactions or ())
-    Z = (hat_matrix(X, layout.terms) @ layout.coordinates.matrix).toarray()
+    Z = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
     pairs = label_pairs(y, qid, query_weight="equal", ties="include")
     D, z, weight = Z[pairs.winner] - Z[pairs.loser], y[pairs.winner] - y[pairs.loser], pairs.weight
     total = weight[z != 0].sum()  # ties have no weight of their own in the mean
@@ -112,3 +113,26 @@ def test_exact_hold_out_says_what_it_takes():
     ):
         with pytest.raises(InvalidInputError, match=r"leave-query-out.*Hint: use loss='squared'.*cv=5"):
             AdditiveRankerCV(cv="leave-query-out", **options).fit(X, y, qid=qid)
+
+
+def test_the_second_alpha_forms_the_matrix_that_the_others_share():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(300, 30)), rng.normal(size=300), np.arange(300) // 10
+    model = AdditiveRankerCV(loss="squared", tol=1e-10)
+    problem = model._problem(model._training_data(X, y, qid, None, None), 8, 5)
+    layout = problem.blueprints.at(8, 5).curves
+    solver = problem.training().on(layout.design, layout.coordinates.nonnegative)
+    pairs = label_pairs(y, qid, query_weight="equal", ties="include")
+    Z = layout.design.matrix()
+    D, z = Z[pairs.winner] - Z[pairs.loser], y[pairs.winner] - y[pairs.loser]
+    G, b = D.T @ (pairs.weight[:, None] * D), D.T @ (pairs.weight * z)
+    assert len(G) > 200  # so that one alpha alone iterates
+    iterates = []
+    for alpha in (1e-2, 1e-3, 1e-4):
+        before = layout.design.reads
+        solution = solver.solve(alpha)
+        iterates.append((solution.status is not Status.EXACT, layout.design.reads - before))
+        expected = np.linalg.solve(G + alpha * pairs.weight.sum() * np.eye(len(G)), b)
+        np.testing.assert_allclose(solution.coef, expected, atol=1e-6 * np.abs(expected).max())
+    assert [is_iterative for is_iterative, _ in iterates] == [True, False, False]
+    assert iterates[2][1] == 0  # nothing is read again

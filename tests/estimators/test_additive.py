@@ -9,6 +9,8 @@ from scipy.optimize import minimize
 
 from oracles import label_pairs
 from rankwise import AdditiveRanker, AdditiveRankerCV, RankSVM
+from rankwise.additive import problem as additive_problem
+from rankwise.additive.fitting import AdditiveFit
 from rankwise.design.hats import hat_matrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
@@ -41,6 +43,7 @@ MODELS = {
     "listed": AdditiveRanker(interactions=[(2, 1), (0, 3)]),
     "monotone": AdditiveRanker(monotone={1: 1, 2: -1}, interactions=1),
     "monotone squared": AdditiveRanker(monotone=[0, 1, 0, 0, 0], loss="squared", interactions=1),
+    "adapted": AdditiveRanker(adaptive=2, interactions=2),
     "cv": AdditiveRankerCV(alphas=[1e-2, 1e-4], cv=3, interactions=[0, 1], n_knots=[4, 8]),
 }
 
@@ -100,7 +103,7 @@ def plain_objective(model, X, y, qid):
     number = {curve.column: place for place, curve in enumerate(blueprint.plan.curves)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
     layout = blueprint.layout(pairs)
-    Z = hat_matrix(X, layout.terms) @ layout.coordinates.matrix
+    Z = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
     listed = label_pairs(y, qid, query_weight="equal", ties="exclude")
     D = Z[listed.winner] - Z[listed.loser]
     return layout, D, listed.weight / listed.weight.sum()
@@ -123,12 +126,86 @@ def test_the_model_is_the_minimum_over_listed_pairs():
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-4)
 
 
+def test_an_adapted_penalty_is_that_of_the_model_before():
+    X, y, qid = make(rows=60)
+    options = {"n_knots": 4, "interactions": 1, "tol": 1e-12}
+    plain, model = (AdditiveRanker(1e-2, adaptive=rounds, **options).fit(X, y, qid=qid) for rounds in (0, 1))
+    layout, D, weight = plain_objective(model, X, y, qid)
+
+    def minimum(penalty):
+        def value(u):
+            t = np.maximum(1 - D @ u, 0)
+            return weight @ t**2 + penalty @ u**2, -2 * D.T @ (weight * t) + 2 * penalty * u
+
+        options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 10_000, "maxfun": 100_000}
+        return minimize(value, np.zeros(D.shape[1]), jac=True, method="L-BFGS-B", options=options).x
+
+    def scores(u):
+        found = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(u)
+        return found - found.mean()
+
+    first = minimum(np.full(D.shape[1], 1e-2))
+    size = np.sqrt(first**2 + 0.01 * np.mean(first**2))  # penalties of 1 / |u|, with a floor
+    penalty = 1e-2 * np.sum(first**2) / np.sum(first**2 / size) / size
+    for fitted, expected in ((plain, first), (model, minimum(penalty))):
+        found = fitted.predict(X)
+        np.testing.assert_allclose(found - found.mean(), scores(expected), atol=2e-4)
+    assert np.abs(plain.predict(X) - model.predict(X)).max() > 0.01
+
+
+def test_the_penalty_is_adapted_while_that_helps():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(800, 4))
+    steps = np.sign(X[:, 0] - 0.3) + np.sign(X[:, 1]) * np.sign(X[:, 2] - 0.4) + 0.3 * rng.normal(size=800)
+    options = {"cv": 3, "n_knots": 32, "surface_knots": 9, "interactions": [0, 1, 3]}
+    model = AdditiveRankerCV(**options).fit(X, steps)
+    results = model.cv_results_
+    assert model.adaptive_ > 0
+    assert model.best_score_ == results["score"][results["adaptive"] == model.adaptive_].min()
+    assert model.best_score_ < results["score"][results["adaptive"] == 0].min()
+    assert AdditiveRankerCV(adaptive=0, **options).fit(X, steps).adaptive_ == 0
+    same = AdditiveRanker(
+        model.alpha_,
+        n_knots=32,
+        surface_knots=9,
+        interactions=len(model.interactions_),
+        adaptive=model.adaptive_,
+    ).fit(X, steps)
+    assert same.interactions_.tolist() == model.interactions_.tolist()
+    np.testing.assert_allclose(same.predict(X), model.predict(X), atol=0.05)
+
+
+def test_many_rows_choose_their_pairs_by_some(monkeypatch):
+    X, y, qid = make(rows=600)
+    seen = []
+    fitted = AdditiveFit.rank_pairs
+    monkeypatch.setattr(
+        AdditiveFit, "rank_pairs", lambda fit, coef: (seen.append(fit._blueprint.X), fitted(fit, coef))[1]
+    )
+    monkeypatch.setattr(additive_problem, "SAMPLED_ROWS", 150)
+    weight = np.linspace(0.5, 1, 60)
+    for options in ({"qid": qid}, {"qid": qid, "sample_weight": np.repeat(weight, 10)}, {}):
+        model = AdditiveRanker(interactions=1, tol=1e-8).fit(X, y, **options)
+        rows = np.flatnonzero((X[:, None] == seen.pop()[None]).all(axis=2).any(axis=1))
+        assert rows.size == 150
+        if options:  # whole queries
+            assert (np.bincount(qid[rows])[np.unique(qid[rows])] == 10).all()
+        assert model.interactions_.tolist() == [[1, 2]]
+        listed = AdditiveRanker(interactions=[(1, 2)], tol=1e-8).fit(X, y, **options)
+        np.testing.assert_allclose(model.predict(X), listed.predict(X), atol=1e-3)
+
+
 def test_monotone_curves_are_monotone_to_the_last_bit():
     X, y, qid = make(rows=600)
     for loss in ("squared_hinge", "squared"):
-        model = AdditiveRanker(1e-5, n_knots=32, monotone={0: 1, 1: -1}, loss=loss, interactions=1).fit(
-            X, y, qid=qid
-        )
+        model = AdditiveRanker(
+            1e-5,
+            n_knots=32,
+            monotone={0: 1, 1: -1},
+            loss=loss,
+            interactions=1,
+            adaptive=int(loss != "squared"),
+        ).fit(X, y, qid=qid)
         up, down = (curve.values for curve in model.curves_[:2])  # noqa: PD011
         assert (np.diff(up) >= 0).all()
         assert (np.diff(down) <= 0).all()
@@ -254,6 +331,7 @@ def test_a_chosen_curve_is_a_selection_like_any_other():
     results = model.cv_results_
     same = (results["n_knots"] == model.n_knots_) & (results["surface_knots"] == model.surface_knots_)
     same &= results["interactions"] == len(model.interactions_)
+    same &= results["adaptive"] == model.adaptive_
     assert dict(zip(results["alpha"][same], results["score"][same], strict=True)) == dict(
         zip(model.alphas_, model.cv_errors_, strict=True)
     )
@@ -333,6 +411,7 @@ def test_columns_are_named_by_their_frame():
 WRONG = {
     "n_knots": {"n_knots": 1},
     "interactions": {"interactions": -1},
+    "adaptive": {"adaptive": -1},
     "no pair": {"interactions": [(1, 1)]},
     "constant column": {"interactions": [(1, 4)]},
     "unknown column": {"categorical": ["kind"]},

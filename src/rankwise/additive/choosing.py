@@ -2,101 +2,33 @@
 
 Curves alone walk down the alphas, and with more knots from where fewer were best. Then every split ranks the pairs of
 columns by its own training rows, so that nothing held out has a say in them, and surfaces are added in growing numbers;
-then with finer grids, and where those helped in growing numbers once more. Each step tries the alphas next to the best
+then with finer grids, and where those helped in growing numbers once more. At last the penalty is adapted to the models
+(`rankwise.additive.coordinates.adapted_scale`), of every split to its own. Each step tries the alphas next to the best
 so far.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwise.additive.alphas import Ladder, is_worth
+from rankwise.additive.alphas import is_worth
 from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, as_pairs, encode
 from rankwise.additive.interactions import RankedPairs
-from rankwise.additive.training import Training
-from rankwise.arrays import Floats, Ints
+from rankwise.additive.settings import Candidate, Knots, Split, Wanted
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.selection.result import Choice, Selection
-from rankwise.selection.scorers import Scorer
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["Candidate", "Knots", "Search", "Split", "Wanted"]
+__all__ = ["Search"]
 
+# Tries a step of the ladder and a number of surfaces, maybe the steps beside it; gives the best step and its error.
+_At = Callable[[int, int], tuple[int, float]]
 # How many numbers of surfaces without a lower error end their growth.
 _PATIENCE = 2
-
-
-@dataclass(frozen=True)
-class Split:
-    """What is trained on, and what it is scored by.
-
-    Attributes
-    ----------
-    training : Training
-    scorer : Scorer
-    rows : (rows,) int64 or None
-        Training rows to score by; None where `X` holds others.
-    X : (rows, columns) array or None
-    share : float
-        How much it says beside other splits.
-    """
-
-    training: Training
-    scorer: Scorer
-    rows: Ints | None = None
-    X: npt.NDArray[np.floating] | None = None
-    share: float = 1.0
-
-
-class Knots(NamedTuple):
-    """The most knots of a curve, and of a surface along each of its columns."""
-
-    curve: int
-    surface: int
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is to be tried, each in increasing order while the held-out error falls.
-
-    Attributes
-    ----------
-    ladder : Ladder
-        The alphas.
-    n_knots, surface_knots : sequence of int
-    counts : sequence of int
-        Numbers of surfaces. Without 0 curves alone are tried and not chosen.
-    fixed : list of pairs of curves, or None
-        Surfaces that every model has; then no others are added.
-    """
-
-    ladder: Ladder
-    n_knots: Sequence[int]
-    surface_knots: Sequence[int]
-    counts: Sequence[int] = ()
-    fixed: Sequence[tuple[int, int]] | None = None
-
-
-@dataclass(frozen=True, order=True)
-class Candidate:
-    """One setting that was tried; of equally good ones the smaller model comes first."""
-
-    error: float
-    n_pairs: int
-    knots: Knots
-    rank: float  # minus alpha
-    step: int = field(compare=False)  # of the ladder
-    is_worth: bool = field(default=True, compare=False)
-
-    @property
-    def alpha(self) -> float:
-        """The penalty."""
-        return -self.rank
 
 
 @dataclass
@@ -122,9 +54,10 @@ class Search:
 
     def __post_init__(self) -> None:
         self._knots = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
+        self._rounds = 0
         self._fits: dict[Knots, list[AdditiveFit]] = {}
         self._ranked: list[RankedPairs] = []
-        self._solutions: dict[tuple[Knots, int, float], list[Solution]] = {}
+        self._solutions: dict[tuple[Knots, int, int, float], list[Solution]] = {}
         self._scoring: dict[int, tuple[Layout, Design]] = {}
 
     @property
@@ -143,16 +76,28 @@ class Search:
         first = 0 if fixed is None else len(fixed)
         self._walk_down(first)
         self._refine(first, [Knots(n, self._knots.surface) for n in wanted.n_knots[1:]])
-        if first:
-            self._refine(first, [Knots(self._knots.curve, n) for n in wanted.surface_knots[1:]])
-        elif fixed is None and any(wanted.counts) and not self.is_interrupted:
-            self._add_surfaces()
+        counts: Sequence[int] = ()
+        if fixed is None and any(wanted.counts) and not self.is_interrupted:
+            counts = self._add_surfaces()
+        self._refine_surfaces(counts)
+        if not self._are_coarse_best:
+            self._adapt()
+        if self._rounds:
+            self._refine_surfaces(counts, at=self._just)  # sharp steps make more of a fine grid
         return self.best
+
+    @property
+    def _are_coarse_best(self) -> bool:
+        """Whether finer knots were tried and did not help: then there are hardly any small steps to do without."""
+        wanted = self.wanted
+        first = Knots(wanted.n_knots[0], wanted.surface_knots[0])
+        return self._knots == first and (len(wanted.n_knots) > 1 or len(wanted.surface_knots) > 1)
 
     def selection(self, model: Floats) -> Selection:
         """Return the choice, and what the alphas beside it were worth with the same knots and surfaces."""
         best = self.best
-        beside = {c.alpha: c.error for c in self.tried if (c.n_pairs, c.knots) == (best.n_pairs, best.knots)}
+        alike = (one for one in self.tried if one.is_alike(best))
+        beside = {one.alpha: one.error for one in alike}
         alphas = np.array(sorted(beside))
         errors = np.array([[beside[alpha]] for alpha in alphas.tolist()])
         return Selection([model], [Choice(best.alpha, 0, best.error)], alphas, errors)
@@ -165,9 +110,11 @@ class Search:
         alike = [
             key
             for key in self._solutions
-            if key[0].curve == best.knots.curve and key[1] == count and (not count or key[0] == best.knots)
+            if key[0].curve == best.knots.curve
+            and key[1:3] == (count, 0)
+            and (not count or key[0] == best.knots)
         ]
-        nearest = min(alike, key=lambda key: abs(np.log(key[2] / best.alpha)))
+        nearest = min(alike, key=lambda key: abs(np.log(key[3] / best.alpha)))
         return np.asarray(np.mean([s.coef for s in self._solutions[nearest]], axis=0))
 
     def _walk_down(self, count: int) -> None:
@@ -187,14 +134,14 @@ class Search:
         if last in errors and errors[last] == min(errors.values()):
             self._climb(count, errors, 1)
 
-    def _refine(self, count: int, finer: Sequence[Knots]) -> bool:
+    def _refine(self, count: int, finer: Sequence[Knots], at: _At | None = None) -> bool:
         """Try more and more knots with so many surfaces, while they help noticeably; tell whether they did."""
         has_helped = False
         for knots in finer:
             if self.is_interrupted:
                 break
             best, kept, self._knots, first = self.best, self._knots, knots, len(self.tried)
-            _, error = self._around(best.step, count)
+            _, error = (at or self._around)(best.step, count)
             if not is_worth(error, best.error):
                 self._give_up(first)
                 self._knots = kept
@@ -204,10 +151,21 @@ class Search:
             has_helped = True
         return has_helped
 
-    def _add_surfaces(self) -> None:
-        """Add surfaces in growing numbers, then with finer grids."""
+    def _adapt(self) -> None:
+        """Adapt the penalty to the models, again while that helps noticeably."""
+        while self._rounds < self.wanted.rounds and not self.is_interrupted:
+            best, first = self.best, len(self.tried)
+            self._rounds += 1
+            _, error = self._around(best.step, best.n_pairs)
+            if not is_worth(error, best.error):
+                self._give_up(first)
+                self._rounds -= 1
+                return
+
+    def _add_surfaces(self) -> list[int]:
+        """Add surfaces in growing numbers; return these."""
         wanted, curves = self.wanted, self.best
-        of_curves = self._solutions[self._knots, 0, curves.alpha]
+        of_curves = self._solutions[self._knots, 0, 0, curves.alpha]
         fits = self._fits_now()
         self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(fits, of_curves, strict=True)]
         most = min(ranked.gains.size for ranked in self._ranked)
@@ -217,17 +175,22 @@ class Search:
         self._grow(curves.step, counts)
         if not any(one.is_worth for one in self.tried):
             self.tried.append(curves)  # interrupted before anything better
-        if self.best.n_pairs:
-            finer = [Knots(self._knots.curve, n) for n in wanted.surface_knots[1:]]
-            if self._refine(self.best.n_pairs, finer):
-                self._grow(self.best.step, [count for count in counts if count > self.best.n_pairs])
+        return counts
 
-    def _grow(self, step: int, counts: Sequence[int]) -> None:
+    def _refine_surfaces(self, counts: Sequence[int], at: _At | None = None) -> None:
+        """Try finer grids, and where they help larger ones of these numbers of surfaces."""
+        if not self.best.n_pairs:
+            return
+        finer = [Knots(self._knots.curve, n) for n in self.wanted.surface_knots if n > self._knots.surface]
+        if self._refine(self.best.n_pairs, finer, at):
+            self._grow(self.best.step, [count for count in counts if count > self.best.n_pairs], at)
+
+    def _grow(self, step: int, counts: Sequence[int], at: _At | None = None) -> None:
         """Try numbers of surfaces from where fewer were best."""
         worse = 0
         for count in counts:
             before = min((one.error for one in self.tried if one.is_worth), default=np.inf)
-            step, error = self._around(step, count)
+            step, error = (at or self._around)(step, count)
             worse = worse + 1 if error >= before else 0
             if worse >= _PATIENCE or self.is_interrupted:
                 return
@@ -240,6 +203,11 @@ class Search:
             self._climb(count, errors, direction)
         best = min(errors, key=lambda place: (errors[place], place))
         return best, errors[best]
+
+    def _just(self, step: int, count: int) -> tuple[int, float]:
+        """Try an alpha alone: an adapted model takes a fit for each of its rounds."""
+        error = self._try(step, count)
+        return step, np.inf if error is None else error
 
     def _climb(self, count: int, errors: dict[int, float], direction: int) -> None:
         """Go on in one direction while the error falls; beyond the grid only while it falls noticeably."""
@@ -265,8 +233,7 @@ class Search:
         errors, solutions = [], []
         for number, (fit, split) in enumerate(zip(self._fits_now(), self.splits, strict=True)):
             try:
-                start = self._start(alpha, count, number)
-                layout, solution = fit.solve(alpha, self._pairs(number, count), start)
+                layout, solution = self._solve(fit, alpha, count, number)
             except KeyboardInterrupt:
                 self._interrupt()
                 return None
@@ -276,9 +243,17 @@ class Search:
             errors.append(float(split.scorer.errors(self._scores(number, layout, solution.coef)[None, :])[0]))
             solutions.append(solution)
         error = float(np.average(errors, weights=[split.share for split in self.splits]))
-        self._solutions[self._knots, count, alpha] = solutions
-        self.tried.append(Candidate(error, count, self._knots, -alpha, step))
+        self._solutions[self._knots, count, self._rounds, alpha] = solutions
+        self.tried.append(Candidate(error, count, self._knots, self._rounds, -alpha, step))
         return error
+
+    def _solve(self, fit: AdditiveFit, alpha: float, count: int, number: int) -> tuple[Layout, Solution]:
+        """Fit one split, from the model of one round less if that was fitted with the same alpha."""
+        pairs = self._pairs(number, count)
+        before = self._solutions.get((self._knots, count, self._rounds - 1, alpha))
+        if before is not None:
+            return fit.solve(alpha, pairs, before=before[number].coef)
+        return fit.solve_adapting(alpha, self._rounds, pairs, self._start(alpha, count, number))
 
     def _give_up(self, first: int) -> None:
         """Leave what was tried from there on out of the choice."""
@@ -311,11 +286,12 @@ class Search:
             key
             for key in self._solutions
             if key[1] <= count
+            and key[2] == 0
             and (key[0] == self._knots or (key[1] == 0 and key[0].curve == self._knots.curve))
         ]
         if not fewer:
             return None
-        nearest = min(fewer, key=lambda key: (count - key[1], abs(np.log(key[2] / alpha))))
+        nearest = min(fewer, key=lambda key: (count - key[1], abs(np.log(key[3] / alpha))))
         return self._solutions[nearest][number].coef
 
     def _scores(self, number: int, layout: Layout, coef: Floats) -> Floats:

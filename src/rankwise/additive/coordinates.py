@@ -18,16 +18,19 @@ on the values .1154.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.cached import cached_property
 from rankwise.terms import Curve, Terms
 
-__all__ = ["PENALTIES", "PenaltyCoordinates", "curve_basis"]
+__all__ = ["PENALTIES", "PenaltyCoordinates", "Rescaled", "adapted_scale", "curve_basis"]
+
+_FLOOR = 0.1  # of the root mean square of the coordinates
 
 PENALTIES = ("difference", "second_difference", "ridge")
 
@@ -47,10 +50,6 @@ class PenaltyCoordinates:
     directions : mapping of column to int, optional
         1 for curves that must not fall, -1 for those that must not rise: their steps are not negative.
 
-    Attributes
-    ----------
-    matrix : CSR matrix (n_values, n_coordinates)
-        T.
     """
 
     def __init__(
@@ -64,33 +63,43 @@ class PenaltyCoordinates:
         self.terms, self.penalty = terms, penalty
         self.directions = directions or {}
         self._masses = masses
-        blocks = [
+        curves = [
             curve_basis(curve, mass, penalty, self.directions.get(curve.column, 1), has_line=True)
             for curve, mass in zip(terms.curves, masses, strict=True)
         ]
-        sides = {s.column: s for surface in terms.surfaces for s in (surface.first, surface.second)}
-        of_side = {column: curve_basis(side, side_masses[column], penalty) for column, side in sides.items()}
-        pairs = [(of_side[s.first.column], of_side[s.second.column]) for s in terms.surfaces]
-        blocks += [np.asarray(np.kron(*pair), dtype=np.float64) for pair in pairs]
-        self.sizes = [block.shape[1] for block in blocks]
-        self.matrix = sp.block_diag(blocks, format="csr") if blocks else sp.csr_matrix((0, 0))
-
-    @property
-    def n_coordinates(self) -> int:
-        """How many there are."""
-        return int(self.matrix.shape[1])
+        self._curves = sp.block_diag(curves, format="csr") if curves else sp.csr_matrix((0, 0))
+        of_side: dict[int, Floats] = {}
+        pairs = []
+        for surface in terms.surfaces:
+            for side in (surface.first, surface.second):
+                if side.column not in of_side:
+                    of_side[side.column] = curve_basis(side, side_masses[side.column], penalty)
+            pairs.append((of_side[surface.first.column], of_side[surface.second.column]))
+        self.sizes = [c.shape[1] for c in curves] + [a.shape[1] * b.shape[1] for a, b in pairs]
+        self.n_coordinates = int(sum(self.sizes))
+        self._grids = _Grids.of(pairs, *self._curves.shape)
 
     @cached_property
     def _transposed(self) -> sp.csr_matrix:
-        return self.matrix.T.tocsr()
+        return self._curves.T.tocsr()
 
     def to_values(self, u: Floats) -> Floats:
         """Return ``T u``."""
-        return np.asarray(self.matrix @ u)
+        values = np.empty((self.terms.n_values, *u.shape[1:]))
+        n_values, n_coordinates = self._curves.shape
+        values[:n_values] = self._curves @ u[:n_coordinates]
+        for grids in self._grids:
+            grids.to_values(u, values)
+        return values
 
     def from_values(self, g: Floats) -> Floats:
         """Return ``T' g``."""
-        return np.asarray(self._transposed @ g)
+        u = np.empty((self.n_coordinates, *g.shape[1:]))
+        n_values, n_coordinates = self._curves.shape
+        u[:n_coordinates] = self._transposed @ g[:n_values]
+        for grids in self._grids:
+            grids.from_values(g, u)
+        return u
 
     @cached_property
     def nonnegative(self) -> npt.NDArray[np.bool_]:
@@ -119,6 +128,88 @@ class PenaltyCoordinates:
                 own[:n_knots] = total + (own[0] - total[0])
             first += size
         return values
+
+
+@dataclass(frozen=True, eq=False)
+class Rescaled:
+    """Coordinates of which each counts for more or less: ``values = T (scale * u)``.
+
+    A coordinate of scale 2 is penalised a quarter as much.
+    """
+
+    base: PenaltyCoordinates
+    scale: Floats
+
+    @property
+    def n_coordinates(self) -> int:
+        """As many as before."""
+        return self.base.n_coordinates
+
+    def to_values(self, u: Floats) -> Floats:
+        """Return the values of coordinates."""
+        return self.base.to_values((u.T * self.scale).T)
+
+    def from_values(self, g: Floats) -> Floats:
+        """Return the adjoint."""
+        return np.asarray((self.base.from_values(g).T * self.scale).T)
+
+
+def adapted_scale(u: Floats) -> Floats:
+    """Return what coordinates count for where a model has these: ``√|u|``, which penalises large steps less.
+
+    Ridges of such scales, each from the model of the last, come near the sum of ``|u|``: few steps, and large ones, as
+    trees have them, in place of many small ones. What is nearly 0 counts as a tenth of the root mean square, and the
+    model itself is penalised as much as before, so that an alpha means the same.
+    """
+    square = float(np.mean(u**2))
+    if not square > 0.0:
+        return np.ones(u.size)
+    scale = (u**2 + _FLOOR**2 * square) ** 0.25
+    return np.asarray(scale * np.sqrt(np.mean((u / scale) ** 2) / square))
+
+
+@dataclass(frozen=True, eq=False)
+class _Grids:
+    """Surfaces whose bases have the same shapes: ``V = C₁ U C₂'`` of all of them at once, one side after the other.
+
+    The products of both bases, which would do the same, have as many entries as the square of a grid.
+    """
+
+    first: Floats  # (surfaces, values, coordinates)
+    second: Floats
+    values: Ints  # (surfaces, values of a grid) where they stand among all values
+    coordinates: Ints
+
+    @classmethod
+    def of(cls, pairs: Sequence[tuple[Floats, Floats]], value: int, coordinate: int) -> list[_Grids]:
+        """Return pairs of bases by their shapes; their values and coordinates begin at these places."""
+        alike: dict[tuple[int, ...], list[tuple[Floats, Floats, int, int]]] = {}
+        for a, b in pairs:
+            alike.setdefault((*a.shape, *b.shape), []).append((a, b, value, coordinate))
+            value, coordinate = value + len(a) * len(b), coordinate + a.shape[1] * b.shape[1]
+        found = []
+        for (n, m, other_n, other_m), members in alike.items():
+            first, second, values, coordinates = zip(*members, strict=True)
+            at_values = np.array(values)[:, None] + np.arange(n * other_n)
+            at_coordinates = np.array(coordinates)[:, None] + np.arange(m * other_m)
+            found.append(cls(np.array(first), np.array(second), at_values, at_coordinates))
+        return found
+
+    def to_values(self, u: Floats, values: Floats) -> None:
+        values[self.values] = _on_both_sides(self.first, self.second, u[self.coordinates])
+
+    def from_values(self, g: Floats, u: Floats) -> None:
+        u[self.coordinates] = _on_both_sides(
+            self.first.transpose(0, 2, 1), self.second.transpose(0, 2, 1), g[self.values]
+        )
+
+
+def _on_both_sides(first: Floats, second: Floats, grids: Floats) -> Floats:
+    """Return ``A U B'`` of each surface; `grids` (surfaces, cells) may hold several U of each, (surfaces, cells, k)."""
+    n_surfaces, rest = grids.shape[0], grids.shape[2:]
+    one = first @ grids.reshape(n_surfaces, first.shape[2], -1)
+    both = second[:, None] @ one.reshape(n_surfaces, first.shape[1], second.shape[2], -1)
+    return np.asarray(both.reshape(n_surfaces, -1, *rest))
 
 
 def curve_basis(

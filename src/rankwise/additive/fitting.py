@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.additive.coordinates import PenaltyCoordinates
+from rankwise.additive.coordinates import PenaltyCoordinates, Rescaled, adapted_scale
 from rankwise.additive.interactions import RankedPairs, cells_of, coarse, rank_pairs
 from rankwise.additive.knots import KnotPlan, plan_knots
 from rankwise.additive.training import LossSolver, Training
 from rankwise.arrays import AnyArray, Floats
 from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
-from rankwise.design import AdditiveDesign, Design
+from rankwise.design import AdditiveDesign
 from rankwise.solvers.solution import Solution, Status
 from rankwise.terms import Curve, Surface, Terms
 
 __all__ = ["AdditiveFit", "Blueprint", "Blueprints", "Layout", "as_pairs", "encode"]
 
 
-def encode(X: AnyArray, terms: Terms, coordinates: PenaltyCoordinates, n_threads: int) -> Design:
+def encode(X: AnyArray, terms: Terms, coordinates: PenaltyCoordinates, n_threads: int) -> AdditiveDesign:
     """Return the design of rows: the weights of the terms, in the coordinates of the penalty."""
     return AdditiveDesign.encode(X, terms, coordinates, n_threads)
 
@@ -33,7 +33,7 @@ class Layout:
 
     terms: Terms
     coordinates: PenaltyCoordinates
-    design: Design
+    design: AdditiveDesign
 
 
 @dataclass
@@ -159,9 +159,16 @@ class AdditiveFit:
         self._solvers: dict[tuple[tuple[int, int], ...], tuple[Layout, LossSolver]] = {}
 
     def solve(
-        self, alpha: float, pairs: Sequence[tuple[int, int]] = (), start: Floats | None = None
+        self,
+        alpha: float,
+        pairs: Sequence[tuple[int, int]] = (),
+        start: Floats | None = None,
+        before: Floats | None = None,
     ) -> tuple[Layout, Solution]:
-        """Fit curves and these surfaces together; a shorter `start` is one of fewer surfaces."""
+        """Fit curves and these surfaces together; a shorter `start` is one of fewer surfaces.
+
+        The penalty is adapted to the model `before`, if there is one.
+        """
         key = tuple(pairs)
         if key not in self._solvers:
             # Numbers of surfaces are tried one after the other, and the codes of each are as large as the rows.
@@ -171,20 +178,52 @@ class AdditiveFit:
         layout, solver = self._solvers[key]
         if start is not None:
             start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
-        return layout, solver.solve(alpha, start)
+        if before is None:
+            return layout, solver.solve(alpha, start)
+        scale = adapted_scale(before)
+        rescaled = layout.design.within(Rescaled(layout.coordinates, scale))
+        adapted = self._training.on(rescaled, layout.coordinates.nonnegative)
+        solution = adapted.solve(alpha, (before if start is None else start) / scale)
+        return layout, replace(solution, coef=scale * solution.coef)
+
+    def solve_adapting(
+        self,
+        alpha: float,
+        rounds: int,
+        pairs: Sequence[tuple[int, int]] = (),
+        start: Floats | None = None,
+    ) -> tuple[Layout, Solution]:
+        """Fit curves and these surfaces, and so many times again with the penalty adapted to the last model."""
+        layout, solution = self.solve(alpha, pairs, start)
+        for _ in range(rounds):
+            if solution.status is Status.INTERRUPTED:
+                break
+            layout, solution = self.solve(alpha, pairs, before=solution.coef)
+        return layout, solution
 
     def solve_with_best(
-        self, alpha: float, n_pairs: int, start: Floats | None = None
+        self,
+        alpha: float,
+        n_pairs: int,
+        start: Floats | None = None,
+        rounds: int = 0,
+        sample: Callable[[], AdditiveFit | None] = lambda: None,
     ) -> tuple[Layout, Solution]:
-        """Fit the curves, rank the pairs of columns by what they leave, and fit the best so many with the curves."""
-        layout, solution = self.solve(alpha, (), start)
-        if n_pairs == 0 or solution.status is Status.INTERRUPTED:
+        """Fit the curves, rank the pairs of columns by what they leave, and fit the best so many with the curves.
+
+        The fit of a `sample` of the rows ranks the pairs, if it gives one; that is gone before all rows are encoded.
+        """
+        if n_pairs == 0:
+            return self.solve_adapting(alpha, rounds, (), start)
+        chooser = sample() or self
+        layout, solution = chooser.solve(alpha, (), start)
+        if solution.status is Status.INTERRUPTED:
             return layout, solution
-        pairs = as_pairs(self.rank_pairs(solution.coef), n_pairs)
-        del layout
+        pairs = as_pairs(chooser.rank_pairs(solution.coef), n_pairs)
+        del layout, chooser
         self._solvers.clear()
         self._blueprint.forget_curves()
-        return self.solve(alpha, pairs, solution.coef)
+        return self.solve_adapting(alpha, rounds, pairs, solution.coef)
 
     def rank_pairs(self, coef: Floats) -> RankedPairs:
         """Rank the pairs of curves where the curves have these coefficients."""

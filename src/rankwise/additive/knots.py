@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,10 +12,15 @@ from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.terms import Curve
 
-__all__ = ["KnotPlan", "find_knots", "plan_knots"]
+__all__ = ["SAMPLED_ROWS", "KnotPlan", "find_knots", "plan_knots"]
+
+# Knots, and the pairs of columns that get a surface, are chosen by about so many rows where there are twice as many.
+SAMPLED_ROWS = 1 << 17
 
 # A column that counts as categories has at most so many levels; rarer ones share the value of what is missing.
 MANY_LEVELS = 1024
+_GATHERED = 16  # columns at a time
+_FIRST_LOOK = 4096  # rows
 
 
 @dataclass(frozen=True)
@@ -76,15 +81,17 @@ def plan_knots(
     masses: list[Floats] = []
     side_masses: list[Floats] = []
     constant: list[int] = []
-    for column in range(X.shape[1]):
-        x = X[rows, column]
-        if _is_constant(x if order is None else x[order], is_inside):
+    thinned = _Thinned.of(X) if weight is None and X.shape[0] >= 2 * SAMPLED_ROWS else None
+    for column, looked_at in _columns(X, rows) if thinned is None else thinned.columns():
+        whole = looked_at if thinned is None else X[:, column]
+        if _is_constant(whole if order is None else whole[order], is_inside):
             constant.append(column)
             continue
+        x = whole if column in levels else looked_at  # rare levels too
         is_missing = np.isnan(x)
         has_missing = bool(is_missing.any())
         seen = ~is_missing if has_missing else slice(None)
-        values, mass = _distinct(x[seen].astype(np.float64), None if own is None else own[seen])
+        values, mass = _distinct(x[seen], None if own is None else own[seen])
         absent = float(is_missing.sum() if own is None else own[is_missing].sum())
         for target, spread, n_most in ((curves, masses, n_knots), (sides, side_masses, n_side_knots)):
             is_levels = column in levels
@@ -98,6 +105,40 @@ def plan_knots(
     return KnotPlan(
         tuple(curves), tuple(sides), tuple(masses), tuple(side_masses), np.array(constant, dtype=np.int64)
     )
+
+
+@dataclass(frozen=True, eq=False)
+class _Thinned:
+    """Some rows for all, with the extremes of each column, and what is missing somewhere missing in one row."""
+
+    X: AnyArray
+    least: AnyArray
+    most: AnyArray
+    has_missing: npt.NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, X: AnyArray) -> _Thinned:
+        least, most = np.full((2, X.shape[1]), np.nan, dtype=X.dtype)
+        has_missing = np.zeros(X.shape[1], dtype=np.bool_)
+        for first in range(0, X.shape[0], SAMPLED_ROWS):
+            block = X[first : first + SAMPLED_ROWS]
+            least = np.fmin(least, np.fmin.reduce(block, axis=0))
+            most = np.fmax(most, np.fmax.reduce(block, axis=0))
+            has_missing |= np.isnan(block).any(axis=0)
+        return cls(X[:: X.shape[0] // SAMPLED_ROWS], least, most, has_missing)
+
+    def columns(self) -> Iterator[tuple[int, AnyArray]]:
+        """Yield the columns: the rows, then the extremes, then what is missing."""
+        for column, x in _columns(self.X, slice(None)):
+            ends = [self.least[column], self.most[column], np.nan][: 2 + self.has_missing[column]]
+            yield column, np.append(x, np.array(ends, dtype=x.dtype))
+
+
+def _columns(X: AnyArray, rows: slice | Ints) -> Iterator[tuple[int, AnyArray]]:
+    """Yield the columns of some rows, gathered several at a time: those of a row share a line of the cache."""
+    for first in range(0, X.shape[1], _GATHERED):
+        block = np.ascontiguousarray(X[rows, first : first + _GATHERED].T)
+        yield from enumerate(block, first)
 
 
 def find_knots(x: Floats, n_knots: int, weight: Floats | None = None) -> Floats:
@@ -150,7 +191,7 @@ def _most_frequent(mass: Floats) -> npt.NDArray[np.bool_]:
     return is_kept
 
 
-def _distinct(x: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+def _distinct(x: AnyArray, weight: Floats | None) -> tuple[Floats, Floats]:
     """Return the different values in increasing order, and the weight of each."""
     if weight is None:
         ordered = np.sort(x)
@@ -158,7 +199,7 @@ def _distinct(x: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
         order = np.argsort(x, kind="stable")
         ordered, weight = x[order], weight[order]
     starts = np.flatnonzero(np.concatenate([np.ones(min(x.size, 1), np.bool_), ordered[1:] != ordered[:-1]]))
-    values = ordered[starts] + 0.0  # not -0
+    values = ordered[starts].astype(np.float64) + 0.0  # not -0
     if weight is None:
         return values, np.diff(starts, append=x.size).astype(np.float64)
     return values, np.add.reduceat(weight, starts) if starts.size else np.empty(0)
@@ -166,5 +207,9 @@ def _distinct(x: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
 
 def _is_constant(x: AnyArray, is_inside: npt.NDArray[np.bool_]) -> bool:
     """Tell whether a column, in the order of queries, never changes inside one; NaN equals NaN."""
-    changes = (x[1:] != x[:-1]) & is_inside
-    return not changes.any() or not (changes & ~(np.isnan(x[1:]) & np.isnan(x[:-1]))).any()
+    for last in (_FIRST_LOOK, x.size):  # most columns show it at once
+        now, before = x[:last][1:], x[:last][:-1]
+        changes = (now != before) & is_inside[: now.size]
+        if changes.any() and (changes & ~(np.isnan(now) & np.isnan(before))).any():
+            return False
+    return True

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankwise.additive.choosing import Split
-from rankwise.additive.fitting import Blueprints
+from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints
+from rankwise.additive.knots import SAMPLED_ROWS
+from rankwise.additive.settings import Split
 from rankwise.additive.training import MarginTraining, SquaredTraining, Training
 from rankwise.arrays import Bools
 from rankwise.data.queries import Queries, one_query
@@ -28,7 +29,7 @@ class AdditiveProblem:
     Attributes
     ----------
     data : TrainingData or PairData
-        Its design is that of the curves.
+        Its design is that of the curves where anything is held out.
     blueprints : Blueprints
     loss : str
     tol : float
@@ -55,6 +56,35 @@ class AdditiveProblem:
             )
             for own in splits_of(self.data, held_out, metric, 0)
         ]
+
+    def sample(self, blueprint: Blueprint) -> AdditiveFit | None:
+        """Return the fit of some whole queries, of rows where there is one ranking, to choose pairs of columns by.
+
+        None where there are few enough rows, or listed pairs: then everything chooses.
+        """
+        data, n_rows = self.data, self.data.design.shape[0]
+        if isinstance(data, PairData) or n_rows < 2 * SAMPLED_ROWS:
+            return None
+        step = n_rows // SAMPLED_ROWS
+        chosen = np.flatnonzero(data.levels[0].ordered)
+        if chosen.size < 2:
+            rows = np.arange(0, n_rows, step)
+        else:
+            is_chosen = np.zeros(len(data.queries), dtype=np.bool_)
+            is_chosen[chosen[::step]] = True
+            rows = np.flatnonzero(is_chosen[data.queries.codes])
+        own = replace(blueprint, X=blueprint.X[rows])
+        part = replace(
+            data,
+            design=own.curves.design,
+            y=data.y[rows],
+            queries=data.queries.subset(rows),
+            row_weight=None if data.row_weight is None else data.row_weight[rows],
+            importance=None
+            if data.importance is None
+            else data.importance[np.unique(data.queries.codes[rows])],
+        )
+        return AdditiveFit(own, replace(self, data=part).training())
 
     def training(self, trained: Bools | None = None) -> Training:
         """Return what trains on everything, or on what a split leaves."""

@@ -13,6 +13,7 @@ from rankwise.additive.purification import purified, with_knots_of_surfaces
 from rankwise.arrays import Floats, InMemory, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
+from rankwise.design.cells import Cells
 from rankwise.design.term_scores import predict
 from rankwise.terms import Curve, Terms
 
@@ -161,10 +162,10 @@ def term_masses(X: InMemory, terms: Terms, weight: Floats | None, n_threads: int
     """Return the share of the rows' weight that every value of the terms gets."""
     n_rows = X.shape[0]
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
-    total = np.zeros(terms.n_values)
+    total, cells = np.zeros(terms.n_values), Cells(terms)
     for first in range(0, n_rows, _ENCODED_ROWS):
         rows = slice(first, first + _ENCODED_ROWS)
-        total += AdditiveDesign.encode(X[rows], terms, None, n_threads).tdot(share[rows])
+        total += AdditiveDesign.encode(X[rows], terms, None, n_threads, cells).tdot(share[rows])
     return total
 
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rankwise.additive.alphas import DEFAULT_ALPHAS, is_worth
-from rankwise.additive.choosing import Candidate, Knots, Wanted
 from rankwise.additive.fitting import Layout, encode
 from rankwise.additive.problem import AdditiveProblem
+from rankwise.additive.settings import Candidate, Knots, Wanted
 from rankwise.arrays import Floats
 from rankwise.holdout.spaces import ColumnSpace, exact_bytes
 from rankwise.memory import fits
@@ -105,7 +105,7 @@ class SquaredSearch:
         alphas, errors = found.table
         n_pairs = len(self.wanted.fixed or ())
         self.tried += [
-            Candidate(error, n_pairs, knots, -alpha, 0)
+            Candidate(error, n_pairs, knots, 0, -alpha, 0)
             for alpha, error in zip(alphas.tolist()[::-1], errors[::-1, 0].tolist(), strict=True)
         ]
         return layout, found

@@ -105,14 +105,22 @@ class SquaredTraining:
         return point.gradient / self.graph.weight, 2 * row_degrees(self.graph) / self.graph.weight
 
 
+# How many alphas are counted on once a second one is asked for: a search tries those on both sides of the best.
+_MORE_ALPHAS = 4
+
+
 class _SquaredSolver:
-    """Keeps the Gram matrix, after which an alpha costs a factorisation; large problems iterate."""
+    """Keeps the Gram matrix, after which an alpha costs a factorisation; large problems iterate.
+
+    Where one alpha alone is found faster by iterating, the matrix is formed for the second: more follow.
+    """
 
     def __init__(
         self, training: SquaredTraining, objective: SquaredObjective, nonnegative: npt.NDArray[np.bool_]
     ) -> None:
         self._training, self._objective, self._nonnegative = training, objective, nonnegative
         self._factor: DirectFactor | None = None
+        self._n_alphas = 1
 
     def solve(self, alpha: float, start: Floats | None = None) -> Solution:
         objective, training = self._objective, self._training
@@ -125,8 +133,9 @@ class _SquaredSolver:
                 start=start,
             )  # fmt: skip
         if self._factor is None:
-            has_blocks = training.graph.blocks is not None
-            if choose_solver(objective.design, forms_matrix=has_blocks) != "direct":
+            has_blocks, n_alphas = training.graph.blocks is not None, self._n_alphas
+            self._n_alphas = _MORE_ALPHAS
+            if choose_solver(objective.design, forms_matrix=has_blocks, n_alphas=n_alphas) != "direct":
                 options = SolverOptions(tol=training.tol, max_iter=training.max_iter)
                 return SOLVERS["cg"](objective, total, options)
             self._factor = DirectFactor(objective)

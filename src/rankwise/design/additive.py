@@ -83,14 +83,20 @@ class AdditiveDesign:
 
     @classmethod
     def encode(
-        cls, X: Matrix, terms: Terms, coordinates: Coordinates | None = None, n_threads: int = 1
+        cls,
+        X: Matrix,
+        terms: Terms,
+        coordinates: Coordinates | None = None,
+        n_threads: int = 1,
+        cells: Cells | None = None,
     ) -> AdditiveDesign:
         """Return the design of the rows of an array or a sparse matrix, in memory or mapped from a store.
 
-        Rows are read in order, a block at a time. Absent entries of a sparse matrix are zeros.
+        Rows are read in order, a block at a time. Absent entries of a sparse matrix are zeros. Whoever encodes parts
+        of the rows passes the `cells` of the terms, to make them once.
         """
         rows: InMemory = X.tocsr() if is_sparse(X) else np.asarray(X)
-        cells = Cells(terms)
+        cells = cells or Cells(terms)
         n_rows = int(rows.shape[0])
         codes = _room(n_rows, len(cells.columns))
         columns, shift = cells.compiled_columns()
@@ -227,6 +233,10 @@ class AdditiveDesign:
 
     def expect_products(self) -> None:
         """Do nothing: the codes are what products read."""
+
+    def within(self, coordinates: Coordinates | None) -> AdditiveDesign:
+        """Return the same codes with other coefficients."""
+        return AdditiveDesign(self.cells, self.codes, self.first, self.shape[0], coordinates, self.n_threads)
 
     def _like(self, codes: npt.NDArray[np.uint32], first: int, n_rows: int) -> AdditiveDesign:
         return AdditiveDesign(self.cells, codes, first, n_rows, self.coordinates, self.n_threads)

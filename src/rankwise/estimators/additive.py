@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
 from rankwise.additive.alphas import Ladder
-from rankwise.additive.choosing import Knots, Search, Split, Wanted
+from rankwise.additive.choosing import Search
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
+from rankwise.additive.settings import Knots, Split, Wanted
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
 from rankwise.estimators.refusals import say
@@ -47,6 +50,9 @@ class AdditiveRanker(AdditiveModel):
     penalty : {"difference", "second_difference", "ridge"}, default="difference"
         Whether curves are drawn towards constants, towards straight lines, or each value to 0. Levels of categories and
         missing values always get a plain ridge.
+    adaptive : int, default=0
+        How many times to fit again with the penalty adapted to the last model, large steps being penalised less and
+        small ones more: one or two rounds give few and sharp steps, which fine knots want.
     query_weight : {"size", "pairs", "equal"}, default="equal"
         What a query's total weight grows with: its rows, its pairs, or nothing.
     ties, cost : str, default="include", "magnitude"
@@ -116,6 +122,7 @@ class AdditiveRanker(AdditiveModel):
         surface_knots: int = 5,
         loss: str = "squared_hinge",
         penalty: str = "difference",
+        adaptive: int = 0,
         query_weight: str = "equal",
         ties: str = "include",
         cost: str = "magnitude",
@@ -136,7 +143,10 @@ class AdditiveRanker(AdditiveModel):
     def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         knots = Knots(int(self.n_knots), int(self.surface_knots))
-        problem, alpha = self._problem(data, *knots), float(self.alpha)
+        problem, alpha = (
+            self._problem(data, *knots, holds_out=isinstance(self.interactions, str)),
+            float(self.alpha),
+        )
         blueprints = problem.blueprints
         blueprint = blueprints.at(*knots)
         listed, notices = self._listed_surfaces(blueprint), list[Notice]()
@@ -144,8 +154,14 @@ class AdditiveRanker(AdditiveModel):
         if isinstance(self.interactions, str):
             count, notices = self._choose_count(problem, knots, eval_set)
         fit = AdditiveFit(blueprint, problem.training())
+        sample = partial(replace(problem, data=data).sample, blueprint)
         del problem  # and the codes of its curves
-        found = fit.solve_with_best(alpha, count) if listed is None else fit.solve(alpha, listed)
+        rounds = int(self.adaptive)
+        found = (
+            fit.solve_with_best(alpha, count, rounds=rounds, sample=sample)
+            if listed is None
+            else fit.solve_adapting(alpha, rounds, listed)
+        )
         say([*notices, *self._finish(*found, blueprints)])
 
     def _choose_count(

@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 
 from rankwise.additive.alphas import DEFAULT_ALPHAS, Ladder
-from rankwise.additive.choosing import Candidate, Knots, Search, Wanted
+from rankwise.additive.choosing import Search
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
+from rankwise.additive.settings import Candidate, Knots, Wanted
 from rankwise.additive.squared import SquaredSearch
 from rankwise.arrays import AnyArray, ArrayLike, RandomSource
 from rankwise.data.parameters import check_alphas, is_exact_name
@@ -27,15 +28,16 @@ from rankwise.solvers.solution import Solution, Status
 __all__ = ["AdditiveRankerCV"]
 
 # What "auto" tries, where so many rows stand for a knot of a curve, or for one of a surface's grid.
-_ROWS_OF_A_KNOT, _ROWS_OF_A_CELL = 40, 8
-_AUTO_KNOTS = {"n_knots": (8, 16, 32, 64), "surface_knots": (5, 9, 17)}
+_ROWS_OF_A_KNOT, _ROWS_OF_A_CELL = 40, 4
+_AUTO_KNOTS = {"n_knots": (8, 16, 32, 64), "surface_knots": (5, 9, 17, 33)}
 
 
 class AdditiveRankerCV(AdditiveModel):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
     Curves alone walk the grid of alphas from the largest down, as long as that helps, then with more knots; then
-    surfaces are added in growing numbers, then on finer grids, each with the alphas next to the best one. Every fold
+    surfaces are added in growing numbers, then on finer grids, and at last the penalty is adapted to what was fitted;
+    each with the alphas next to the best one. Every fold
     ranks the pairs of columns by its own training rows, so that nothing held out has a say in which pairs it is scored
     with.
 
@@ -57,7 +59,10 @@ class AdditiveRankerCV(AdditiveModel):
         As in `RankSVMCV`.
     surface_knots : int, "auto" or list of int, default="auto"
         The most knots of a surface along each of its columns to try, in the order given while they help: "auto" is 5,
-        9, 17, as far as there are 8 rows for each point of the grid.
+        9, 17, 33, as far as there are 4 rows for each point of the grid.
+    adaptive : int, default=2
+        The most rounds in which the penalty is adapted, as in `AdditiveRanker`, while that helps. There are none where
+        finer knots were tried and did not help, and where the squared loss knows all alphas at once.
     loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
         As in `AdditiveRanker`.
 
@@ -67,11 +72,13 @@ class AdditiveRankerCV(AdditiveModel):
         The chosen alpha; of equally good settings, the one with the fewest surfaces and the largest alpha.
     n_knots_, surface_knots_ : int
         The chosen numbers of knots.
+    adaptive_ : int
+        The chosen number of rounds in which the penalty was adapted.
     alphas_, cv_errors_ : ndarray of shape (alphas,)
         The alphas that were tried with the chosen knots and number of surfaces, and the held-out value of `scoring`.
     cv_results_ : dict of ndarrays
-        All that was tried: "n_knots", "surface_knots", "interactions", "alpha" and "score", the value of `scoring`, in
-        the order of trial.
+        All that was tried: "n_knots", "surface_knots", "interactions", "adaptive", "alpha" and "score", the value of
+        `scoring`, in the order of trial.
     best_score_, cv_
         As in `RankRLSCV`: the value for the chosen setting, which is optimistic, and what scored it.
     surface_ : ndarray of shape (alphas, iterations)
@@ -100,6 +107,7 @@ class AdditiveRankerCV(AdditiveModel):
     best_score_: float
     n_knots_: int
     surface_knots_: int
+    adaptive_: int
     cv_results_: dict[str, AnyArray]
 
     _grid = DEFAULT_ALPHAS
@@ -116,6 +124,7 @@ class AdditiveRankerCV(AdditiveModel):
         surface_knots: str | int | Sequence[int] = "auto",
         loss: str = "squared_hinge",
         penalty: str = "difference",
+        adaptive: int = 2,
         query_weight: str = "equal",
         ties: str = "include",
         cost: str = "magnitude",
@@ -136,7 +145,7 @@ class AdditiveRankerCV(AdditiveModel):
         problem = self._problem(data, n_knots[0], surface_knots[0])
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
         ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
-        wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed)
+        wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, int(self.adaptive))
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):
             self._learn_squares(problem, wanted, eval_set, groups)
             return
@@ -152,10 +161,12 @@ class AdditiveRankerCV(AdditiveModel):
         fit = AdditiveFit(search.blueprint, problem.training())
         alpha, count, start = best.alpha, best.n_pairs, search.start_of_curves
         found = (
-            fit.solve_with_best(alpha, count, start) if listed is None else fit.solve(alpha, listed, start)
+            fit.solve_with_best(alpha, count, start, best.rounds)
+            if listed is None
+            else fit.solve_adapting(alpha, best.rounds, listed, start)
         )
         notices = [*notices_of(search), *self._finish(*found, problem.blueprints)]
-        facts = self._facts(search.tried, best.knots)
+        facts = self._facts(search.tried, best.knots, best.rounds)
         selection = search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts)
         self._keep(replace(selection, notices=notices), data)
 
@@ -174,17 +185,23 @@ class AdditiveRankerCV(AdditiveModel):
         selection = replace(search.selection, models=[self.values_])
         self._keep(selection.with_facts(**self._facts(search.tried, search.best)), problem.data)
 
-    def _facts(self, tried: Sequence[Candidate], knots: Knots) -> dict[str, object]:
+    def _facts(self, tried: Sequence[Candidate], knots: Knots, rounds: int = 0) -> dict[str, object]:
         """Return what was tried and chosen beside alpha."""
         errors = np.array([one.error for one in tried])
         results = {
             "n_knots": np.array([one.knots.curve for one in tried]),
             "surface_knots": np.array([one.knots.surface for one in tried]),
             "interactions": np.array([one.n_pairs for one in tried]),
+            "adaptive": np.array([one.rounds for one in tried]),
             "alpha": np.array([one.alpha for one in tried]),
             "score": oriented(errors, greater_is_better=self._metric.greater_is_better),
         }
-        return {"cv_results_": results, "n_knots_": knots.curve, "surface_knots_": knots.surface}
+        return {
+            "cv_results_": results,
+            "n_knots_": knots.curve,
+            "surface_knots_": knots.surface,
+            "adaptive_": rounds,
+        }
 
     def _counts(self) -> list[int]:
         given = self.interactions

@@ -13,7 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.additive.choosing import Search
 from rankwise.additive.coordinates import PENALTIES
 from rankwise.additive.fitting import Blueprint, Blueprints, Layout
-from rankwise.additive.parameters import lists_pairs, read_columns, read_directions, read_surfaces
+from rankwise.additive.parameters import (
+    check_rounds,
+    lists_pairs,
+    read_columns,
+    read_directions,
+    read_surfaces,
+)
 from rankwise.additive.problem import AdditiveProblem, queries_of
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.training import LOSSES
@@ -86,6 +92,7 @@ class AdditiveModel(Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        check_rounds(self.adaptive)
         for name, what, example in (("n_knots", "curve", 8), ("surface_knots", "surface", 5)):
             for given in self._tried(name):
                 check_count(name, given, optional=False)
@@ -127,7 +134,9 @@ class AdditiveModel(Ranker):
         weight = None if isinstance(data, PairData) else data.row_weight
         return Blueprints(X, queries_of(data), weight, levels, self.penalty, directions, self._threads())
 
-    def _problem(self, data: TrainingProblem, n_knots: int, surface_knots: int) -> AdditiveProblem:
+    def _problem(
+        self, data: TrainingProblem, n_knots: int, surface_knots: int, *, holds_out: bool = True
+    ) -> AdditiveProblem:
         """Choose the first knots to be tried."""
         blueprints = self._blueprints(data)
         blueprint = blueprints.at(n_knots, surface_knots)
@@ -137,8 +146,9 @@ class AdditiveModel(Ranker):
                 "check that qid groups the rows that compete, or add columns that differ between them.",
             )
         self.constant_columns_ = blueprint.plan.constant
-        curved = replace(data, design=blueprint.curves.design)
-        return AdditiveProblem(curved, blueprints, self.loss, float(self.tol), self.max_iter)
+        if holds_out:
+            data = replace(data, design=blueprint.curves.design)
+        return AdditiveProblem(data, blueprints, self.loss, float(self.tol), self.max_iter)
 
     def _listed_surfaces(self, blueprint: Blueprint) -> list[tuple[int, int]] | None:
         """Return the pairs of curves that the caller listed; None where a number of them is to be chosen."""

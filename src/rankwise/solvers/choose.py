@@ -164,7 +164,7 @@ def column_scale(design: Design, graph: PairGraph, power: float) -> Floats:
     return prior_scale(SquaredObjective(design, graph), power)
 
 
-def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
+def choose_solver(design: Design, *, forms_matrix: bool = True, n_alphas: int = 1) -> str:
     """Choose between forming ``X'LX`` and iterating, by an estimate of the work.
 
     Where both cost about the same, the direct solver wins: its answer is exact.
@@ -174,12 +174,14 @@ def choose_solver(design: Design, *, forms_matrix: bool = True) -> str:
     design : Design
     forms_matrix : bool
         Whether the graph has query blocks, from which ``X'LX`` is formed at once. Else it takes a product per column.
+    n_alphas : int
+        How many alphas share the matrix.
     """
     n_features = design.shape[1]
     if not design.has_rows or not fits_direct(n_features) or n_features > widest_matrix(design):
         return "cg"
-    direct = _gram_time(design, forms_matrix=forms_matrix) + _FACTOR * float(n_features) ** 3
-    iterate = _ITERATIONS * _PRODUCT * design.nnz
+    direct = _gram_time(design, forms_matrix=forms_matrix) + n_alphas * _FACTOR * float(n_features) ** 3
+    iterate = n_alphas * _ITERATIONS * _PRODUCT * design.nnz
     small = 64  # columns: forming X'LX is instant whatever the estimate says
     return "direct" if n_features <= small or direct <= iterate else "cg"
 
