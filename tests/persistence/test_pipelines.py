@@ -100,6 +100,9 @@ HOSTILE = {
     "no number of columns": lambda header, _: text_encoder(header)["attributes"].update(
         _n_features_outs=None
     ),
+    "an array for a number of columns": lambda header, _: text_encoder(header)["attributes"].update(
+        _n_features_outs=[{"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}]
+    ),
     "rare categories far away": lambda header, _: text_encoder(header)["attributes"].update(
         _default_to_infrequent_mappings=[{"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}]
     ),

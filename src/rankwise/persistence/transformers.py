@@ -144,7 +144,9 @@ def _check_table_encoder(step: BaseEstimator) -> None:
 
 def _listed(value: object) -> list[object]:
     if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim == 1):
-        return list(value)
+        entries = list(value)
+        if all(own is None or isinstance(own, int | np.integer) for own in entries):
+            return entries
     raise wrong("an encoder has something else than one entry per column")
 
 

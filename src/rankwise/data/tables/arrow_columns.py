@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ __all__ = [
     "check_numeric",
     "columns_hint",
     "doubles_of",
+    "entries_of",
     "ids_of",
     "is_embedding",
     "is_number",
@@ -159,7 +160,20 @@ def texts_of(sources: Sequence[TableSource], name: str) -> npt.NDArray[np.str_]:
 
 def texts_in(column: pa.Array) -> npt.NDArray[np.str_]:
     """Return the entries of a column as texts; what is missing is empty."""
-    return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=np.str_)
+    entries = entries_of(column, "A column of ids")
+    return np.array(["" if value is None else str(value) for value in entries], dtype=np.str_)
+
+
+def entries_of(column: pa.Array, where: str) -> list[Any]:
+    """Return what a column holds; `where` it stands is said of dates that no calendar of Python has."""
+    try:
+        entries: list[Any] = column.to_pylist()
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise InvalidInputError(
+            f"{where} holds {column.type} that Python has no value for ({error}).",
+            "write the column as numbers or as text.",
+        ) from error
+    return entries
 
 
 def check_numeric(
@@ -168,7 +182,7 @@ def check_numeric(
     """Raise unless a column holds numbers; the error shows an entry that is none."""
     if is_number(column.type):
         return
-    entries = column.to_pylist()
+    entries = entries_of(column, f"{source.name}, column {name!r}")
     wrong = [at for at, entry in enumerate(entries) if entry is not None and not is_number_text(entry)]
     at = wrong[0] if wrong else 0
     entry = entries[at] if entries else ""
