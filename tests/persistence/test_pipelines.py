@@ -103,6 +103,12 @@ HOSTILE = {
     "an array for a number of columns": lambda header, _: text_encoder(header)["attributes"].update(
         _n_features_outs=[{"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}]
     ),
+    "an array for the columns it takes": lambda header, _: text_encoder(header)["attributes"].update(
+        n_features_in_={"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}
+    ),
+    "an array for a kind of number": lambda header, _: text_encoder(header)["attributes"].update(
+        n_features_in_={"$numpy": {"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}, "value": "1"}
+    ),
     "rare categories far away": lambda header, _: text_encoder(header)["attributes"].update(
         _default_to_infrequent_mappings=[{"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}]
     ),

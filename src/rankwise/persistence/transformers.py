@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise.persistence.values import wrong
+from rankwise.persistence.values import features_taken, wrong
 
 __all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "parameters_of"]
 
@@ -114,7 +114,7 @@ def check_transformer(step: BaseEstimator) -> None:
     ):
         raise wrong("the categories of an encoder are none")
     n_columns = len(categories)
-    if getattr(step, "n_features_in_", None) != n_columns:
+    if features_taken(step) != n_columns:
         raise wrong("an encoder has categories of other columns than it takes")
     mappings = getattr(step, "_default_to_infrequent_mappings", [None] * n_columns)
     dropped = getattr(step, "_drop_idx_after_grouping", None)
