@@ -75,7 +75,7 @@ def check_all(options, folder, counter):
         if number % ROUND == 0:
             if time.monotonic() > end:
                 break
-            tell(options, number, outcomes)
+            tell(options, number, outcomes, faults)
         use(AS_USED if number % 256 == 0 else QUICK)
         outcomes[tried(options.kind, number, folder, faults)] += 1
         if len(faults) > MOST_FAULTS:
@@ -98,11 +98,12 @@ def tried(kind, number, folder, faults):
         return f"FAULT at {place}"
 
 
-def tell(options, number, outcomes):
+def tell(options, number, outcomes, faults):
     """Say how far it is, for runs that somebody ends."""
     if options.progress and number > options.first:
         options.progress.write_text(
             f"{number - options.first} inputs of {options.kind}, from {options.first} on: {json.dumps(outcomes)}\n"
+            f"faults: {[at for at, _ in faults.values()]}\n"
         )
 
 

@@ -201,6 +201,16 @@ def test_more_sparse_columns_than_there_is_room_for_names(monkeypatch):
         load_table(table, qid=None)
 
 
+@pytest.mark.parametrize("other", [[1, 2], [1.5, 2.5], ["a", "b"], [True, False]], ids=str)
+def test_ids_of_two_tables_that_have_no_type_in_common(other, tmp_path):
+    dates = pa.array([0, 1], pa.timestamp("s"))
+    for name, ids in (("a", dates), ("b", other)):
+        pq.write_table(pa.table({"label": [1, 0], "qid": ids, "x": [0.5, 1.0]}), tmp_path / f"{name}.parquet")
+    found = load_table([tmp_path / "a.parquet", tmp_path / "b.parquet"]).qid
+    assert found[2:].tolist() == other
+    assert len(set(found.tolist())) == 4
+
+
 class _Group:
     def __init__(self, n_rows):
         self.num_rows, self.total_byte_size = n_rows, 1
