@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from every_estimator import CASES
+from every_estimator import CASES, Case
+from rankwise import RankSVMCV
 from rankwise.exceptions import NoPairsError
 
 # Rounding, and what solvers leave at a residual of 1e-10, times the condition of these problems (below 100).
@@ -159,7 +160,20 @@ def test_order_of_rows(case, draw):
     assert_same(case, before, problem.listed(rng.permutation(len(problem.pairs))))
 
 
-@invariance([case for case in CASES if not case.splits_itself], few=1)
+# Where the hinge is least, pairs of rows are apart by exactly 1, and so different rows may tie exactly, by what two
+# such pairs share: between those it is rounding that decides, and which alpha is chosen may hang on it. A smooth loss
+# has no such ties.
+SMOOTH = Case(
+    "RankSVMCV splits, smooth",
+    RankSVMCV([0.1, 1.0], loss="squared_hinge", tol=1e-9),
+    "ranking",
+    judged="splits",
+)
+
+
+@invariance(
+    [*(case for case in CASES if not case.splits_itself and str(case) != "RankSVMCV splits"), SMOOTH], few=1
+)
 def test_order_of_rows_that_repeat(case, draw):
     """Equal rows tie, whatever formula scores them: neither rounding nor their order decides between them."""
     rng = np.random.default_rng(draw(seeds))
