@@ -186,6 +186,13 @@ def test_dates_that_python_has_no_value_for():
         TableEncoder().fit(pa.table({"when": late}))
 
 
+def test_decimals_that_python_has_no_value_for():
+    far = pa.array([decimal.Decimal(1), decimal.Decimal(2)], pa.decimal128(3, 0)).view(pa.decimal128(3, -(2**31) + 1))
+    table = pa.table({"label": [1, 0], "qid": far, "a": [1.0, 2.0]})
+    with pytest.raises(InvalidInputError, match=r"column 'qid' holds decimal128.*Hint: write the column"):
+        load_table(table)
+
+
 @pytest.mark.parametrize("width", ["1e400", "-1", "4294967296", "[" * 10_000])
 def test_a_number_of_sparse_columns_that_is_none(width):
     note = f'{{"indices": "indices", "values": "values", "columns": {width}}}'

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -166,14 +167,20 @@ def texts_in(column: pa.Array) -> npt.NDArray[np.str_]:
 
 def entries_of(column: pa.Array, where: str) -> list[Any]:
     """Return what a column holds; `where` it stands is said of dates that no calendar of Python has."""
-    try:
+    with _values_of_python(column, where):
         entries: list[Any] = column.to_pylist()
+    return entries
+
+
+@contextmanager
+def _values_of_python(column: pa.Array, where: str) -> Iterator[None]:
+    try:
+        yield
     except (ArithmeticError, LookupError, ValueError) as error:
         raise InvalidInputError(
             f"{where} holds {column.type} that Python has no value for ({error}).",
             "write the column as numbers or as text.",
         ) from error
-    return entries
 
 
 def check_numeric(
@@ -265,7 +272,8 @@ def ids_of(
     if is_text and kind != "U":
         encoded = column.dictionary_encode()
         return np.asarray(decode_ids(encoded.dictionary.to_pylist(), kind)[np.asarray(encoded.indices)])
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    with _values_of_python(column, f"{source.name}, column {name!r}"):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def kind_of_ids(sources: Sequence[TableSource], name: str) -> str:
