@@ -187,7 +187,9 @@ def test_dates_that_python_has_no_value_for():
 
 
 def test_decimals_that_python_has_no_value_for():
-    far = pa.array([decimal.Decimal(1), decimal.Decimal(2)], pa.decimal128(3, 0)).view(pa.decimal128(3, -(2**31) + 1))
+    far = pa.array([decimal.Decimal(1), decimal.Decimal(2)], pa.decimal128(3, 0)).view(
+        pa.decimal128(3, -(2**31) + 1)
+    )
     table = pa.table({"label": [1, 0], "qid": far, "a": [1.0, 2.0]})
     with pytest.raises(InvalidInputError, match=r"column 'qid' holds decimal128.*Hint: write the column"):
         load_table(table)
