@@ -1,9 +1,8 @@
-"""What the fuzzers of Python code share: the core with sanitizers, coverage, and odd changes of JSON."""
+"""What the fuzzers of Python code share: the core with sanitizers, and coverage."""
 
 import hashlib
 import importlib.util
 import inspect
-import json
 import os
 import sys
 from pathlib import Path
@@ -56,44 +55,3 @@ def _function_of(member):
     if isinstance(member, cached_property):
         return member.func
     return getattr(member, "__func__", member)  # of class methods and static ones
-
-
-def places(value):
-    """Every place of a JSON value, as a container and a key."""
-    keys = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
-    for key in keys:
-        yield value, key
-        yield from places(value[key])
-
-
-def alter(header, rng, odd, names):
-    """Replace, copy, rename or drop one part of a JSON value, which changes of single bytes hardly ever do.
-
-    Parameters
-    ----------
-    odd : list
-        What a part may become.
-    names : list of str
-        What a new part may be called.
-    """
-    spots = list(places(header))
-    if not spots:
-        return
-    parent, key = rng.choice(spots)
-    other, at = rng.choice(spots)
-    kind = rng.random()
-    if kind < 0.2 and isinstance(parent, dict):
-        parent[rng.choice([str(at), *names])] = _copy(other[at])
-    elif kind < 0.3:
-        del parent[key]
-    elif kind < 0.6:
-        parent[key] = _copy(other[at])
-    elif kind < 0.7 and isinstance(parent, dict):
-        name = rng.choice([f"${key}", f"{key}_", *names])
-        parent[name] = parent.pop(key)
-    else:
-        parent[key] = _copy(rng.choice(odd))
-
-
-def _copy(value):
-    return json.loads(json.dumps(value))

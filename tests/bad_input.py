@@ -1,12 +1,14 @@
-"""Tables, preferences and command lines that are damaged at random: a right answer, or an error that ends in a remedy.
+"""Files and command lines that are damaged at random: a right answer, or an error that ends in a remedy.
 
 Shared by the tests and by ``fuzz/mutations.py``, which makes millions.
 """
 
 import contextlib
+import functools
 import gzip
 import io
 import random
+import tempfile
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -16,68 +18,16 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
 
+import model_changes
+import model_checks
+import store_changes
+import store_checks
+from byte_changes import mutate, overwrite, replace_cell
 from rankwise.cli import main
 from rankwise.cli.parser import COMMANDS
-from rankwise.data import load_preferences, load_table, save_svmlight
-from rankwise.exceptions import RankwiseError
-
-ODD = (
-    b"",
-    b"\0",
-    b"\xff",
-    b"\n",
-    b"\r\n",
-    b",",
-    b",,",
-    b'"',
-    b'""',
-    b";",
-    b"\t",
-    b"nan",
-    b"NaN",
-    b"inf",
-    b"-inf",
-    b"1e999",
-    b"-0",
-    b"0x10",
-    b"1_000",
-    b" 1 ",
-    b"true",
-    b"NULL",
-    b"9" * 400,
-    b"\xef\xbb\xbf",
-    b"2147483648",
-    b"-1",
-    b"1e-400",
-    b"qid",
-    b"label",
-    b"\x1f\x8b",
-    b"PAR1",
-    b"ARROW1",
-    "ü".encode(),
-    "٣".encode(),
-    b"a" * 5000,
-)
-
-
-def mutate(data, rng):
-    """Change some bytes: flip, cut, repeat, move, or put in something odd."""
-    data = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 3, 8))):
-        at = rng.randrange(len(data) + 1)
-        kind = rng.randrange(6)
-        if kind == 0 and data:
-            data[at % len(data)] ^= 1 << rng.randrange(8)
-        elif kind == 1:
-            del data[at : at + rng.choice((1, 1, 4, 50, 1000))]
-        elif kind == 2:
-            end = min(len(data), at + rng.choice((1, 4, 50)))
-            data[at:at] = data[at:end]
-        elif kind == 3:
-            del data[at:]
-        else:
-            data[at:at] = rng.choice(ODD)
-    return bytes(data)
+from rankwise.data import iter_table, load_preferences, load_table, save_svmlight
+from rankwise.data.tables.arrow_files import open_sources
+from rankwise.exceptions import ModelFileError, RankwiseError
 
 
 def _write_stream(table, stream):
@@ -100,14 +50,48 @@ _WRITERS = {
 }
 
 
-def _columns(n):
-    """Yield tables of the kinds that are read, and the endings that can hold them."""
-    rng = np.random.default_rng(0)
+def _odd_columns(n):
+    """Return columns of types that tables have, and that are read or refused."""
+    whole = range(n)
+    texts = [f"q{at // 4}" for at in whole]
+    lists = [[0.5, float(at)] for at in whole]
+    return {
+        "float32": pa.array(np.linspace(-1, 1, n, dtype=np.float32)),
+        "float16": pa.array(np.linspace(-1, 1, n, dtype=np.float16)),
+        "uint64": pa.array(np.array([2**64 - 1, *range(1, n)], dtype=np.uint64)),
+        "int8": pa.array(np.arange(n, dtype=np.int8)),
+        "huge": pa.array([2**53 + at for at in whole]),
+        "nulls": pa.array([None] * n, type=pa.float64()),
+        "none": pa.nulls(n),
+        "some": pa.array([None, *[1.0] * (n - 1)]),
+        "nan": pa.array([float("nan"), float("inf"), *[1.0] * (n - 2)]),
+        "flag": pa.array([at % 2 == 0 for at in whole]),
+        "text": pa.array(texts),
+        "large text": pa.array(texts, type=pa.large_string()),
+        "coded": pa.array(texts).dictionary_encode(),
+        "coded numbers": pa.array([at // 4 for at in whole]).dictionary_encode(),
+        "bytes": pa.array([b"\xff\0" * at for at in whole]),
+        "decimal": pa.array([Decimal(f"{at}.5") for at in whole]),
+        "time": pa.array(whole, type=pa.timestamp("s", tz="UTC")),
+        "date": pa.array(whole, type=pa.date32()),
+        "lists": pa.array(lists),
+        "uneven": pa.array([[1.0] * (at % 3) for at in whole]),
+        "of nulls": pa.array([[None, 1.0], None, *lists[2:]]),
+        "fixed": pa.array(lists, type=pa.list_(pa.float32(), 2)),
+        "places": pa.array([[at % 3, 3 + at % 2] for at in whole]),
+        "deep": pa.array([[own] for own in lists]),
+        "parts": pa.array([{"x": at} for at in whole]),
+    }
+
+
+def _columns(n, rng):
+    """Yield tables of the kinds that are read, and the endings that can hold them; then odd ones."""
+    numbers = np.random.default_rng(0)
     columns = {
-        "label": rng.integers(0, 3, n),
+        "label": numbers.integers(0, 3, n),
         "qid": np.arange(n) // 4,
-        "a": rng.normal(size=n),
-        "b": rng.integers(0, 9, n),
+        "a": numbers.normal(size=n),
+        "b": numbers.integers(0, 9, n),
     }
     yield columns, tuple(_WRITERS)
     texts = {"qid": [f"q{at // 4}" for at in range(n)], "a": pa.array([None, *[1.0] * (n - 1)])}
@@ -119,21 +103,47 @@ def _columns(n):
         "d": pa.array(range(n), type=pa.timestamp("s")),
     }
     yield {**columns, **kinds}, (".parquet", ".feather")
-    lists = [rng.normal(size=2).tolist() for _ in range(n)]
+    lists = [numbers.normal(size=2).tolist() for _ in range(n)]
     yield {"label": columns["label"], "qid": columns["qid"], "e": lists}, (".parquet", ".feather")
     places = [[at % 3, 3 + at % 2] for at in range(n)]
     yield {"label": columns["label"], "indices": places, "values": lists}, (".parquet", ".feather", ".arrows")
+    odd = _odd_columns(n)
+    for _ in range(60):
+        chosen = {
+            name: odd[rng.choice(list(odd))] for name in rng.sample(("a", "b", "c", "d"), rng.randrange(3))
+        }
+        for name in ("label", "qid", *rng.choice(((), (), ("indices", "values")))):
+            chosen[name] = odd[rng.choice(list(odd))] if rng.random() < 0.4 else columns.get(name, places)
+        yield chosen, (rng.choice((".parquet", ".feather", ".arrows")),)
 
 
-def _tables(n=8):
-    for columns, endings in _columns(n):
+@functools.cache
+def tables(n=8):
+    """Return whole tables to begin with: endings, bytes, and places where another byte does no harm to opening them."""
+    found, rng = [], random.Random("tables")
+    for columns, endings in _columns(n, rng):
         for ending in endings:
             stream = io.BytesIO()
-            _WRITERS[ending](pa.table(columns), stream)
-            yield ending, stream.getvalue()
+            with contextlib.suppress(pa.ArrowException):  # what cannot be written cannot be read
+                _WRITERS[ending](pa.table(columns), stream)
+                data = stream.getvalue()
+                is_text = "csv" in ending
+                found.append((ending, data, () if is_text else _soft_places(ending, data, rng)))
+    return found
 
 
-TABLES = list(_tables())
+def _soft_places(ending, data, rng):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, f"table{ending}")
+        soft = []
+        for at in rng.sample(range(len(data)), 48):
+            file.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+            with contextlib.suppress(RankwiseError):
+                open_sources(file)
+                soft.append(at)
+    return soft
+
+
 ITEMS = b"id,price,size\na,1,2\nb,3,1\nc,0.5,4\n"
 PREFERENCES = b"winner,loser,magnitude,weight\na,b,1,1\nb,c,2,0.5\na,c,0,1\n"
 
@@ -149,37 +159,127 @@ def refused(kinds=RankwiseError):
             assert "Hint: " in str(error), str(error)  # noqa: PT017 - either outcome is right
 
 
+def outcome(check, *arguments, kinds=RankwiseError):
+    """Return what a check says, or the module whose error, which must end in a remedy, refused the input."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return check(*arguments)
+    except kinds as error:
+        assert "Hint: " in str(error), str(error)  # noqa: PT017 - either outcome is right
+        while isinstance(error.__cause__, RankwiseError):  # restated with the name of the file
+            error = error.__cause__
+        step = error.__traceback__
+        while step.tb_next is not None:
+            step = step.tb_next
+        return "refused by " + step.tb_frame.f_globals["__name__"].removeprefix("rankwise.")
+
+
+def _damaged_table(rng):
+    ending, data, places = rng.choice(tables())
+    if rng.random() < 0.04:
+        return ending, data
+    if ending == ".csv.gz" and rng.random() < 0.8:  # else hardly anything comes through the decompressor
+        return ending, gzip.compress(_damaged_text(gzip.decompress(data), rng), 1, mtime=0)
+    if ending == ".csv":
+        return ending, _damaged_text(data, rng)
+    # What is said of places stays true in most, else they are refused at once.
+    return ending, mutate(data, rng) if rng.random() < 0.15 else overwrite(data, rng, places)
+
+
+def _damaged_text(data, rng):
+    return (mutate if rng.random() < 0.4 else replace_cell)(data, rng)
+
+
 def check_table(rng, folder):
     """Damage a table and load it."""
-    ending, data = rng.choice(TABLES)
-    if ending == ".csv.gz" and rng.random() < 0.8:  # else hardly anything comes through the decompressor
-        data = gzip.compress(mutate(gzip.decompress(data), rng), 1, mtime=0)
+    files = []
+    for at in range(1 if rng.random() < 0.97 else 2):
+        ending, data = _damaged_table(rng)
+        files.append(Path(folder, f"table{at}{ending}"))
+        files[-1].write_bytes(data)
+    options = {"missing": rng.choice(("error", "nan", "zero")), "dtype": rng.choice((np.float32, np.float64))}
+    if rng.random() < 0.1:
+        options["label"] = rng.choice((None, "a", "b", "nothing"))
+        options["qid"] = rng.choice((None, "b", "label"))
+    if rng.random() < 0.05:
+        options[rng.choice(("features", "embedding"))] = rng.sample(("a", "b", "e", "values", "label"), 2)
+    try:
+        return outcome(_load_table, files[0] if len(files) == 1 else files, options, rng)
+    finally:
+        for file in files:
+            file.unlink()
+
+
+def _load_table(source, options, rng):
+    if rng.random() < 0.1:
+        blocks = list(iter_table(source, block_rows=rng.choice((1, 3, 100)), **options))
     else:
-        data = mutate(data, rng)
-    file = Path(folder, f"table{ending}")
-    file.write_bytes(data)
-    missing = rng.choice(("error", "nan", "zero"))
-    with refused():
-        table = load_table(file, missing=missing, dtype=rng.choice((np.float32, np.float64)))
+        blocks = [load_table(source, **options)]
+        assert blocks[0].X.shape[0]
+    for table in blocks:
         n_rows = table.X.shape[0]
-        assert n_rows
+        assert table.X.dtype == options["dtype"]
         assert table.X.shape[1] == len(table.feature_names)
-        assert missing == "nan" or np.isfinite(table.X.data if hasattr(table.X, "indptr") else table.X).all()
-        for column in (table.y, table.qid):
-            assert column is None or len(column) == n_rows
+        cells = table.X.data if hasattr(table.X, "indptr") else table.X
+        assert np.isfinite(cells).all() or (options["missing"] == "nan" and not np.isinf(cells).any())
+        assert table.y is None or (table.y.shape == (n_rows,) and np.isfinite(table.y).all())
+        assert table.qid is None or table.qid.shape == (n_rows,)
+    return "read"
 
 
 def check_preferences(rng, folder):
     """Damage comparisons, or the items that they name, and load them."""
     items, comparisons = Path(folder, "items.csv"), Path(folder, "comparisons.csv")
     which = rng.randrange(3)
-    items.write_bytes(mutate(ITEMS, rng) if which != 1 else ITEMS)
-    comparisons.write_bytes(mutate(PREFERENCES, rng) if which != 0 else PREFERENCES)
-    with refused():
-        found = load_preferences(comparisons, items)
-        assert found.pairs.shape[1] == 2
-        assert 0 <= found.pairs.min() <= found.pairs.max() < found.X.shape[0]
-        assert np.isfinite(found.X).all()
+    items.write_bytes(_damaged_text(ITEMS, rng) if which != 1 else ITEMS)
+    comparisons.write_bytes(_damaged_text(PREFERENCES, rng) if which != 0 else PREFERENCES)
+    return outcome(_load_preferences, comparisons, items)
+
+
+def _load_preferences(comparisons, items):
+    found = load_preferences(comparisons, items)
+    assert found.pairs.shape[1] == 2
+    assert 0 <= found.pairs.min() <= found.pairs.max() < found.X.shape[0]
+    assert np.isfinite(found.X).all()
+    return "read"
+
+
+def check_model(rng, folder):
+    """Damage a model file, load it, and use it once."""
+    data = model_changes.mutate(*rng.choice(model_changes.whole()), rng, functools.partial(mutate, rng=rng))
+    data = model_checks.with_checksum(data) if rng.random() < 0.98 else mutate(data, rng)
+    source = io.BytesIO(data)
+    if rng.random() < 0.01:
+        source = Path(folder, "damaged.rw")
+        source.write_bytes(data)
+    return outcome(model_checks.load_and_use, source, (rng.choice(model_checks.USES),), kinds=ModelFileError)
+
+
+def check_store(rng, folder):
+    """Damage a store, open it, and use it once."""
+    options, files, header = store_changes.mutate(
+        *rng.choice(store_changes.whole()), rng, functools.partial(mutate, rng=rng)
+    )
+    place = Path(folder, "damaged.store")
+    if options & store_checks.ON_DISK:
+        return outcome(
+            _use_on_disk, store_checks.put_together(options, files, store_checks.text_of(header)), place
+        )
+    if not place.exists():
+        place.mkdir()
+        (place / store_checks.HEADER).touch()  # opening looks whether it is there
+    use = rng.randrange(len(store_checks.USES))
+    return outcome(_use_store, options, files, header, place, slice(use, use + 1))
+
+
+def _use_on_disk(data, place):
+    return "used on disk" if store_checks.check_input(data, place) else "refused on disk"
+
+
+def _use_store(options, files, header, place, uses):
+    store_checks.use(store_changes.opened(options, files, header, str(place)), uses)
+    return "used"
 
 
 _VALUES = (
@@ -293,9 +393,10 @@ def check_arguments(rng, folder):
         argv = [word for word in argv if word != "-"]
     if "damaged.csv" in argv:
         Path(folder, "damaged.csv").write_bytes(mutate(Path(folder, "rows.csv").read_bytes(), rng))
-    check_command(argv)
+    code = check_command(argv)
     for made in Path(folder).glob("out*"):
         made.unlink()
+    return f"ended with {code or 0}"
 
 
 def check_command(argv):
@@ -306,11 +407,18 @@ def check_command(argv):
     if code and argv:
         assert "error: " in said, (argv, said)
         assert code == 2 or "Hint: " in said, (argv, said)
+    return code
 
 
-CHECKS = {"tables": check_table, "preferences": check_preferences, "arguments": check_arguments}
+CHECKS = {
+    "arguments": check_arguments,
+    "models": check_model,
+    "preferences": check_preferences,
+    "stores": check_store,
+    "tables": check_table,
+}
 
 
 def run(kind, seed, folder):
-    """Make and check the input of a seed."""
-    CHECKS[kind](random.Random(f"{kind} {seed}"), folder)
+    """Make and check the input of a seed; return what came of it."""
+    return CHECKS[kind](random.Random(f"{kind} {seed}"), folder)

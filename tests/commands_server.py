@@ -152,6 +152,11 @@ def _confine(request):
         resource.setrlimit(getattr(resource, name), (value, value))
 
 
+def _is_inside(error):
+    """Tell whether the command let an interrupt through, which it should not."""
+    return any("rankwise/cli" in frame.filename for frame in traceback.extract_tb(error.__traceback__))
+
+
 def _run(request):
     code = 70
     try:
@@ -173,7 +178,8 @@ def _run(request):
     except SystemExit as error:
         code = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
     except KeyboardInterrupt as error:
-        _say(sys.stderr, f"KeyboardInterrupt: {error}")
+        if request["code"] is not None or _is_inside(error):  # else it came before the command, or after it
+            _say(sys.stderr, f"KeyboardInterrupt: {error}")
         code = 130
     except BaseException:  # noqa: BLE001 - whatever it is, is told
         traceback.print_exc()

@@ -43,12 +43,17 @@ def take_apart(data):
     return (data[0] if data else 0), files, data[at:]
 
 
-def complete(options, files, text):
-    """Return the text of a header with the checksums that the options ask for."""
+def text_of(header):
+    """Return the text of a header, which may be given as what it says."""
+    return header if isinstance(header, bytes) else json.dumps(header, separators=(",", ":")).encode()
+
+
+def complete(options, files, given):
+    """Return the text of a header with the checksums that the options ask for; it is given as text or as a dict."""
     try:
-        header = json.loads(text)
+        header = json.loads(given) if isinstance(given, bytes) else given
         if not isinstance(header, dict):
-            return text
+            return given
         listed = header.get("files")
         if not options & WRONG_FILES and isinstance(listed, dict):
             for name, content in files.items():
@@ -58,7 +63,7 @@ def complete(options, files, text):
             header["checksum"] = _own_checksum(header)
         return json.dumps(header).encode()
     except (ValueError, RecursionError):
-        return text
+        return text_of(given)
 
 
 def _complete_segments(segments, content):

@@ -310,6 +310,25 @@ def test_pointers_that_lead_astray_are_found_even_where_checksums_fit(folder, na
             open_store(folder, verify=verify)
 
 
+FILES_OF_POINTERS = ["row_start.bin", "query_start.bin", "query_text_end.bin", "item_text_end.bin"]
+
+
+@pytest.mark.parametrize("name", FILES_OF_POINTERS)
+def test_pointers_whose_differences_wrap_around_are_found(name, tmp_path):
+    """Each is above the one before it, if differences are taken modulo 2^64."""
+    folder = tmp_path / "s"
+    save_store([(np.eye(6), np.arange(6.0), list("abcdef"), list("uvwxyz"))], folder)
+
+    def change(pointers):
+        first = 0 if name.endswith("_end.bin") else 1
+        pointers[first : first + 3] = 2**62, -(2**63), -(2**62)
+
+    rewrite(folder, name, np.int64, change)
+    for verify in (True, False):
+        with pytest.raises(InvalidInputError, match=f"{name} is not ascending"):
+            open_store(folder, verify=verify)
+
+
 @pytest.mark.parametrize(
     ("blocks", "message"),
     [

@@ -21,11 +21,14 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise import RankRLS, _core
-from rankwise.data import TableWriter, iter_table, load_table, save_table
+from rankwise import RankRLS, _core, memory
+from rankwise.data import TableWriter, iter_table, load_preferences, load_table, save_table
 from rankwise.data.tables import plan as table_plan
+from rankwise.data.tables.arrow_columns import texts_in
+from rankwise.data.tables.sparse_columns import SPARSE_KEY
 from rankwise.data.tables.table_source import TableSource
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.preprocessing import TableEncoder
 
 ROWS = {
     "qid": ["b", "a", "b", "c"],
@@ -165,6 +168,85 @@ def test_blocks_are_the_table(tmp_path):
     RankRLS().fit(whole.X, whole.y, qid=whole.qid)
     with pytest.raises(InvalidInputError, match="block_rows=0"):
         iter_table(path, block_rows=0)
+
+
+def test_dates_that_python_has_no_value_for():
+    late = pa.array([2**62, 2**62], pa.timestamp("s"))
+    table = pa.table({"label": late, "qid": [1, 1], "a": [1.0, 2.0]})
+    with pytest.raises(
+        InvalidInputError, match=r"column 'label' holds timestamp\[s\].*Hint: write the column"
+    ):
+        load_table(table)
+    with pytest.raises(InvalidInputError, match=r"A column of ids holds timestamp.*Hint: "):
+        texts_in(late)
+    items = pa.table({"id": pa.array([0, 1], pa.timestamp("s")), "a": [1.0, 2.0]})
+    with pytest.raises(InvalidInputError, match=r"holds timestamp.*Hint: "):
+        load_preferences(pa.table({"winner": late, "loser": late}), items)
+    with pytest.raises(InvalidInputError, match=r"Column 0 holds timestamp.*Hint: "):
+        TableEncoder().fit(pa.table({"when": late}))
+
+
+def test_decimals_that_python_has_no_value_for():
+    far = pa.array([decimal.Decimal(1), decimal.Decimal(2)], pa.decimal128(3, 0)).view(
+        pa.decimal128(3, -(2**31) + 1)
+    )
+    table = pa.table({"label": [1, 0], "qid": far, "a": [1.0, 2.0]})
+    with pytest.raises(InvalidInputError, match=r"column 'qid' holds decimal128.*Hint: write the column"):
+        load_table(table)
+
+
+@pytest.mark.parametrize("width", ["1e400", "-1", "4294967296", "[" * 10_000])
+def test_a_number_of_sparse_columns_that_is_none(width):
+    note = f'{{"indices": "indices", "values": "values", "columns": {width}}}'
+    table = pa.table({"label": [1], "indices": [[0]], "values": [[1.0]]})
+    with pytest.raises(InvalidInputError, match=r"says wrongly which columns .*Hint: "):
+        load_table(table.replace_schema_metadata({SPARSE_KEY: note}), qid=None)
+
+
+def test_more_sparse_columns_than_there_is_room_for_names(monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**30)
+    table = pa.table({"label": [1], "indices": [[2**31 - 2]], "values": [[1.0]]})
+    with pytest.raises(MemoryLimitError, match=r"names of 2,147,483,647 columns take .* GB. Hint: "):
+        load_table(table, qid=None)
+
+
+@pytest.mark.parametrize("other", [[1, 2], [1.5, 2.5], ["a", "b"], [True, False]], ids=str)
+def test_ids_of_two_tables_that_have_no_type_in_common(other, tmp_path):
+    dates = pa.array([0, 1], pa.timestamp("s"))
+    for name, ids in (("a", dates), ("b", other)):
+        pq.write_table(pa.table({"label": [1, 0], "qid": ids, "x": [0.5, 1.0]}), tmp_path / f"{name}.parquet")
+    found = load_table([tmp_path / "a.parquet", tmp_path / "b.parquet"]).qid
+    assert found[2:].tolist() == other
+    assert len(set(found.tolist())) == 4
+
+
+class _Group:
+    def __init__(self, n_rows):
+        self.num_rows, self.total_byte_size = n_rows, 1
+
+
+@pytest.mark.parametrize("counts", [[-1], [3, -2], [2]])
+def test_a_parquet_file_that_counts_its_rows_wrongly(counts, tmp_path, monkeypatch):
+    pq.write_table(pa.table({"label": [1], "a": [2.0]}), tmp_path / "t.parquet")
+
+    class About:
+        num_rows = 1
+        num_row_groups = len(counts)
+        row_group = staticmethod(lambda at: _Group(counts[at]))
+
+    monkeypatch.setattr(pq.ParquetFile, "metadata", About)
+    with pytest.raises(InvalidInputError, match=r"t.parquet has more or fewer rows than it says. Hint: "):
+        load_table(tmp_path / "t.parquet", qid=None)
+
+
+def test_more_rows_than_there_is_room_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "available_memory", lambda: 2**27)
+    table = pa.table({"label": np.zeros(10**6), **{f"a{at}": np.zeros(10**6) for at in range(16)}})
+    pq.write_table(table, tmp_path / "t.parquet")
+    with pytest.raises(
+        MemoryLimitError, match=r"t.parquet: 1,000,000 rows take 0.1 GB. Hint: read them in blocks"
+    ):
+        load_table(tmp_path / "t.parquet", qid=None)
 
 
 def test_types_that_are_numbers_and_types_that_are_not():

@@ -22,6 +22,7 @@ from identical import assert_identical
 from model_checks import check_input, opened, put_together, taken_apart, with_checksum, without_checksum
 from rankwise import KernelRankRLS, RankRLS, RankRLSCV
 from rankwise.exceptions import MemoryLimitError, ModelFileError
+from rankwise.persistence import read_header
 from rankwise.persistence.container import Container, write_container
 from rankwise.persistence.container_reader import read_container
 from rankwise.persistence.models import RANKERS, SCALERS
@@ -54,6 +55,14 @@ def changed(change, data=None):
 def whole(request):
     """A model file of each format that is read."""
     return (OLD / "linear.rw").read_bytes() if request.param == "format 1" else model_bytes()
+
+
+def test_errors_of_streams_are_not_their_own_cause():
+    """Whoever follows the causes of an error must come to an end."""
+    for read in (rankwise.load, read_header):
+        with pytest.raises(ModelFileError) as caught:
+            read(io.BytesIO(b"nothing"))
+        assert caught.value.__cause__ is None
 
 
 def test_what_is_put_together_again_loads(whole):
@@ -444,7 +453,7 @@ GOOD = model_bytes(RankRLSCV(alphas=(0.1, 1.0), cv=3), np.random.default_rng(0).
 def test_what_fuzzing_found_interesting_is_read_or_refused():
     read = 0
     for data in CORPUS:
-        read += check_input(data) is not None
+        read += check_input(data)
         with pytest.raises(ModelFileError, match=r"Hint: "):  # its checksum is missing
             load(data)
     assert 5 < read < len(CORPUS)  # both happen

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 import rankwise
 from formulas import NAMES, case, fit, frame, predict, table_steps
 from model_checks import opened
-from rankwise import RankRLS
+from rankwise import AverageRanker, RankRLS
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import Container, write_container
 from rankwise.persistence.parameters import PARAMETERS, unfit_parameter
@@ -100,6 +100,15 @@ HOSTILE = {
     "no number of columns": lambda header, _: text_encoder(header)["attributes"].update(
         _n_features_outs=None
     ),
+    "an array for a number of columns": lambda header, _: text_encoder(header)["attributes"].update(
+        _n_features_outs=[{"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}]
+    ),
+    "an array for the columns it takes": lambda header, _: text_encoder(header)["attributes"].update(
+        n_features_in_={"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}
+    ),
+    "an array for a kind of number": lambda header, _: text_encoder(header)["attributes"].update(
+        n_features_in_={"$numpy": {"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}, "value": "1"}
+    ),
     "rare categories far away": lambda header, _: text_encoder(header)["attributes"].update(
         _default_to_infrequent_mappings=[{"$array": "step0/transformers_/0/1/steps/0/1/statistics_"}]
     ),
@@ -131,6 +140,22 @@ def test_pipelines_inside_pipelines():
     inner = Pipeline([("fill", SimpleImputer()), ("scale", StandardScaler())])
     model = fit([inner], RankRLS(), X[["price", "size"]], y, qid)
     assert (loaded(saved(model)).predict(X[["price", "size"]]) == model.predict(X[["price", "size"]])).all()
+
+
+def test_a_mean_of_models_with_an_array_for_the_columns_of_one_is_refused():
+    X = np.random.default_rng(0).normal(size=(8, 2))
+    data = saved(
+        AverageRanker([make_pipeline(StandardScaler(), RankRLS()), RankRLS()]).fit(X, np.arange(8.0))
+    )
+    assert loaded(data) is not None
+
+    def change(header, _):
+        inside = header["steps"][0]["attributes"]["rankers_"][0]["$step"]["parameters"]["steps"][0]
+        scaler = inside["$tuple"][1]["$step"]["attributes"]
+        scaler["n_features_in_"] = scaler["mean_"]
+
+    with pytest.raises(ModelFileError, match="takes other columns"):
+        loaded(changed(data, change))
 
 
 @pytest.mark.parametrize("n_columns", ["number", None, -1, 1, {"$float": "nan"}], ids=str)

@@ -13,7 +13,7 @@ from rankwise.persistence.models import read_step, write_step
 from rankwise.persistence.parameters import unfit_parameter
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import parameters_of
-from rankwise.persistence.values import wrong
+from rankwise.persistence.values import features_taken, wrong
 from rankwise.persistence.writer import Writer
 from rankwise.preprocessing import TableEncoder
 
@@ -88,10 +88,10 @@ def read_automatic(
         raise wrong("its encoder is none")
     first = chosen.steps[0][1] if hasattr(chosen, "steps") else chosen
     if model.encoder_ is not None:
-        if len(model.encoder_.get_feature_names_out()) != getattr(first, "n_features_in_", None):
+        if len(model.encoder_.get_feature_names_out()) != features_taken(first):
             raise wrong("the chosen model takes other columns than its encoder gives")
         first = model.encoder_
-    if getattr(model, "n_features_in_", None) != getattr(first, "n_features_in_", None):
+    if features_taken(model) != features_taken(first):
         raise wrong("the chosen model takes other columns")
     if hasattr(first, "feature_names_in_"):
         model.feature_names_in_ = first.feature_names_in_

@@ -48,9 +48,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    never_closed()
     written: list[str] = []
     try:
+        never_closed()
         with noting_written() as written, stoppable(written):
             return _run(sys.argv[1:] if argv is None else list(argv))
     except (Exception, KeyboardInterrupt, Terminated) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeGuard
 
 import sklearn
 from sklearn.base import BaseEstimator
@@ -139,6 +139,8 @@ def load(path: File) -> BaseEstimator:
     try:
         return _load(path)
     except ModelFileError as error:
+        if not _has_name(path):
+            raise
         raise _naming(path, error) from error
 
 
@@ -199,15 +201,19 @@ def read_header(path: File) -> dict[str, Any]:
         read: Callable[..., Container] = read_container if hasattr(path, "read") else read_file
         container = read(path, only_header=True)
     except ModelFileError as error:
+        if not _has_name(path):
+            raise
         raise _naming(path, error) from error
     return {**container.description, **container.header}
 
 
-def _naming(file: File, error: ModelFileError) -> ModelFileError:
-    """Say in an error which file it is about, where it has a name."""
-    if not isinstance(file, (str, os.PathLike)):
-        return error
-    return error.restated(f"{os.fspath(file)}: {error.problem}")
+def _has_name(file: File) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(file, (str, os.PathLike))
+
+
+def _naming(path: str | os.PathLike[str], error: ModelFileError) -> ModelFileError:
+    """Say in an error which file it is about."""
+    return error.restated(f"{os.fspath(path)}: {error.problem}")
 
 
 def _write_named(name: str, step: object, has_others: bool, writer: Writer) -> dict[str, Json]:

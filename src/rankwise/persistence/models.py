@@ -27,7 +27,7 @@ from rankwise.persistence.transformers import (
     is_pipeline,
     parameters_of,
 )
-from rankwise.persistence.values import wrong
+from rankwise.persistence.values import features_taken, wrong
 from rankwise.terms import Terms
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ def _check_average(step: BaseEstimator, n_features: int) -> None:
         raise wrong("the mean of several models has none")
     for ranker in rankers:
         parts = [part for _, part in ranker.steps] if is_pipeline(ranker) else [ranker]
-        if type(parts[-1]).__name__ not in RANKERS or getattr(parts[0], "n_features_in_", None) != n_features:
+        if type(parts[-1]).__name__ not in RANKERS or features_taken(parts[0]) != n_features:
             raise wrong("one of several models ranks nothing, or takes other columns")
     if not isinstance(weights, np.ndarray) or weights.dtype != np.float64 or weights.shape != (len(rankers),):
         raise wrong(f"the weights of several models are not {len(rankers)} numbers")

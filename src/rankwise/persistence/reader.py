@@ -151,9 +151,11 @@ class Reader:
 
     def _scalar(self, value: Mapping[str, object], depth: int) -> object:
         kind, plain = value["$numpy"], self.read(value.get("value"), depth + 1)
-        if len(value) == 2 and kind == "str" and type(plain) is str:
+        if len(value) != 2 or not isinstance(kind, str):  # it may be an array
+            raise wrong(f"a number is a {kind!r:.80}")
+        if kind == "str" and type(plain) is str:
             return np.str_(plain)
-        if len(value) != 2 or not isinstance(kind, str) or kind not in SCALARS:
+        if kind not in SCALARS:
             raise wrong(f"a number is a {kind!r:.80}")
         make = SCALARS[kind]
         if make is np.bool_:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise.persistence.values import Classes, wrong
+from rankwise.persistence.values import Classes, features_taken, wrong
 
 __all__ = ["PRIVATE", "TRANSFORMERS", "check_transformer", "is_pipeline", "parameters_of"]
 
@@ -103,7 +103,7 @@ def check_transformer(step: BaseEstimator) -> None:
     ):
         raise wrong("the categories of an encoder are none")
     n_columns = len(categories)
-    if getattr(step, "n_features_in_", None) != n_columns:
+    if features_taken(step) != n_columns:
         raise wrong("an encoder has categories of other columns than it takes")
     mappings = getattr(step, "_default_to_infrequent_mappings", [None] * n_columns)
     dropped = getattr(step, "_drop_idx_after_grouping", None)
@@ -133,7 +133,9 @@ def _check_table_encoder(step: BaseEstimator) -> None:
 
 def _listed(value: object) -> list[object]:
     if isinstance(value, list) or (isinstance(value, np.ndarray) and value.ndim == 1):
-        return list(value)
+        entries = list(value)
+        if all(own is None or isinstance(own, int | np.integer) for own in entries):
+            return entries
     raise wrong("an encoder has something else than one entry per column")
 
 

@@ -90,6 +90,12 @@ def is_splitter(value: object) -> bool:
     return kind in SPLITTERS and type(value) is SPLITTER_CLASSES[kind]
 
 
+def features_taken(step: object) -> int | None:
+    """Return how many columns a step takes; None where it says no number, but perhaps an array."""
+    found = getattr(step, "n_features_in_", None)
+    return int(found) if isinstance(found, int | np.integer) else None
+
+
 def wrong(how: str) -> ModelFileError:
     """Return the error of a file that is whole and makes no sense."""
     return ModelFileError(

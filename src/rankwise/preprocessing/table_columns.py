@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Floats, MatrixLike
 from rankwise.data.containers import unmasked
+from rankwise.data.tables.arrow_columns import entries_of
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["MISSING_TEXTS", "Column", "is_table_like", "needs_encoding", "read_columns"]
@@ -95,7 +96,7 @@ def _plain(X: Any, at: int) -> AnyArray:
             return np.asarray(series.to_numpy(dtype="datetime64[us]"))
         return np.array([None if _is_null(value) else value for value in series], dtype=object)
     column = X.column(at) if hasattr(X, "column_names") else X.get_columns()[at]
-    values = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    values = entries_of(column, f"Column {at}") if hasattr(column, "to_pylist") else column.to_list()
     kinds = {type(value) for value in values if value is not None}
     if kinds <= {int, float}:
         return np.array([np.nan if value is None else float(value) for value in values])

@@ -18,7 +18,7 @@ could not read what a newer one wrote.
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -81,7 +81,7 @@ class Header:
         return _own_checksum(self._content())
 
     def _content(self) -> dict[str, object]:
-        return {"format": FORMAT, "version": VERSION, **asdict(self)}
+        return {"format": FORMAT, "version": VERSION, **vars(self)}
 
     @property
     def has_items(self) -> bool:

@@ -172,21 +172,21 @@ class Store:
 
     def _check_pointers(self) -> None:
         start, header = self._arrays["row_start.bin"].view(np.int64), self.header
-        if start[0] != 0 or start[-1] != header.entries or (np.diff(start) < 0).any():
+        if start[0] != 0 or start[-1] != header.entries or _falls(start):
             raise damaged(self.path, "row_start.bin is not ascending")
         queries = self.query_start
         if (
             queries[0] != 0
-            or (np.diff(queries) < 1).any()
+            or (queries[1:] <= queries[:-1]).any()
             or queries[-1] != (header.rows if header.queries else 0)
         ):
             raise damaged(self.path, "query_start.bin is not ascending")
         text_end = np.concatenate(([0], self._arrays["query_text_end.bin"].view(np.int64)))
-        if (np.diff(text_end) < 1).any() or text_end[-1] != header.size_of("query_text.bin"):
+        if (text_end[1:] <= text_end[:-1]).any() or text_end[-1] != header.size_of("query_text.bin"):
             raise damaged(self.path, "query_text_end.bin is not ascending")
         if header.has_items:
             item_end = np.concatenate(([0], self._arrays["item_text_end.bin"].view(np.int64)))
-            if (np.diff(item_end) < 0).any() or item_end[-1] != header.size_of("item_text.bin"):
+            if _falls(item_end) or item_end[-1] != header.size_of("item_text.bin"):
                 raise damaged(self.path, "item_text_end.bin is not ascending")
         if not np.isfinite(self.y).all():
             raise damaged(self.path, "labels.bin holds numbers that are not finite")
@@ -255,6 +255,11 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
 
 
 _ATTEMPTS = 100
+
+
+def _falls(numbers: Ints) -> bool:
+    """Tell whether a number is below the one before; differences of damaged ones could wrap around."""
+    return bool((numbers[1:] < numbers[:-1]).any())
 
 
 class _Folder:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ __all__ = [
     "check_numeric",
     "columns_hint",
     "doubles_of",
+    "entries_of",
     "ids_of",
     "is_embedding",
     "is_number",
@@ -165,7 +167,26 @@ def texts_of(sources: Sequence[TableSource], name: str) -> npt.NDArray[np.str_]:
 
 def texts_in(column: pa.Array) -> npt.NDArray[np.str_]:
     """Return the entries of a column as texts; what is missing is empty."""
-    return np.array(["" if value is None else str(value) for value in column.to_pylist()], dtype=np.str_)
+    entries = entries_of(column, "A column of ids")
+    return np.array(["" if value is None else str(value) for value in entries], dtype=np.str_)
+
+
+def entries_of(column: pa.Array, where: str) -> list[Any]:
+    """Return what a column holds; `where` it stands is said of dates that no calendar of Python has."""
+    with _values_of_python(column, where):
+        entries: list[Any] = column.to_pylist()
+    return entries
+
+
+@contextmanager
+def _values_of_python(column: pa.Array, where: str) -> Iterator[None]:
+    try:
+        yield
+    except (ArithmeticError, LookupError, ValueError) as error:
+        raise InvalidInputError(
+            f"{where} holds {column.type} that Python has no value for ({error}).",
+            "write the column as numbers or as text.",
+        ) from error
 
 
 def check_numeric(
@@ -174,7 +195,7 @@ def check_numeric(
     """Raise unless a column holds numbers; the error shows an entry that is none."""
     if is_number(column.type):
         return
-    entries = column.to_pylist()
+    entries = entries_of(column, f"{source.name}, column {name!r}")
     wrong = [at for at, entry in enumerate(entries) if entry is not None and not is_number_text(entry)]
     at = wrong[0] if wrong else 0
     entry = entries[at] if entries else ""
@@ -257,7 +278,8 @@ def ids_of(
     if is_text and kind != "U":
         encoded = column.dictionary_encode()
         return np.asarray(decode_ids(encoded.dictionary.to_pylist(), kind)[np.asarray(encoded.indices)])
-    return np.asarray(column.to_numpy(zero_copy_only=False))
+    with _values_of_python(column, f"{source.name}, column {name!r}"):
+        return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
 def kind_of_ids(sources: Sequence[TableSource], name: str) -> str:

@@ -19,6 +19,7 @@ from rankwise.data.tables.table_source import (
     TABLE_ENDINGS,
     TableSource,
     import_pyarrow,
+    miscounted,
     of_table,
     one_line,
     plain_suffix,
@@ -160,6 +161,9 @@ def _of_parquet(path: Path) -> TableSource:
     with pq.ParquetFile(path) as file:
         schema, about = file.schema_arrow, file.metadata
         groups = [about.row_group(at) for at in range(about.num_row_groups)]
+    counts = [group.num_rows for group in groups]
+    if min(counts, default=0) < 0 or sum(counts) != about.num_rows:
+        raise miscounted(path.name)
 
     def batches(columns: Sequence[str], n_rows: int) -> Iterator[RecordBatch]:
         with _reading(path), pq.ParquetFile(path, memory_map=True) as file:

@@ -58,5 +58,6 @@ def joined(parts: list[AnyArray]) -> AnyArray | None:
     """Return parts of a column as one; None where there are none."""
     if not parts:
         return None
-    mixed = len({part.dtype.kind for part in parts}) > 1 and any(part.dtype == object for part in parts)
+    kinds = {part.dtype.kind for part in parts}
+    mixed = len(kinds) > 1 and kinds & set("OMm")  # dates, for one, have no type in common with numbers
     return np.concatenate([part.astype(object) for part in parts] if mixed else parts)

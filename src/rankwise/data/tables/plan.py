@@ -30,11 +30,12 @@ from rankwise.data.tables.arrow_columns import (
 )
 from rankwise.data.tables.batches import Batch, TableBlock, fill_holes, joined
 from rankwise.data.tables.sparse_columns import SparseColumns
-from rankwise.data.tables.table_source import TableSource
+from rankwise.data.tables.table_source import TableSource, miscounted
 from rankwise.data.text.reader import MISSING
 from rankwise.data.text.sources import read_ahead
 from rankwise.data.validation import check_choice
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError
+from rankwise.memory import fits
 from rankwise.threads import default_threads
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ class TablePlan:
     def names(self) -> list[str]:
         """The names of the features; known once rows were read."""
         if self.sparse is not None:
-            return self.sparse.names or [f"f{at}" for at in range(self.sparse.width)]
+            return self.sparse.all_names
         lists = [f"{name}[{at}]" for name in self.embeddings for at in range(self.widths[name])]
         return self.features + lists
 
@@ -174,6 +175,12 @@ class TablePlan:
             qid = joined([block.qid for block in blocks if block.qid is not None])
             return TableBlock(sp.vstack([block.X for block in blocks], format="csr"), y, qid)
         self._check_sources()
+        needed = self.n_rows * (8 + self.dtype.itemsize * (len(self.features) + sum(self.widths.values())))
+        if not fits(needed):
+            raise MemoryLimitError(
+                f"{self._file_names}: {self.n_rows:,} rows take {needed / 1e9:,.1f} GB.",
+                "read them in blocks (iter_table), or into a store (rankwise convert).",
+            )
         y = None if self.label is None else np.empty(self.n_rows)
         ids = []
         X = self._empty(self.n_rows)
@@ -194,8 +201,11 @@ class TablePlan:
         return TableBlock(X, y, joined(ids))
 
     def _miscounted(self) -> InvalidInputError:
-        names = ", ".join(source.name for source in self.sources)
-        return InvalidInputError(f"{names} has more or fewer rows than it says.", "write it again.")
+        return miscounted(self._file_names)
+
+    @property
+    def _file_names(self) -> str:
+        return ", ".join(source.name for source in self.sources)
 
     def weights(self) -> Floats | None:
         """Return the weights of all rows of all tables, where a column of them was named."""
@@ -215,8 +225,9 @@ class TablePlan:
         for source in self.sources:
             check_columns(source, self.columns, "a column of the first table")
         if not self.n_rows:
-            names = ", ".join(source.name for source in self.sources)
-            raise InvalidInputError(f"{names} has no rows.", "check that the file is the one you mean.")
+            raise InvalidInputError(
+                f"{self._file_names} has no rows.", "check that the file is the one you mean."
+            )
         for name in self.embeddings:
             for source in self.sources:
                 if name not in self.widths and source.n_rows:

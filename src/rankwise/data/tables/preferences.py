@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import AnyArray
 from rankwise.data.preferences import check_pairs
-from rankwise.data.tables.arrow_columns import amounts_of, check_columns, ids_of
+from rankwise.data.tables.arrow_columns import amounts_of, check_columns, entries_of, ids_of
 from rankwise.data.tables.arrow_files import open_sources
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
@@ -199,7 +199,7 @@ class _Ids:
                 missed = np.flatnonzero(rows < 0)
                 n_unknown += missed.size
                 unknown += [
-                    f"{values[int(at)].as_py()!r} ({role} in {source.place(row + int(at))})"
+                    f"{_shown(source, values, at)} ({role} in {source.place(row + int(at))})"
                     for at in missed[: _SHOWN - len(unknown)]
                 ]
                 sides.append(rows)
@@ -207,7 +207,7 @@ class _Ids:
             if itself.size:
                 at = int(itself[0])
                 raise InvalidInputError(
-                    f"{source.name}, {source.place(row + at)}: {values[at].as_py()!r} is preferred to itself.",
+                    f"{source.name}, {source.place(row + at)}: {_shown(source, values, at)} is preferred to itself.",
                     "drop such comparisons.",
                 )
             edges.append(np.column_stack(sides))
@@ -219,6 +219,10 @@ class _Ids:
                 "add those items with their features, or drop those comparisons.",
             )
         return np.concatenate(edges) if edges else np.empty((0, 2), dtype=np.int64)
+
+
+def _shown(source: TableSource, ids: pa.Array, at: int) -> str:
+    return repr(entries_of(ids.slice(int(at), 1), f"{source.name}, {source.place(int(at))}")[0])
 
 
 def _as_text(pa: ModuleType, values: pa.Array) -> pa.Array:

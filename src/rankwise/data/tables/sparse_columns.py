@@ -15,7 +15,8 @@ from rankwise.arrays import AnyArray, DType
 from rankwise.data.tables.arrow_columns import check_finite, doubles_of, is_embedding
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.data.text.reader import LAST_COLUMN
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.memory import fits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +26,7 @@ __all__ = ["INDICES", "SPARSE_KEY", "VALUES", "SparseColumns"]
 SPARSE_KEY = b"rankwise.sparse"  # in a schema's metadata: which columns hold a sparse matrix, and its width
 INDICES, VALUES = "indices", "values"
 _ROWS_AT_ONCE = 1 << 16
+_NAME_BYTES = 70  # of a short text and its place in a list
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,19 @@ class SparseColumns:
             width = max(width, _occurring(source, indices) if about is None else about.width)
         names = None if found[0] is None or width != found[0].width else found[0].names
         return cls(indices, values, width, names)
+
+    @property
+    def all_names(self) -> list[str]:
+        """The names of the features, by their numbers where the file does not say them."""
+        if self.names:
+            return self.names
+        if not fits(_NAME_BYTES * self.width):
+            raise MemoryLimitError(
+                f"The names of {self.width:,} columns take {_NAME_BYTES * self.width / 1e9:,.1f} GB.",
+                "numbers of columns that large are a typo, or hashes: number the columns that occur from 0, or hash "
+                "them to fewer, such as 2^20.",
+            )
+        return [f"f{at}" for at in range(self.width)]
 
     def rows(
         self,
@@ -146,8 +161,10 @@ def _described(source: TableSource) -> SparseColumns | None:
         names = found.get("names")
         names = None if names is None else [str(name) for name in names]
         width = int(found["columns"]) if names is None else len(names)
+        if not 0 <= width <= LAST_COLUMN + 1:
+            raise ValueError(f"{width} columns")  # noqa: TRY301 - told below
         about = SparseColumns(str(found["indices"]), str(found["values"]), width, names)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (ArithmeticError, AttributeError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise InvalidInputError(
             f"{source.name} says wrongly which columns hold its sparse matrix ({error}).", "write it again."
         ) from error

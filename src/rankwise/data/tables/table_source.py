@@ -11,12 +11,20 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from rankwise.exceptions import MissingPackageError
+from rankwise.exceptions import InvalidInputError, MissingPackageError
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
 
-__all__ = ["TABLE_ENDINGS", "TableSource", "import_pyarrow", "of_table", "one_line", "plain_suffix"]
+__all__ = [
+    "TABLE_ENDINGS",
+    "TableSource",
+    "import_pyarrow",
+    "miscounted",
+    "of_table",
+    "one_line",
+    "plain_suffix",
+]
 
 TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
 _COMPRESSIONS = (".gz", ".bz2", ".xz", ".zst", ".lz4")
@@ -84,6 +92,11 @@ def of_table(name: str, table: Table, first_line: int | None = None) -> TableSou
 
     row_bytes = table.nbytes // max(1, table.num_rows)
     return TableSource(name, table.schema, table.num_rows, row_bytes, batches, first_line)
+
+
+def miscounted(name: str) -> InvalidInputError:
+    """Say that a table is damaged."""
+    return InvalidInputError(f"{name} has more or fewer rows than it says.", "write it again.")
 
 
 def plain_suffix(path: Path) -> str:
