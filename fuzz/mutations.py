@@ -154,8 +154,10 @@ def main():
         sys.exit(f"input {reached} of {options.kind} {how}")
     done, seconds = reached - options.first, time.monotonic() - start
     lines = [
-        f"{done} inputs of {options.kind}, from {options.first} on, in {seconds:.0f} s ({report['seconds']:.0f} s of "
-        f"processor time); the slowest, {report['slowest'][1]}, took {report['slowest'][0]:.2f} s"
+        (
+            f"{done} inputs of {options.kind}, from {options.first} on, in {seconds:.0f} s ({report['seconds']:.0f} s "
+            f"of processor time); the slowest, {report['slowest'][1]}, took {report['slowest'][0]:.2f} s"
+        )
     ]
     lines += [
         f"{100 * count / done:6.2f} %  {what}" for what, count in Counter(report["outcomes"]).most_common()
