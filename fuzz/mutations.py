@@ -152,11 +152,18 @@ def main():
     if report is None:
         how = f"took more than {HANGS} s" if code is None else f"ended its process ({code})"
         sys.exit(f"input {reached} of {options.kind} {how}")
-    _done, _seconds = reached - options.first, time.monotonic() - start
-    for _what, _count in Counter(report["outcomes"]).most_common():
-        pass
-    for _number, _error in report["faults"].values():
-        pass
+    done, seconds = reached - options.first, time.monotonic() - start
+    lines = [
+        (
+            f"{done} inputs of {options.kind}, from {options.first} on, in {seconds:.0f} s ({report['seconds']:.0f} s "
+            f"of processor time); the slowest, {report['slowest'][1]}, took {report['slowest'][0]:.2f} s"
+        )
+    ]
+    lines += [
+        f"{100 * count / done:6.2f} %  {what}" for what, count in Counter(report["outcomes"]).most_common()
+    ]
+    lines += [f"\ninput {number} of {options.kind}:\n{error}" for number, error in report["faults"].values()]
+    sys.stdout.write("\n".join(lines) + "\n")
     sys.exit(len(report["faults"]) > 0)
 
 
