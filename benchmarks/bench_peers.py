@@ -41,6 +41,7 @@ from pathlib import Path
 import catboost
 import lightgbm
 import numpy as np
+import sklearn
 import xgboost
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.linear_model import RidgeCV
@@ -69,15 +70,15 @@ SETS = (
 )
 README = Path(__file__).parents[1] / "README.md"
 KEPT = Path(__file__).parent / "peers.json"
-PACKAGES = {
-    "LightGBM": "lightgbm",
-    "LightGBM, tuned": "lightgbm",
-    "XGBoost": "xgboost",
-    "CatBoost": "catboost",
-    "RidgeCV": "scikit-learn",
-    "HistGradientBoosting": "scikit-learn",
-    "rankwise RankRLSCV": "rankwise",
-    "rankwise AutoRanker": "rankwise",
+VERSIONS = {
+    "LightGBM": lightgbm.__version__,
+    "LightGBM, tuned": lightgbm.__version__,
+    "XGBoost": xgboost.__version__,
+    "CatBoost": catboost.__version__,
+    "RidgeCV": sklearn.__version__,
+    "HistGradientBoosting": sklearn.__version__,
+    "rankwise RankRLSCV": version("rankwise"),
+    "rankwise AutoRanker": version("rankwise"),
 }  # in the order of the table
 ROWS = 3_000  # of a table
 ALPHAS = 2.0 ** np.arange(-10, 11)
@@ -151,7 +152,7 @@ def measure(name, load, methods, kept):
         "fingerprint": fingerprint.hexdigest()[:16],
     }
     if kept and {key: kept[key] for key in facts} != facts:
-        if set(methods) != set(PACKAGES):
+        if set(methods) != set(VERSIONS):
             raise SystemExit(
                 f"{name}: what is kept is of other rows or folds. Measure all methods of this set anew."
             )
@@ -175,7 +176,7 @@ def measure(name, load, methods, kept):
                 None if np.isnan(value) else round(float(value), 6) for value in np.concatenate(parts)
             ],
             "seconds": round(seconds[method] / 5, 4),
-            "version": version(PACKAGES[method]),
+            "version": VERSIONS[method],
             "measured": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         }
         for method, parts in figures.items()
@@ -187,7 +188,7 @@ def compare(name, kept):
     """Return what five folds say about one set: figures that are better when higher, and how far behind the best."""
     values = {
         method: np.array(kept["methods"][method]["values"], dtype=float)
-        for method in PACKAGES
+        for method in VERSIONS
         if method in kept["methods"]
     }
     best = max(values, key=lambda method: np.nanmean(values[method]))
@@ -217,7 +218,7 @@ def first_page(results):
     """Return the table of the README: a row per contender, a column per set."""
     names = [f"{result['name']}<br>{result['rows']:,} × {result['columns']}" for result in results]
     lines = [f"| | {' | '.join(names)} | seconds |", "|" + " --- |" * (len(names) + 2)]
-    for method in PACKAGES:
+    for method in VERSIONS:
         rows = [result["methods"][method] for result in results]
         cells = [f"{row['figure']:.3f}" for row in rows]
         cells = [
@@ -234,7 +235,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument(
-        "--methods", nargs="*", choices=PACKAGES, default=list(PACKAGES), help="none: the table alone"
+        "--methods", nargs="*", choices=VERSIONS, default=list(VERSIONS), help="none: the table alone"
     )
     parser.add_argument("--write", action="store_true", help="write the table into the README")
     options = parser.parse_args()
@@ -250,7 +251,7 @@ def main():
     missing = [
         f"{method} on {name}"
         for name in SETS
-        for method in PACKAGES
+        for method in VERSIONS
         if method not in kept["sets"].get(name, {"methods": ()})["methods"]
     ]
     if missing:
@@ -270,7 +271,7 @@ def _one_method_per_line(kept):
     for name, facts in kept["sets"].items():
         lines = [
             f"   {json.dumps(m)}: {json.dumps(facts['methods'][m])}"
-            for m in PACKAGES
+            for m in VERSIONS
             if m in facts["methods"]
         ]
         others = json.dumps({key: value for key, value in facts.items() if key != "methods"})[1:-1]
