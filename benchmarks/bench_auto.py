@@ -20,7 +20,7 @@ Protocol, fixed before any result was looked at:
 - A difference is significant where it is more than two standard errors, paired over all held-out queries, or over
   blocks of 30 held-out rows of one ranking.
 
-    RANKWISE_DATA=../shared/data python benchmarks/bench_auto.py --half report
+    RANKWISE_DATA=... python benchmarks/bench_auto.py --half report
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ five grades. ``rules`` fits `AutoRanker`, scores every candidate on the test row
 have lost against the best of them. ``curves`` fits `AdditiveRankerCV` with both losses, and reports what choosing
 between them by held-out figures gains.
 
-    RANKWISE_DATA=../shared/data python benchmarks/bench_auto_rules.py rules
+    RANKWISE_DATA=... python benchmarks/bench_auto_rules.py rules
 """
 
 from __future__ import annotations

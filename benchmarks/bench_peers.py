@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """rankwise beside the libraries that people know, on real sets: the table on the first page.
 
-    RANKWISE_DATA=../shared/data python benchmarks/bench_peers.py [--write]
+    RANKWISE_DATA=... python benchmarks/bench_peers.py [--write]
     ... bench_peers.py --sets ohsumed lightgbm --methods "rankwise RankRLSCV" "rankwise AutoRanker"
 
 What every contender reached on every test query or fold is kept in `peers.json`, with the day and the version. `--sets`
