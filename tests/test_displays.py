@@ -238,3 +238,10 @@ def test_without_matplotlib_the_remedy_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingPackageError, match=r"Hint: pip install 'rankwise\[report\]'"):
         SurfaceDisplay.from_estimator(model)
+
+
+def test_a_surface_whose_scoring_was_left_to_the_ranker():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    model = RankRLSCV(scoring="auto", cv=5, method="hybrid").fit(X, X[:, 0] + rng.normal(size=40))
+    assert SurfaceDisplay.from_estimator(model).mesh_.get_array().size == model.surface_.size

@@ -61,3 +61,10 @@ def test_a_gain_counts_upwards():
 def test_bad_input():
     with pytest.raises(InvalidInputError, match="n_permutations=0"):
         permutation_test(RankRLS(), np.eye(4), np.arange(4), n_permutations=0)
+
+
+def test_a_chooser_with_its_default_scoring():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    found = permutation_test(RankSVMCV(), X, X[:, 0] + 0.1 * rng.normal(size=40), n_permutations=3)
+    assert found.statistic < found.null_distribution.min()

@@ -14,6 +14,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
+from rankwise.selection.scorers import resolve_scoring
 
 __all__ = ["PermutationTest", "permutation_test"]
 
@@ -99,7 +100,8 @@ def permutation_test(
     if not isinstance(n_permutations, (int, np.integer)) or n_permutations < 1:
         raise InvalidInputError(f"n_permutations={n_permutations!r} is not a positive integer.", "use 1000.")
     chooses_alpha = "alphas" in estimator.get_params()
-    metric = get_metric(estimator.scoring if chooses_alpha else scoring)
+    loss = getattr(estimator, "loss", None)
+    metric = resolve_scoring(estimator.scoring, loss) if chooses_alpha else get_metric(scoring)
     seed = read_seed(random_state)
     outputs = _permuted(labels, queries, int(n_permutations), seed)
     if chooses_alpha:

@@ -58,20 +58,20 @@ def test_where_kernels_are_ahead_a_rough_one_learns_from_all_rows():
     rng = np.random.default_rng(3)
     X = rng.uniform(-1, 1, size=(600, 3))
     y = np.sign(X).prod(axis=1) + 0.1 * rng.normal(size=600)  # nothing of it in any two columns
-    model = AutoRanker(methods=["rls", "kernel"], cv=5, basis=50).fit(X, y)
+    model = AutoRanker(methods=["rls", "kernel"], cv=5).fit(X, y)
     file = io.BytesIO()
     model.save(file)
     file.seek(0)
     board = rankwise.load(file).leaderboard_
     assert [entry.options for entry in board] == [entry.options for entry in model.leaderboard_]
     linear = min(entry.value for entry in board if entry.method == "rls")
-    rough = {
-        entry.options.get("basis"): entry.value
-        for entry in board
-        if entry.options.get("kernel") == "laplacian" and entry.scaling == board.chosen.scaling
-    }
+    rough = [entry for entry in board if entry.options.get("kernel") == "laplacian"]
+    (every,) = [entry for entry in rough if entry.options.get("basis") == "all"]
+    reduced = [entry.value for entry in rough if "basis" not in entry.options]
     assert board.chosen.method == "kernel"
-    assert rough["all"] < rough[None] < linear
+    assert every.value < min(reduced) < linear
+    fixed = AutoRanker(methods=["rls", "kernel"], cv=5, basis=50).fit(X, y)
+    assert not any("basis" in entry.options for entry in fixed.leaderboard_)
 
 
 def splits_of(qid):
@@ -636,3 +636,33 @@ def test_mistakes(graded):
 def test_every_candidate_has_words():
     for method in METHODS:
         assert Candidate(method, "none").describe()
+
+
+def test_a_race_that_is_stopped_keeps_what_its_last_whole_fold_said(monkeypatch):
+    for name, small in (
+        ("_ALL", 3000),
+        ("_SAMPLED", 1500),
+        ("_COMPARED", 3000),
+        ("_FEWEST_ROWS", 300),
+        ("_MEAN_WORK", 0),
+    ):
+        monkeypatch.setattr(searching, name, small)
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1600, 4))
+    y = X[:, 0] + np.abs(X[:, 1]) + 0.3 * rng.normal(size=1600)
+    on_fold, calls = searching._Run._on_fold, itertools.count(1)
+
+    def interrupted(*args):
+        if next(calls) == 5:
+            raise KeyboardInterrupt
+        return on_fold(*args)
+
+    monkeypatch.setattr(searching._Run, "_on_fold", interrupted)
+    model = AutoRanker(rivals=[RankRLS()])
+    model.fit(X, y, qid=np.arange(1600) // 10)
+    assert model.stopped_ == "Ctrl-C"
+    assert next(calls) > 5
+    raced = [trial for trial in model.search_.trials if trial.judged == "all"]
+    n_queries = {trial.figure.per_unit.size for trial in raced}
+    assert len(n_queries) == 1
+    assert f"folds of queries, {n_queries.pop()} of " in model.cv_

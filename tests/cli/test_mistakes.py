@@ -511,6 +511,9 @@ def test_decimal_commas_and_missing_labels_are_told_as_such(capsys, monkeypatch,
     code, _, err = call(capsys, "fit", "german.csv", *columns, "-o", "m.rw")
     assert code == 1
     assert "column 'price', row 0 (line 2): '0,00' has a decimal comma" in err
+    Path("german.csv").write_text("\n".join(["grade;search;price", "0;0;n/a", *lines]) + "\n")
+    code, _, err = call(capsys, "fit", "german.csv", *columns, "-o", "m.rw")
+    assert "column 'price', row 1 (line 3): '0,00' has a decimal comma" in err
     Path("holes.csv").write_text("\n".join(["grade;search;price", ";0;1", *lines]).replace(",", ".") + "\n")
     code, _, err = call(capsys, "fit", "holes.csv", *columns, "-o", "m.rw")
     assert code == 1

@@ -448,3 +448,41 @@ def test_more_mistakes_end_in_a_remedy():
         AdditiveRankerCV(alphas=[0.0, 1.0]).fit(X, y, qid=qid)
     with pytest.raises(InvalidInputError, match="n_knots is empty"):
         AdditiveRankerCV(n_knots=[]).fit(X, y, qid=qid)
+
+
+class TestSamplesOfManyRows:
+    """From 262,144 rows on, knots and pairs of columns are chosen by a sample."""
+
+    N_ROWS = 262_200
+
+    def test_labels_too_rare_for_a_sample_are_learned_from_all_rows(self):
+        X = np.random.default_rng(1).integers(0, 2, size=(self.N_ROWS, 4)).astype(float)
+        y = np.zeros(self.N_ROWS)
+        y[[1, 3, 5, 7, 1001]] = 1
+        assert AdditiveRanker(interactions=1, tol=0.5).fit(X, y).interactions_.shape == (1, 2)
+
+    @pytest.mark.parametrize("tiny", [-1, 5])
+    def test_a_tiny_query_does_not_choose_alone(self, tiny):
+        X = np.random.default_rng(1).integers(0, 2, size=(self.N_ROWS, 4)).astype(float)
+        y = (X[:, 2] != X[:, 3]) + 0.1 * X[:, 0]
+        qid = np.zeros(self.N_ROWS, dtype=int)
+        qid[:4] = tiny
+        X[:4] = [[0, 0, 0, 1], [0, 1, 0, 1], [1, 0, 0, 1], [1, 1, 1, 0]]
+        y[:4] = [0, 1, 1, 0]
+        model = AdditiveRanker(interactions=1, tol=0.1).fit(X, y, qid=qid)
+        assert model.interactions_.tolist() == [[2, 3]]
+
+    def test_knots_of_rows_that_come_in_a_fixed_order(self):
+        place = np.arange(self.N_ROWS) % 10
+        X = np.column_stack([place, np.random.default_rng(1).normal(size=self.N_ROWS)]).astype(float)
+        y, qid = (place % 2 == 1) + 0.01 * X[:, 1], np.arange(self.N_ROWS) // 10
+        model = AdditiveRanker(n_knots=16, interactions=0, tol=0.5).fit(X, y, qid=qid)
+        np.testing.assert_array_equal(model.curves_[0].knots, np.arange(10))
+
+
+def test_penalties_are_adapted_unless_finer_knots_were_tried_in_vain():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 3))
+    y = (X[:, 0] > 0.5) + 0.3 * rng.normal(size=300)
+    model = AdditiveRankerCV(n_knots=32, interactions=0).fit(X, y)  # nothing finer is tried
+    assert set(model.cv_results_["adaptive"]) > {0}

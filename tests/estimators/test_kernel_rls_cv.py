@@ -225,7 +225,7 @@ def test_rows_that_weigh_nothing_do_not_judge():
         ({"cv": "leave-query-out"}, False, 20, "two queries"),
         ({"cv": "leave-one-out"}, False, 20, "did you mean"),
         ({"cv": 1}, False, 20, "nothing to train on"),
-        ({"cv": 21}, False, 20, "cv=21 is more than the 20 rows"),
+        ({"cv": 21}, False, 20, "21 folds are more than the 20 rows"),
         ({"gamma": []}, False, 20, "gamma is an empty list"),
         ({"gamma": [1.0, -1.0]}, False, 20, "gamma=-1.0"),
         ({"alphas": [-1.0]}, False, 20, "not negative"),

@@ -89,9 +89,8 @@ class Search:
     @property
     def _are_coarse_best(self) -> bool:
         """Whether finer knots were tried and did not help: then there are hardly any small steps to do without."""
-        wanted = self.wanted
-        first = Knots(wanted.n_knots[0], wanted.surface_knots[0])
-        return self._knots == first and (len(wanted.n_knots) > 1 or len(wanted.surface_knots) > 1)
+        first = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
+        return self._knots == first and any(one.knots != first for one in self.tried)
 
     def selection(self, model: Floats) -> Selection:
         """Return the choice, and what the alphas beside it were worth with the same knots and surfaces."""

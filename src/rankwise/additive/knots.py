@@ -125,7 +125,9 @@ class _Thinned:
             least = np.fmin(least, np.fmin.reduce(block, axis=0))
             most = np.fmax(most, np.fmax.reduce(block, axis=0))
             has_missing |= np.isnan(block).any(axis=0)
-        return cls(X[:: X.shape[0] // SAMPLED_ROWS], least, most, has_missing)
+        # At random: every second row may be every second place of a query.
+        rows = np.sort(np.random.default_rng(0).choice(X.shape[0], SAMPLED_ROWS, replace=False))
+        return cls(X[rows], least, most, has_missing)
 
     def columns(self) -> Iterator[tuple[int, AnyArray]]:
         """Yield the columns: the rows, then the extremes, then what is missing."""

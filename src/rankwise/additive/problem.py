@@ -12,6 +12,7 @@ from rankwise.additive.settings import Split
 from rankwise.additive.training import MarginTraining, SquaredTraining, Training
 from rankwise.arrays import Bools
 from rankwise.data.queries import Queries, one_query
+from rankwise.exceptions import NoPairsError
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.held_out import HeldOut, splits_of
@@ -65,25 +66,33 @@ class AdditiveProblem:
         data, n_rows = self.data, self.data.design.shape[0]
         if isinstance(data, PairData) or n_rows < 2 * SAMPLED_ROWS:
             return None
-        step = n_rows // SAMPLED_ROWS
+        # Drawn at random: steps of equal length may meet the same place of every query.
+        rng, queries = np.random.default_rng(0), data.queries
         chosen = np.flatnonzero(data.levels[0].ordered)
         if chosen.size < 2:
-            rows = np.arange(0, n_rows, step)
+            rows = np.sort(rng.choice(n_rows, SAMPLED_ROWS, replace=False))
         else:
-            is_chosen = np.zeros(len(data.queries), dtype=np.bool_)
-            is_chosen[chosen[::step]] = True
-            rows = np.flatnonzero(is_chosen[data.queries.codes])
+            drawn = rng.permutation(chosen)
+            n_drawn = 1 + int(np.searchsorted(np.cumsum(queries.sizes[drawn]), SAMPLED_ROWS))
+            is_drawn = np.zeros(len(queries), dtype=np.bool_)
+            is_drawn[drawn[:n_drawn]] = True
+            rows = np.flatnonzero(is_drawn[queries.codes])
+        if rows.size > n_rows // 2:  # of a huge query
+            return None
         own = replace(blueprint, X=blueprint.X[rows])
-        part = replace(
-            data,
-            design=own.curves.design,
-            y=data.y[rows],
-            queries=data.queries.subset(rows),
-            row_weight=None if data.row_weight is None else data.row_weight[rows],
-            importance=None
-            if data.importance is None
-            else data.importance[np.unique(data.queries.codes[rows])],
-        )
+        try:
+            part = replace(
+                data,
+                design=own.curves.design,
+                y=data.y[rows],
+                queries=queries.subset(rows),
+                row_weight=None if data.row_weight is None else data.row_weight[rows],
+                importance=None
+                if data.importance is None
+                else data.importance[np.unique(queries.codes[rows])],
+            )
+        except NoPairsError:  # labels so rare that none was drawn
+            return None
         return AdditiveFit(own, replace(self, data=part).training())
 
     def training(self, trained: Bools | None = None) -> Training:

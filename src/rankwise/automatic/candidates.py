@@ -27,6 +27,7 @@ from rankwise.metrics import Metric
 
 __all__ = [
     "AVERAGE",
+    "BASIS",
     "FIXED",
     "KERNELS",
     "METHODS",
@@ -44,6 +45,7 @@ _CONVERGED_COLUMNS = 1000
 # of the time, and all rows were ahead on all six.
 _GAMMAS = {"laplacian": (0.3, 1.0), "rbf": (0.1, 0.5)}
 KERNELS = tuple(_GAMMAS)
+BASIS = 200  # rows of a reduced set, at first
 _SVM_TOLERANCE = 1e-4
 # Choose alpha and iteration, the same in every candidate; what compares candidates is all of them.
 _SCORING_ROWS = 50_000

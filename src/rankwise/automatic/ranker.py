@@ -99,8 +99,8 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     encoder : "auto", TableEncoder or None, default="auto"
         What turns the columns of a data frame or an Arrow table into numbers. "auto" is a
         `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
-    basis : int, default=200
-        Rows of the reduced set of kernels.
+    basis : int, default=None
+        Rows of the reduced set of kernels. By default 200, and more or all of them where a kernel is ahead.
     random_state : int, RandomState, Generator or None, default=0
         Seeds folds, samples and reduced sets.
     n_threads : int, default=None
@@ -182,7 +182,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         rivals: Sequence[BaseEstimator] = (),
         calibration: str = "sigmoid",
         encoder: TableEncoder | str | None = "auto",
-        basis: int = 200,
+        basis: int | None = None,
         random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -306,7 +306,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
                 check_choice(name, one, known)
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, minimum=0, remedy="use seconds, such as 60")
-        check_count("basis", self.basis, optional=False)
+        check_count("basis", self.basis)
         for name in self.fixed or {}:
             check_choice("a name in fixed", name, FIXED)
 

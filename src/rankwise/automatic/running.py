@@ -11,7 +11,7 @@ import numpy as np
 
 from rankwise.arrays import Matrix
 from rankwise.automatic.average import AverageRanker
-from rankwise.automatic.candidates import AVERAGE, METHODS, Candidate, Setting
+from rankwise.automatic.candidates import AVERAGE, BASIS, METHODS, Candidate, Setting
 from rankwise.automatic.labelled_rows import LabelledRows
 from rankwise.automatic.problems import Problem
 from rankwise.automatic.scaling import entries
@@ -87,7 +87,8 @@ class _Run:
         search = self.search
         one_alpha = search.alphas is not None and len(search.alphas) == 1
         varies_loss = not one_alpha and not search.fixed
-        facts = Facts.of(problem, varies_loss=varies_loss, is_sample=judged == "sample")
+        varies = {"varies_loss": varies_loss, "varies_basis": search.basis is None}
+        facts = Facts.of(problem, **varies, is_sample=judged == "sample")
         for candidates in stages(facts, search.methods, search.scalings, SoFar(search)):
             allowed = [one for one in candidates if self._is_allowed(one)]
             if not self.try_all(allowed, problem, judged):
@@ -195,19 +196,27 @@ class _Run:
         for number in range(n_before, n_folds):
             if len(racing) < 2:
                 break
-            part, further = whole.first_folds(number + 1), []
-            for trial in racing:
-                if not self._has_time(trial.candidate):
-                    search.stopped = f"the time limit of {search.time_limit:g} s"
-                    return
-                self._show(trial.candidate)
-                try:
-                    further.append(self._on_fold(trial, number, part))
-                except KeyboardInterrupt:
-                    search.stopped = "Ctrl-C"
-                    return
+            part = whole.first_folds(number + 1)
+            further = self._on_one_more_fold(racing, number, part)
+            if search.stopped:
+                break
             search.scored_on, racing = part, [replace(trial, judged="all") for trial in search.close(further)]
         search.trials += [trial for trial in racing if trial.judged == "all"]
+
+    def _on_one_more_fold(self, racing: Sequence[Trial], number: int, part: LabelledRows) -> list[Trial]:
+        """Score candidates by one more fold, until it is time to stop."""
+        search, further = self.search, list[Trial]()
+        for trial in racing:
+            if not self._has_time(trial.candidate):
+                search.stopped = f"the time limit of {search.time_limit:g} s"
+                break
+            self._show(trial.candidate)
+            try:
+                further.append(self._on_fold(trial, number, part))
+            except KeyboardInterrupt:
+                search.stopped = "Ctrl-C"
+                break
+        return further
 
     def _on_fold(self, trial: Trial, number: int, part: LabelledRows) -> Trial:
         """Score a candidate, whose regularisation the first fold chose, by one more fold."""
@@ -276,7 +285,7 @@ class _Run:
             search.alphas,
             int(X.shape[1]),
             problem.n_rows,
-            search.basis,
+            BASIS if search.basis is None else search.basis,
             search.random_state,
             search.n_threads,
             found,

@@ -80,8 +80,8 @@ class Search:
         Where the model must be able to run.
     time_limit : float or None
         In seconds.
-    basis : int
-        Rows of a reduced set.
+    basis : int or None
+        Rows of every reduced set; None where larger ones may be tried.
     scored_on : Problem
         Whose held-out rows scored the final trials: the problem itself, its first fold, or a sample of it.
     judged_by : str
@@ -96,7 +96,7 @@ class Search:
     rule: str
     target: str | None
     time_limit: float | None
-    basis: int
+    basis: int | None
     random_state: int
     n_threads: int | None
     trials: list[Trial] = field(default_factory=list)

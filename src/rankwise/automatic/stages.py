@@ -60,7 +60,8 @@ class Facts:
         Whether queries have different numbers of rows.
     has_ranks : bool
         Whether labels may be replaced by their ranks: the metric counts pairs.
-    varies_loss : bool
+    varies_loss, varies_basis : bool
+        Whether other losses, and larger reduced sets, may be tried.
     n_rows, n_entries : int
     has_magnitudes : bool
         Whether listed pairs say by how much the winner won.
@@ -77,19 +78,21 @@ class Facts:
     has_sizes: bool
     has_ranks: bool
     varies_loss: bool
+    varies_basis: bool
     n_rows: int
     n_entries: int
     has_magnitudes: bool = False
     is_sample: bool = False
 
     @classmethod
-    def of(cls, problem: Problem, *, varies_loss: bool, is_sample: bool = False) -> Facts:
+    def of(cls, problem: Problem, *, varies_loss: bool, varies_basis: bool, is_sample: bool = False) -> Facts:
         """Look at the data; one alpha of the caller's, where the loss does not vary, is of one loss."""
         X = problem.columns.X
         stored: dict[str, Any] = {
             "is_sparse": is_sparse(X),
             "is_mapped": isinstance(X, MappedMatrix),
             "varies_loss": varies_loss,
+            "varies_basis": varies_basis,
             "n_rows": problem.n_rows,
             "n_entries": entries(X),
             "is_sample": is_sample,
@@ -243,7 +246,7 @@ def _kernels(
             found = best("kernel") or found
             yield [Candidate("kernel", start.scaling, found.options)]
         found = best("kernel") or found
-    if best("kernel", *linear) == found and facts.n_rows <= _POLISHED_ROWS:
+    if facts.varies_basis and best("kernel", *linear) == found and facts.n_rows <= _POLISHED_ROWS:
         # A rough kernel gains most by more rows, wherever kernels are worth their while at all.
         rough = best("kernel", kernel=KERNELS[0]) or found
         yield [

@@ -246,7 +246,10 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         "--gamma", type=gamma, action="append", metavar="G", help="kernel: its width; repeat it for a grid"
     )
     group.add_argument(
-        "--basis", type=positive, metavar="N", help="kernel: how many rows it is made of (200)"
+        "--basis",
+        type=positive,
+        metavar="N",
+        help="kernel: how many rows it is made of (200, or more where a kernel is ahead)",
     )
     group.add_argument(
         "--for",

@@ -219,10 +219,17 @@ def _refuse_repeats(qid: Sequence[str], items: Sequence[str]) -> None:
         seen.add((query, item))
 
 
+def _cells_of_csv(line: str) -> list[str]:
+    try:
+        return next(csv.reader([line]))
+    except csv.Error:  # a return inside, or a cell that is too long: no line of a table
+        return [line]
+
+
 _COLUMNS = {"qid", "item", "score"}
 _CELLS: dict[str, Callable[[str], list[str]]] = {
     "\t": lambda line: line.split("\t"),
-    ",": lambda line: next(csv.reader([line])),
+    ",": _cells_of_csv,
 }
 
 

@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Estimator, Floats
 from rankwise.exceptions import InvalidInputError, MissingPackageError
-from rankwise.metrics import get_metric
 from rankwise.selection.result import Selection
-from rankwise.selection.scorers import oriented
+from rankwise.selection.scorers import oriented, resolve_scoring
 
 __all__ = ["Reading", "has_surface", "import_pyplot", "write_alphas"]
 
@@ -77,7 +76,8 @@ class Reading:
                 else f"output={output!r}, but the model has one output.",
                 "count them from 0." if n_outputs > 1 else "leave it out.",
             )
-        metric, positive = get_metric(estimator.scoring), estimator.alphas_ > 0
+        metric = resolve_scoring(estimator.scoring, getattr(estimator, "loss", None))
+        positive = estimator.alphas_ > 0
         flip = partial(oriented, greater_is_better=metric.greater_is_better)
         unpenalised = selection.unpenalised[output]
         # An output that ended before the others has no values from then on.

@@ -15,7 +15,9 @@ __all__ = ["DEFAULTS", "FORMER", "current", "former", "is_default"]
 
 DEFAULTS = 2
 # By the number that a file has: class, parameter, and the value that was its default until that number.
-FORMER: Mapping[int, Mapping[str, Mapping[str, object]]] = {1: {"RankSVMCV": {"scoring": "pairwise_error"}}}
+FORMER: Mapping[int, Mapping[str, Mapping[str, object]]] = {
+    1: {"RankSVMCV": {"scoring": "pairwise_error"}, "AdditiveRankerCV": {"adaptive": 0}}
+}
 
 _PLAIN = (bool, int, float, str, tuple, type(None))
 

@@ -169,12 +169,13 @@ class _Writer:
 
 
 def _tsv_cell(text: str) -> str:
-    return text.replace("\t", " ").replace("\n", " ")
+    return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
 
 
 def _csv_cell(text: str) -> str:
+    text = _tsv_cell(text)  # one line per row, whatever an id holds
     doubled = text.replace('"', '""')
-    return f'"{doubled}"' if any(sign in text for sign in ',"\n\r') else text
+    return f'"{doubled}"' if any(sign in text for sign in ',"') else text
 
 
 _SEPARATORS = {"tsv": ("\t", _tsv_cell), "csv": (",", _csv_cell)}

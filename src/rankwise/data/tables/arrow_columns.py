@@ -99,6 +99,10 @@ def is_embedding(kind: pa.DataType) -> bool:
     return bool(is_list and is_number(kind.value_type))
 
 
+def _is_no_number(entry: str) -> bool:
+    return not is_number_text(entry)
+
+
 def text_of_numbers(source: TableSource, name: str) -> str | None:
     """Say which entry turned a column of numbers into text, by its first entries; None if it is just text."""
     pa = import_pyarrow()
@@ -113,15 +117,15 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     with_commas = sum(_DECIMAL_COMMA.fullmatch(entry) is not None for entry in entries)
     if not entries or are_numbers + with_commas < len(entries) / 2:
         return None
+    row, is_wrong = 0, _DECIMAL_COMMA.fullmatch if with_commas > are_numbers else _is_no_number
     what = (
         "has a decimal comma, and numbers are written with a point"
         if with_commas > are_numbers
         else "is text in a column that else holds numbers"
     )
-    row = 0
     for batch in source.batches([name], 1 << 16):
         for at, entry in enumerate(batch.column(0).to_pylist()):
-            if entry is not None and not is_number_text(entry):
+            if entry is not None and is_wrong(entry):
                 return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)} {what}."
         row += batch.num_rows
     return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])} {what}."
