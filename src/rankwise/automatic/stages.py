@@ -78,11 +78,11 @@ class Facts:
     has_sizes: bool
     has_ranks: bool
     varies_loss: bool
-    varies_basis: bool
     n_rows: int
     n_entries: int
     has_magnitudes: bool = False
     is_sample: bool = False
+    varies_basis: bool = True
 
     @classmethod
     def of(cls, problem: Problem, *, varies_loss: bool, varies_basis: bool, is_sample: bool = False) -> Facts:
