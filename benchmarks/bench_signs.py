@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Coefficients of given signs beside coefficients of any sign: processor time of a fit, in turns.
+"""Coefficients of given signs, and columns without a penalty, beside plain fits: processor time of a fit, in turns.
 
     python benchmarks/bench_signs.py [--rows 20000] [--repeats 7]
 
@@ -8,8 +8,10 @@ Writes benchmarks/results/signs.json.
 
 import argparse
 import time
+from functools import partial
 
 import numpy as np
+from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 from harness import interleave, print_table, write_json
@@ -24,7 +26,7 @@ MODELS = {
 
 
 def main():
-    """Fit every model with and without signs."""
+    """Fit every model with and without signs and free columns."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--repeats", type=int, default=7)
@@ -36,10 +38,14 @@ def main():
     tables = {}
     with threadpool_limits(1):
         for name, model in MODELS.items():
-            fits = {
-                kind: (lambda model=model, signs=signs: model.set_params(positive=signs).fit(X, y, qid))
-                for kind, signs in (("any sign", False), ("positive=True", True))
+            kinds = {
+                "any sign": {},
+                "positive=True": {"positive": True},
+                "three free columns": {"column_penalty": np.arange(50) >= 3},
+                "both": {"positive": True, "column_penalty": np.arange(50) >= 3},
             }
+            own = {kind: clone(model).set_params(**known) for kind, known in kinds.items()}
+            fits = {kind: partial(made.fit, X, y, qid) for kind, made in own.items()}
             tables[name] = interleave(fits, options.repeats, "any sign", clock=time.process_time)
             print_table(f"{options.rows} x 50, {name}", tables[name])
     write_json("signs", tables)

@@ -42,7 +42,14 @@ def restriction(seed, n_columns=6):
         "positive": rng.integers(-1, 2, n_columns),
         "prior": rng.normal(size=n_columns),
         "column_penalty": rng.uniform(0.2, 5, n_columns),
+        "unpenalised": rng.uniform(0.2, 5, n_columns) * (np.arange(n_columns) % 3 != seed % 3),
     }
+
+
+def parameters_of(names, seed, n_columns=6):
+    """Return the parameters of these names; "unpenalised" are penalties of which some are 0."""
+    known = restriction(seed, n_columns)
+    return {"column_penalty" if name == "unpenalised" else name: known[name] for name in names}
 
 
 def bounds_of(signs):
@@ -67,6 +74,9 @@ CASES = [
     ("column_penalty",),
     ("positive", "prior", "column_penalty"),
     ("positive", "prior"),
+    ("unpenalised",),
+    ("positive", "unpenalised"),
+    ("positive", "prior", "unpenalised"),
 ]
 
 
@@ -76,7 +86,7 @@ CASES = [
 def test_least_squares_agree_with_scipy(names, storage, alpha):
     for seed in range(2):
         X, y, qid = rows(seed)
-        own = {name: restriction(seed)[name] for name in names}
+        own = parameters_of(names, seed)
         pairs = listed(X, y, qid)
         wanted = least_squares(X, pairs, y[pairs[:, 0]] - y[pairs[:, 1]], alpha, **own)
         made = {"ties": "exclude", "query_weight": "pairs", "tol": 1e-9}
@@ -119,6 +129,70 @@ def test_columns_without_a_penalty_are_fitted_freely():
     np.testing.assert_allclose(found[:2], wanted[0] / 2, atol=1e-6)
 
 
+def fit_svm(X, y, qid, loss, penalty, alpha=0.1, tol=1e-3):
+    """Fit pairs of labels; the logistic loss wants them listed."""
+    return RankSVM(alpha, loss=loss, tol=tol, column_penalty=penalty).fit_pairs(X, listed(X, y, qid))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_a_column_without_a_penalty_has_no_units(loss):
+    """Whatever a free column is measured in, and whatever is added to it, the model orders alike."""
+    X, y, qid = rows(3)
+    penalty = np.array([0, 1, 1, 0, 1, 1.0])
+    plain = fit_svm(X, y, qid, loss, penalty, tol=1e-8)
+    assert plain.solver_ == "bounded"
+    for unit, offset in ((1e-5, 0.0), (1e5, 0.0), (1.0, 1e3)):
+        other = X.copy()
+        other[:, 0] = other[:, 0] * unit + offset
+        found = fit_svm(other, y, qid, loss, penalty, tol=1e-8)
+        np.testing.assert_allclose(found.coef_[0] * unit, plain.coef_[0], rtol=2e-3, atol=1e-4)
+        np.testing.assert_allclose(found.coef_[1:], plain.coef_[1:], rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_a_small_penalty_comes_near_to_none(loss):
+    X, y, qid = rows(5)
+    free = np.array([0, 1, 0, 1, 1, 1.0])
+    wanted = fit_svm(X, y, qid, loss, free, tol=1e-8).coef_
+    found = [
+        fit_svm(X, y, qid, loss, np.where(free, free, small), tol=1e-8).coef_ for small in (1.0, 1e-2, 1e-5)
+    ]
+    errors = [np.abs(coef - wanted).max() for coef in found]
+    assert errors[0] > 10 * errors[2]
+    assert errors[2] <= 1e-3
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_free_columns_that_separate_repeat_or_say_nothing(loss):
+    X, y, qid = rows(1)
+    rng = np.random.default_rng(0)
+    columns = {
+        "separates": y + 1e-3 * rng.normal(size=y.size),
+        "constant": np.full(y.size, 3.0),
+        "constant inside queries": qid.astype(float),
+        "repeats": X[:, 1],
+    }
+    for column in columns.values():
+        wide = np.column_stack([column, X])
+        for penalty in ([0, 1, 1, 1, 1, 1, 1], [0, 1, 0, 1, 1, 1, 1]):
+            model = fit_svm(wide, y, qid, loss, penalty)
+            others = [fit_svm(wide, y, qid, loss, np.ones(7)).coef_, np.zeros(7), 3 * model.coef_]
+            values = [
+                hinge_value(
+                    w,
+                    wide,
+                    listed(wide, y, qid),
+                    0.1,
+                    loss=loss,
+                    prior=np.zeros(7),
+                    penalty=np.array(penalty),
+                )
+                for w in (model.coef_, *others)
+            ]
+            # No worse than models that it might have been, by more than what is proved.
+            assert values[0] <= min(values[1:]) + model.duality_gap_ + 1e-12
+
+
 @pytest.mark.parametrize("as_cg", [False, True])
 def test_signs_satisfy_the_optimality_conditions(as_cg, monkeypatch):
     if as_cg:
@@ -126,12 +200,14 @@ def test_signs_satisfy_the_optimality_conditions(as_cg, monkeypatch):
     for seed in range(5):
         X, y, qid = rows(seed, 80, 10)
         signs = restriction(seed, 10)["positive"]
-        model = RankRLS(0.5, positive=signs, ties="exclude", query_weight="pairs").fit(X, y, qid)
+        penalty = restriction(seed, 10)["unpenalised"] if seed % 2 else np.ones(10)
+        own = {"positive": signs, "column_penalty": penalty}
+        model = RankRLS(0.5, **own, ties="exclude", query_weight="pairs").fit(X, y, qid)
         assert model.solver_ == ("bounded-cg" if as_cg else "bounded")
         pairs = listed(X, y, qid)
         D = X[pairs[:, 0]] - X[pairs[:, 1]]
         w = model.coef_
-        gradient = D.T @ (D @ w - (y[pairs[:, 0]] - y[pairs[:, 1]])) + 0.5 * w
+        gradient = D.T @ (D @ w - (y[pairs[:, 0]] - y[pairs[:, 1]])) + 0.5 * penalty * w
         scale = np.abs(D.T @ (y[pairs[:, 0]] - y[pairs[:, 1]])).max()
         free = (signs == 0) | (w != 0)
         assert np.abs(gradient[free]).max() <= 1e-4 * scale
@@ -189,7 +265,7 @@ def test_margins_agree_with_scipy(loss, names, storage):
     for seed, alpha in ((0, 1e-3), (1, 0.1)):
         X, y, qid = rows(seed, 30, 4)
         pairs = listed(X, y, qid)[:: 4 if loss == "hinge" else 2]
-        own = {name: restriction(seed, 4)[name] for name in names}
+        own = parameters_of(names, seed, 4)
         model = RankSVM(alpha, loss=loss, tol=1e-6, **own).fit_pairs(STORAGES[storage](X), pairs)
         full = {
             "signs": np.asarray(own.get("positive", np.zeros(4))),
@@ -211,7 +287,7 @@ def test_margins_agree_with_scipy(loss, names, storage):
 def test_labels_give_the_model_of_their_pairs(loss):
     for seed in range(3):
         X, y, qid = rows(seed)
-        own = restriction(seed)
+        own = parameters_of(("positive", "prior", "unpenalised" if seed else "column_penalty"), seed)
         options = {"loss": loss, "tol": 1e-8, **own}
         by_labels = RankSVM(0.01, query_weight="pairs", **options).fit(X, y, qid)
         by_pairs = RankSVM(0.01, **options).fit_pairs(X, listed(X, y, qid))
@@ -267,7 +343,7 @@ def test_several_outputs_have_the_same_restriction():
 @pytest.mark.parametrize("names", CASES, ids="+".join)
 def test_choosing_fits_every_alpha_by_itself(kind, names):
     X, y, qid = rows(8, 120)
-    own = {name: restriction(8)[name] for name in names} | {"tol": 1e-7}
+    own = parameters_of(names, 8) | {"tol": 1e-7}
     alphas = [0.01, 0.1, 1.0]
     model = kind(alphas, cv=3, **own).fit(X, y, qid)
     single = {RankRLSCV: RankRLS, RankSVMCV: RankSVM}[kind]
@@ -290,7 +366,7 @@ def test_choosing_fits_every_alpha_by_itself(kind, names):
 
 def test_parameters_survive_copies_and_files():
     X, y, qid = rows(9)
-    own = restriction(9)
+    own = parameters_of(("positive", "prior", "unpenalised"), 9)
     for kind in (RankRLS, RankSVM):
         model = kind(0.5, **own).fit(X, y, qid)
         file = io.BytesIO()
@@ -309,8 +385,7 @@ def test_parameters_survive_copies_and_files():
         (lambda: RankRLS(prior=[1.0]), "6 finite numbers"),
         (lambda: RankRLS(column_penalty=-np.ones(6)), "not negative"),
         (lambda: RankRLS(column_penalty=np.zeros(6)), "alpha=0"),
-        (lambda: RankRLS(positive=True, column_penalty=[0, 1, 1, 1, 1, 1]), "small penalty"),
-        (lambda: RankSVM(column_penalty=[0, 1, 1, 1, 1, 1]), "small penalty"),
+        (lambda: RankSVM(column_penalty=[0, 1, 1, 1, 1, 1], solver="bundle"), "solver='auto'"),
         (lambda: RankRLS(positive=True, solver="cg"), "solver='auto'"),
         (lambda: RankSVM(positive=True, solver="bundle"), "solver='auto'"),
         (lambda: RankRLS(0, positive=True), "small alpha"),

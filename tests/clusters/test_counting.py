@@ -67,7 +67,8 @@ def objective(model, X, y, qid):
         if qid[i] == qid[j] and y[i] > y[j]
     ]
     loss = np.maximum(slack, 0) ** (2 if model.loss == "squared_hinge" else 1)
-    return loss.mean() + model.alpha * model.coef_ @ model.coef_
+    penalty = 1.0 if model.column_penalty is None else model.column_penalty
+    return loss.mean() + model.alpha * (penalty * model.coef_) @ model.coef_
 
 
 @pytest.mark.parametrize(
@@ -78,8 +79,10 @@ def objective(model, X, y, qid):
         RankSVM(1e-3, loss="squared_hinge", tol=1e-8),
         RankSVM(1e-3, loss="squared_hinge", tol=1e-6, positive=True),
         RankSVM(1e-2, tol=1e-4, prior=np.linspace(-1, 1, 10)),
+        RankSVM(1e-2, tol=1e-5, column_penalty=np.arange(10) % 4),
+        RankSVM(1e-2, loss="squared_hinge", tol=1e-6, positive=True, column_penalty=np.arange(10) % 4),
     ],
-    ids=["smoothing", "bundle", "newton", "positive", "prior"],
+    ids=["smoothing", "bundle", "newton", "positive", "prior", "free", "free and positive"],
 )
 def test_fits_exchange_no_scores(client, model, monkeypatch):
     X, y, qid = ranking_data(51)

@@ -57,16 +57,8 @@ def read_restriction(
     positive: bool | ArrayLike,
     prior: ArrayLike | None,
     column_penalty: ArrayLike | None,
-    *,
-    takes_unpenalised: bool,
 ) -> Restriction | None:
-    """Return what parameters say of coefficients; None where they say nothing.
-
-    Parameters
-    ----------
-    takes_unpenalised : bool
-        Whether columns may go without a penalty.
-    """
+    """Return what parameters say of coefficients; None where they say nothing."""
     if positive is None or isinstance(positive, bool | np.bool_):
         signs = np.ones(n_features) if positive else None
     else:
@@ -79,7 +71,7 @@ def read_restriction(
         for name, given in (("prior", prior), ("column_penalty", column_penalty))
     )
     if penalty is not None:
-        _check_penalty(penalty, is_signed=signs is not None, takes_unpenalised=takes_unpenalised)
+        _check_penalty(penalty)
     if signs is None and origin is None and penalty is None:
         return None
     return Restriction(None if signs is None else signs.astype(np.int64), origin, penalty)
@@ -108,19 +100,13 @@ def _or_none(check: Check) -> Check:
     return lambda name, given: None if given is None else check(name, given)
 
 
-def _check_penalty(penalty: Floats, *, is_signed: bool, takes_unpenalised: bool) -> None:
+def _check_penalty(penalty: Floats) -> None:
     if (penalty < 0).any():
         raise InvalidInputError(
             f"column_penalty has {penalty.min():g}, and a penalty is not negative.", "use 0 or more."
         )
     if not penalty.any():
         raise InvalidInputError("column_penalty is 0 everywhere.", "use alpha=0 instead, or RankRLS.")
-    if not penalty.all() and (is_signed or not takes_unpenalised):
-        what = "a sign" if is_signed else "a loss with a margin"
-        raise InvalidInputError(
-            f"column_penalty is 0 for some columns, and with {what} there is no gap to prove without a penalty.",
-            "use a small penalty such as 1e-6 for them.",
-        )
 
 
 def _one_per_column(name: str, given: ArrayLike, n_features: int, other: str, what: str) -> Floats:

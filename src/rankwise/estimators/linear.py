@@ -85,10 +85,17 @@ class LinearRanker(Ranker):
     def _restriction(self) -> Restriction | None:
         """Return what `positive`, `prior` and `column_penalty` say of the coefficients; None where nothing."""
         known = (self.positive, self.prior, self.column_penalty)
-        found = read_restriction(self.n_features_in_, *known, takes_unpenalised=not self._has_gap)
+        found = read_restriction(self.n_features_in_, *known)
         solver = getattr(self, "solver", "auto")
-        if found is not None and found.is_signed and solver != "auto":
+        if found is None or solver == "auto":
+            return found
+        if found.is_signed:
             raise InvalidInputError(f"solver={solver!r} knows no signs.", "use solver='auto' with positive.")
+        if self._has_gap and found.unpenalised is not None:
+            raise InvalidInputError(
+                f"solver={solver!r} proves its gap by a penalty, and column_penalty is 0 for some columns.",
+                "use solver='auto', or a small penalty such as 1e-6 for them.",
+            )
         return found
 
     def _refuse_restriction(self, what: str, remedy: str) -> None:

@@ -50,7 +50,9 @@ class RankSVM(MarginRanker, LinearRanker):
     early_stopping, patience, scoring, validation_fraction : default=False, 10, "pairwise_error", 0.1
         As in `RankRLS`: stop when held-out rows are no longer ranked better, and keep the best iterate.
     positive, prior, column_penalty : default=False, None, None
-        As in `RankRLS`: signs of coefficients, a model to stay near, and factors on `alpha`, which must be positive.
+        As in `RankRLS`: signs of coefficients, a model to stay near, and factors on `alpha`. Where one of those is 0,
+        `duality_gap_` is proved against models in which its coefficient is at most ten times as large, or as where it
+        begins to matter.
     random_state, n_threads : default=0, None
         As in `RankRLS`: the seed of what early stopping holds out, and how many threads.
 

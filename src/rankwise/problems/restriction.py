@@ -39,6 +39,11 @@ class Restriction:
         return self.signs is not None and bool(self.signs.any())
 
     @property
+    def needs_bounded(self) -> bool:
+        """Whether a loss with margins needs the solver that knows signs and columns without a penalty."""
+        return self.is_signed or self.unpenalised is not None
+
+    @property
     def unpenalised(self) -> npt.NDArray[np.bool_] | None:
         """Which columns have no penalty; None where all have one."""
         return None if self.penalty is None or self.penalty.all() else self.penalty == 0

@@ -10,7 +10,7 @@ import numpy as np
 from rankwise.arrays import Bools, Floats
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.losses import LOSSES, SmoothLoss
+from rankwise.losses import LOSSES, HingeLoss, SmoothLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import pair_scale
@@ -21,7 +21,8 @@ from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.progress import ProgressLine
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.result import Notice
-from rankwise.solvers.bounded import minimise_bounded, minimise_bounded_hinge
+from rankwise.solvers.bounded import minimise_bounded
+from rankwise.solvers.bounded_hinge import minimise_bounded_hinge
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads
 from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Solution, Status
@@ -109,7 +110,7 @@ class MarginFit:
     ) -> MarginFit:
         """Decide "auto" by the pairs."""
         second = None
-        if restriction is not None and restriction.is_signed:
+        if restriction is not None and restriction.needs_bounded:
             solver = "bounded"
         elif solver == "auto":
             solver = choose_margin_solver(loss, pairs, tol)
@@ -186,8 +187,10 @@ class MarginFit:
             minimise: Callable[..., Solution] = minimise_bounded
             if isinstance(objective, HingeObjective):
                 minimise = minimise_bounded_hinge
+            is_out = self.restriction.unpenalised
+            units = None if is_out is None else _units(objective, is_out)
             running = {"tol": self.tol, "max_iter": self.max_iter, "start": start, "monitor": monitor}
-            return minimise(objective, alpha, bounds, **running)
+            return minimise(objective, alpha, bounds, units=units, **running)
         options = {"tol": self.tol, "max_iter": self.max_iter, "curvature": curvature, "monitor": monitor}
         solve = MARGIN_SOLVERS[self.solver]
         if self.second is None:
@@ -251,3 +254,15 @@ class _Shown:
         self.last = coef, gap, n_iter
         self.progress.update(f"iteration {n_iter}, gap {gap:.2g}")
         return n_iter > 0 and self.watcher is not None and self.watcher(coef, gap, n_iter)
+
+
+def _units(objective: HingeObjective | MeanLoss, is_out: Bools) -> Floats:
+    """Return what `minimise_bounded` takes for columns without a penalty: by it, scores differ as margins do."""
+    units = np.zeros(is_out.size)
+    hinge = HingeLoss().at(objective.pairs, objective.zero_scores())  # every margin is missed by all of it
+    margin = float(hinge.value) / objective.pairs.weight
+    for column in np.flatnonzero(is_out):
+        scores = objective.scores((np.arange(is_out.size) == column).astype(np.float64))
+        length = np.sqrt(float(scores @ scores) / objective.pairs.n_rows)
+        units[column] = margin / (length or 1.0)
+    return units

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.linalg
 
+from rankwise.arrays import Bools, Floats
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.kernels import Kernel
@@ -108,7 +109,8 @@ class LeastSquares:
             scale = scale * prior_scale(objective, self.scaling)
         moved = MovedQuadratic(objective, origin, scale)
         if self.solver in {BOUNDED, BOUNDED_MATRIX}:
-            solution = self._solve_bounded(moved, restriction.bounds(origin, scale))
+            bounds = restriction.bounds(origin, scale)
+            solution = self._solve_bounded(moved, bounds, restriction.unpenalised)
             return replace(solution, coef=moved.to_coef(solution.coef))
         is_out = restriction.unpenalised
         inner = moved if is_out is None else WithoutColumns(moved, is_out)
@@ -123,10 +125,11 @@ class LeastSquares:
         require_range(solution)
         return solution
 
-    def _solve_bounded(self, moved: MovedQuadratic, bounds: Bounds) -> Solution:
+    def _solve_bounded(self, moved: MovedQuadratic, bounds: Bounds, is_out: Bools | None) -> Solution:
         """Solve output by output; a gap falls with the square of the residual that `tol` is said of."""
         rhs = moved.rhs if moved.rhs.ndim == 2 else moved.rhs[:, None]
         matrix = moved.matrix() if self.solver == BOUNDED_MATRIX else None
+        units = None if is_out is None else _units(moved, is_out)
         found = []
         for output in range(rhs.shape[1]):
             own: MovedQuadratic | MatrixQuadratic
@@ -142,8 +145,9 @@ class LeastSquares:
                 tol=self.options.tol**2,
                 max_iter=self.options.max_iter,
                 diagonal=None if matrix is None else 2 * np.diagonal(matrix),
+                units=units,
             )
-            found.append(solution if matrix is None else polished(solution, own, self.alpha, bounds))
+            found.append(solution if matrix is None else polished(solution, own, self.alpha, bounds, units))
         worst = next((one for one in found if not one.status.is_good), found[0])
         coef = found[0].coef if moved.rhs.ndim == 1 else np.column_stack([one.coef for one in found])
         return replace(worst, coef=coef, n_iter=max(one.n_iter for one in found))
@@ -163,6 +167,19 @@ class LeastSquares:
             "solutions: the one of least norm was taken"
         )
         return [Notice(what, f"use {remedy}", scipy.linalg.LinAlgWarning)]
+
+
+def _units(objective: MovedQuadratic, is_out: Bools) -> Floats:
+    """Return what `minimise_bounded` takes for columns without a penalty: the size of the best fit by one of them."""
+    out = np.flatnonzero(is_out)
+    columns = np.zeros((is_out.size, out.size))
+    columns[out, np.arange(out.size)] = 1.0
+    length = np.sqrt(np.maximum(objective.product(columns)[out, np.arange(out.size)], 0.0))
+    length[length == 0] = 1.0  # a column that says nothing
+    rhs = np.abs(objective.rhs[out]).reshape(out.size, -1).max(axis=1)
+    units = np.zeros(is_out.size)
+    units[out] = ((rhs / length).max() or 1.0) / length
+    return units
 
 
 def notices_of_residual(solver: str, solution: Solution, tol: float, remedy: str) -> list[Notice]:

@@ -4,6 +4,9 @@ Coordinates that stand at a bound and are pushed further stay there; on the othe
 by conjugate gradients, and the step is shortened along its projection until the objective falls enough (Bertsekas 1982,
 Lin and Moré 1999). The gap is proved: as ``F(v) >= F(w) + g'(v - w) + α‖v - w‖²`` for every v, the minimum lies at most
 ``-Σ min_{v_i} g_i (v_i - w_i) + α (v_i - w_i)²`` below, each over the v_i that are allowed.
+
+Coefficients may go without a penalty. Nothing then bounds how far away a minimum can be, so that the gap is proved
+against the models in which they are at most `_REACH` times as large as here, or as where they would begin to matter.
 """
 
 from __future__ import annotations
@@ -15,15 +18,17 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.objectives import HingeObjective, HingePoint, QuadraticObjective, SmoothPoint
+from rankwise.objectives import QuadraticObjective, SmoothPoint
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = [
+    "MAX_ITER",
+    "ROUNDING",
     "BoundedObjective",
     "Bounds",
     "bounded_gap",
     "minimise_bounded",
-    "minimise_bounded_hinge",
+    "penalty_change",
     "polished",
 ]
 
@@ -59,21 +64,20 @@ class Bounds:
         """Return the nearest coefficients that are allowed."""
         return np.clip(coef, self.lower, self.upper)
 
-    def held(self, coef: Floats, gradient: Floats, near: float) -> npt.NDArray[np.bool_]:
+    def held(self, coef: Floats, gradient: Floats, near: float | Floats) -> npt.NDArray[np.bool_]:
         """Tell which coefficients stand at a bound, or as near to it, and are pushed against it."""
         return ((coef <= self.lower + near) & (gradient > 0)) | ((coef >= self.upper - near) & (gradient < 0))
 
 
-_MAX_ITER = 1000
+MAX_ITER = 1000
 _FORCING = 0.1  # Newton's equation is solved to this share of the gradient
+_FINER = 1e-3  # and to this one without a penalty: the gap then falls as the gradient, not as its square
 _SUFFICIENT = 1e-4  # share of the predicted decrease that a step must achieve
 _SHORTEST = 2.0**-40
 _STEADY = 0.9  # share of the gap that may remain after a step whose decrease cannot be seen
-_AIM = 0.25  # share of the gap aimed at that rounding the kink of a hinge off may cost in the end
-_SOLVED = 0.02  # share of its width to which a rounded hinge is minimised before it is narrowed
-_NARROWEST = 1e-9  # in units of the mean margin
-_ROUNDING = 8 * np.finfo(np.float64).eps  # share of the loss that a gap may be off by
-_TINY = np.finfo(np.float64).tiny
+_REACH = 10.0
+_STRIDE = 10.0  # by how many times their size coefficients without a penalty may grow in one step
+ROUNDING = 8 * np.finfo(np.float64).eps  # share of the loss that a gap may be off by
 
 
 def minimise_bounded(
@@ -87,6 +91,7 @@ def minimise_bounded(
     monitor: Monitor | None = None,
     diagonal: Floats | None = None,
     enough: float = 0.0,
+    units: Floats | None = None,
 ) -> Solution:
     """Minimise ``loss + α‖w‖²`` inside bounds until the gap is at most `tol` times the gain.
 
@@ -96,22 +101,25 @@ def minimise_bounded(
         Of the Hessian of the loss, where it is known: conjugate gradients are preconditioned by it.
     enough : float
         A gap that is small enough, whatever the gain.
+    units : (features,) float64, optional
+        0 for coefficients with a penalty, and for those without one the size at which they begin to matter.
     """
-    limit = _MAX_ITER if max_iter is None else max_iter
+    limit = MAX_ITER if max_iter is None else max_iter
     reads = objective.n_reads
+    penalty, inverse = _penalty_and_inverse(alpha, diagonal, units)
     origin = bounds.projected(np.zeros(objective.n_features))
     coef = origin if start is None else bounds.projected(start)
     point = objective.at(coef)
     loss = float(point.value)
     at_origin = loss if start is None else float(objective.at(origin).value)
-    decrease = at_origin - loss + _penalty_change(coef, origin, alpha)
+    decrease = at_origin - loss + penalty_change(coef, origin, penalty)
     history: list[float] = []
     status = Status.MAX_ITER
     while True:
-        gradient = point.gradient + 2 * alpha * coef
-        gap = bounded_gap(coef, gradient, alpha, bounds)
+        gradient = point.gradient + 2 * penalty * coef
+        gap = bounded_gap(coef, gradient, alpha, bounds, units)
         history.append(gap)
-        rounding = _ROUNDING * max(abs(loss), abs(at_origin))
+        rounding = ROUNDING * max(abs(loss), abs(at_origin)) * (1.0 if units is None else _REACH)
         if gap <= max(tol * (gap + max(decrease, 0.0)), rounding, enough):
             status = Status.CONVERGED
         elif monitor is not None and monitor(coef, gap, len(history) - 1):
@@ -119,9 +127,13 @@ def minimise_bounded(
         if status is not Status.MAX_ITER or len(history) > limit:
             break
         # Those that are nearly at their bound count as there, so that a step is not cut short at once.
-        near = min(1e-8, float(np.abs(coef - bounds.projected(coef - gradient)).max()))
+        near: float | Floats = min(1e-8, float(np.abs(coef - bounds.projected(coef - gradient)).max()))
+        stride = None
+        if units is not None:
+            near = near * np.where(units > 0, units, 1.0)
+            stride = np.where(units > 0, _STRIDE * np.maximum(units, np.abs(coef)), np.inf)
         is_held = bounds.held(coef, gradient, near)
-        step = _newton_step(point, np.where(is_held, 0.0, gradient), alpha, ~is_held, diagonal)
+        step = _newton_step(point, np.where(is_held, 0.0, gradient), penalty, ~is_held, inverse, stride)
         at_bound = np.where(gradient > 0, bounds.lower, bounds.upper)
         length = 1.0
         while length > _SHORTEST:
@@ -129,12 +141,12 @@ def minimise_bounded(
             trial_point = objective.at(trial)
             trial_loss = float(trial_point.value)
             # Of differences, for a large penalty hides what the loss gains.
-            change = trial_loss - loss + _penalty_change(coef, trial, alpha)
+            change = trial_loss - loss + penalty_change(coef, trial, penalty)
             predicted = float(gradient @ (trial - coef))
             if -predicted <= rounding:
                 # Values no longer tell, but slopes do.
-                slope = trial_point.gradient + 2 * alpha * trial
-                if bounded_gap(trial, slope, alpha, bounds) < _STEADY * gap:
+                slope = trial_point.gradient + 2 * penalty * trial
+                if bounded_gap(trial, slope, alpha, bounds, units) < _STEADY * gap:
                     break
                 length = 0.0
             elif change <= _SUFFICIENT * predicted:
@@ -155,168 +167,102 @@ def minimise_bounded(
     )
 
 
-def _penalty_change(before: Floats, after: Floats, alpha: float) -> float:
-    return alpha * float((after - before) @ (after + before))
+def _penalty_and_inverse(
+    alpha: float, diagonal: Floats | None, units: Floats | None
+) -> tuple[float | Floats, float | Floats]:
+    """Return the penalty of each coefficient, and what preconditions Newton's equation: about an inverse diagonal."""
+    if units is None:
+        return alpha, 1.0 if diagonal is None else 1.0 / (diagonal + 2 * alpha)
+    penalty = np.where(units > 0, 0.0, alpha)
+    if diagonal is None:
+        return penalty, np.where(units > 0, units**2, 1.0)
+    curved = diagonal + 2 * penalty  # 0 for a column that says nothing and has no penalty
+    return penalty, np.divide(1.0, curved, out=np.zeros_like(curved), where=curved > 0)
 
 
-def minimise_bounded_hinge(
-    objective: HingeObjective,
+def penalty_change(before: Floats, after: Floats, penalty: float | Floats) -> float:
+    """Return by how much the penalty grows from one point to another."""
+    if isinstance(penalty, float):
+        return penalty * float((after - before) @ (after + before))
+    return float((penalty * (after - before)) @ (after + before))
+
+
+def polished(
+    solution: Solution,
+    objective: QuadraticObjective,
     alpha: float,
     bounds: Bounds,
-    *,
-    tol: float = 1e-3,
-    max_iter: int | None = None,
-    start: Floats | None = None,
-    monitor: Monitor | None = None,
+    units: Floats | None = None,
 ) -> Solution:
-    """Minimise ``mean hinge + α‖w‖²`` inside bounds until the gap is at most `tol` times the gain.
-
-    The kink is rounded off over a width that shrinks (`rankwise.solvers.smoothing`); the slopes of the rounded hinge
-    are a plane below the hinge itself, whose minimum inside the bounds, coordinate by coordinate, proves the gap.
-    """
-    limit = _MAX_ITER if max_iter is None else max_iter
-    reads = objective.n_reads
-    origin = bounds.projected(np.zeros(objective.n_features))
-    at_origin = float(objective.at(origin).value)
-    coef = origin if start is None else bounds.projected(start)
-    width = max(at_origin, _TINY) * (1.0 if start is None else 0.1)
-    enough, n_iter = _SOLVED * width, 0
-    best, lowest = coef, np.inf
-    history: list[float] = []
-    status = Status.MAX_ITER
-    while True:
-        inner = minimise_bounded(
-            _Rounded(objective, width),
-            alpha,
-            bounds,
-            tol=0.0,
-            max_iter=limit - n_iter,
-            start=coef,
-            enough=enough,
-        )
-        coef, n_iter = inner.coef, n_iter + max(inner.n_iter, 1)
-        hinge = objective.at(coef)
-        rounded_off, unsolved = _proof(objective, hinge, coef, width, alpha, bounds)
-        if rounded_off + unsolved < lowest:
-            best, lowest = coef, rounded_off + unsolved
-        gap = lowest
-        decrease = max(at_origin - float(hinge.value) - _penalty_change(origin, coef, alpha), 0.0)
-        history.append(gap)
-        allowed = tol * (gap + decrease)
-        aim = _AIM * allowed
-        if gap <= max(allowed, _ROUNDING * at_origin):
-            status = Status.CONVERGED
-        elif monitor is not None and monitor(best, gap, n_iter):
-            status = Status.STOPPED
-        elif width < _NARROWEST * at_origin:
-            status = Status.STAGNATED
-        if status is not Status.MAX_ITER or n_iter >= limit:
-            break
-        if rounded_off > aim:
-            width *= float(np.clip(0.9 * np.sqrt(aim / rounded_off), 0.1, 0.5))
-        enough = min(max(aim, _SOLVED * width), enough) / (1 if rounded_off > aim else 4)
-    return Solution(
-        best,
-        status,
-        n_iter=n_iter,
-        n_reads=objective.n_reads - reads,
-        certificate=history[-1],
-        gain=history[-1] + decrease,
-        history=history,
-    )
-
-
-class _Rounded:
-    """The mean hinge with its kink rounded off."""
-
-    def __init__(self, objective: HingeObjective, width: float) -> None:
-        self._objective, self._width = objective, width
-        self.n_features = objective.n_features
-
-    @property
-    def n_reads(self) -> int:
-        return self._objective.n_reads
-
-    def at(self, coef: Floats) -> _RoundedPoint:
-        return _RoundedPoint(self._objective, self._objective.at(coef), self._width)
-
-
-class _RoundedPoint:
-    def __init__(self, objective: HingeObjective, hinge: HingePoint, width: float) -> None:
-        self._objective, self._hinge, self._width = objective, hinge, width
-        self._smooth = hinge.smoothed(width)
-
-    @property
-    def value(self) -> Floats:
-        return np.asarray(self._smooth.value)
-
-    @property
-    def gradient(self) -> Floats:
-        return self._objective.pull_back(self._smooth.gradient)
-
-    def hessian_product(self, v: Floats) -> Floats:
-        moved = self._hinge.smoothed_hessian_product(self._objective.scores(v), self._width)
-        return self._objective.pull_back(moved)
-
-
-def _proof(
-    objective: HingeObjective, hinge: HingePoint, coef: Floats, width: float, alpha: float, bounds: Bounds
-) -> tuple[float, float]:
-    """Return how far the hinge lies above the plane of the rounded one, and that one above its minimum.
-
-    The plane lies below the hinge everywhere, so that both together are a gap.
-    """
-    smooth = hinge.smoothed(width)
-    slope = objective.pull_back(smooth.gradient)
-    above = max(float(hinge.value) - smooth.active - float(slope @ coef), 0.0)
-    return above, bounded_gap(coef, slope + 2 * alpha * coef, alpha, bounds)
-
-
-def polished(solution: Solution, objective: QuadraticObjective, alpha: float, bounds: Bounds) -> Solution:
     """Solve for the coefficients that stand at no bound exactly, where that stays inside the bounds."""
     coef = solution.coef
     is_free = (coef > bounds.lower) & (coef < bounds.upper)
     fixed = np.where(is_free, 0.0, coef)
     matrix = objective.matrix()
-    system = matrix[np.ix_(is_free, is_free)] + alpha * np.eye(int(is_free.sum()))
+    penalty = np.full(coef.size, alpha) if units is None else np.where(units > 0, 0.0, alpha)
+    system = matrix[np.ix_(is_free, is_free)] + np.diag(penalty[is_free])
     exact = fixed.copy()
-    exact[is_free] = np.linalg.solve(system, (objective.rhs - matrix @ fixed)[is_free])
-    gradient = objective.at(exact).gradient + 2 * alpha * exact
-    gap = bounded_gap(exact, gradient, alpha, bounds)
+    try:
+        exact[is_free] = np.linalg.solve(system, (objective.rhs - matrix @ fixed)[is_free])
+    except np.linalg.LinAlgError:  # two columns without a penalty are the same
+        return solution
+    gradient = objective.at(exact).gradient + 2 * penalty * exact
+    gap = bounded_gap(exact, gradient, alpha, bounds, units)
     if not np.array_equal(bounds.projected(exact), exact) or not gap <= solution.certificate:
         return solution
     return replace(solution, coef=exact, status=Status.EXACT, certificate=gap)
 
 
-def bounded_gap(coef: Floats, gradient: Floats, alpha: float, bounds: Bounds) -> float:
-    """Return how far below ``F(w)`` the minimum can be at most, by strong convexity."""
-    move = bounds.projected(coef - gradient / (2 * alpha)) - coef
-    return max(-float(gradient @ move + alpha * (move @ move)), 0.0)
+def bounded_gap(
+    coef: Floats, gradient: Floats, alpha: float, bounds: Bounds, units: Floats | None = None
+) -> float:
+    """Return how far below ``F(w)`` the minimum can be at most, by strong convexity; `units` as above."""
+    if units is None:
+        move = bounds.projected(coef - gradient / (2 * alpha)) - coef
+        return max(-float(gradient @ move + alpha * (move @ move)), 0.0)
+    is_out = units > 0
+    reach = _REACH * np.maximum(units, np.abs(coef))
+    end = coef - np.where(is_out, np.sign(gradient) * reach, gradient / (2 * alpha))
+    move = bounds.projected(end) - coef
+    return max(-float(gradient @ move + alpha * (move[~is_out] @ move[~is_out])), 0.0)
 
 
 def _newton_step(
     point: SmoothPoint,
     gradient: Floats,
-    alpha: float,
+    penalty: float | Floats,
     is_free: npt.NDArray[np.bool_],
-    diagonal: Floats | None,
+    inverse: float | Floats,
+    stride: Floats | None,
 ) -> Floats:
-    """Solve Newton's equation among the free coordinates."""
-    inverse = 1.0 if diagonal is None else 1.0 / (diagonal + 2 * alpha)
+    """Solve Newton's equation among the free coordinates; end where a step would be longer than `stride` somewhere.
+
+    Without a penalty there may be next to no curvature, and then no end to a step.
+    """
     step = np.zeros_like(gradient)
     residual = -gradient
     solved = inverse * residual
     direction = solved.copy()
     rho = float(residual @ solved)
-    target = _FORCING**2 * rho
+    target = (_FORCING if stride is None else _FINER) ** 2 * rho
     for _ in range(2 * gradient.size + 10):
         if rho <= target:
             break
-        image = np.where(is_free, point.hessian_product(direction) + 2 * alpha * direction, 0.0)
-        share = rho / float(direction @ image)
+        image = np.where(is_free, point.hessian_product(direction) + 2 * penalty * direction, 0.0)
+        curvature = float(direction @ image)
+        share = rho / curvature if curvature > 0 else np.inf
+        if stride is not None and share > (longest := _longest(step, direction, stride)):
+            return step + longest * direction
         step += share * direction
         residual -= share * image
         solved = inverse * residual
         before, rho = rho, float(residual @ solved)
         direction = solved + rho / before * direction
     return step
+
+
+def _longest(step: Floats, direction: Floats, stride: Floats) -> float:
+    """Return how far a step can be led on before it is longer than `stride` somewhere."""
+    moves = direction != 0
+    left = stride[moves] - step[moves] * np.sign(direction[moves])
+    return float((left / np.abs(direction[moves])).min(initial=np.inf))
