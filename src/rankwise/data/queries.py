@@ -83,7 +83,8 @@ def encode_queries(qid: AnyArray) -> Queries:
     """Encode a one-dimensional array of ids that has no missing entries."""
     if qid.dtype.kind in "iuf" and qid.size and bool(np.all(qid[1:] >= qid[:-1])):
         # Files come sorted by query: then no sort is needed.
-        starts = np.concatenate(([True], qid[1:] != qid[:-1]))
+        starts = np.ones(qid.size, dtype=np.bool_)
+        np.not_equal(qid[1:], qid[:-1], out=starts[1:])
         return Queries(np.cumsum(starts, dtype=np.int64) - 1, qid[starts])
     if qid.dtype != object:
         ids, codes = np.unique(qid, return_inverse=True)

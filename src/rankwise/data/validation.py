@@ -156,8 +156,8 @@ def check_qid(
             f"{name} has {ids.shape[0]} entries, but {beside} has {n_rows} rows.",
             f"{name} gives the {what} of each row (not the sizes of the groups), in the order of the rows.",
         )
-    missing = _missing(ids)
-    if missing.any():
+    missing = None if ids.dtype.kind in "iub" else _missing(ids)
+    if missing is not None and missing.any():
         raise InvalidInputError(
             f"{name} is missing (NaN or None) in {int(missing.sum())} of {n_rows} rows, first in row "
             f"{int(np.argmax(missing))}.",

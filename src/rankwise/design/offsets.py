@@ -84,13 +84,14 @@ def find_shift(sample: Matrix, *, far: float = FAR, even_if_alike: bool = False)
     columns, table, others = _filled_columns(sample)
     if table.size == 0:
         return None
-    difference = table - table[0]
-    largest = np.maximum(difference.max(axis=0), -difference.min(axis=0))
-    never_near = np.abs(table[0]) > largest  # nearly all columns are done with here
-    if not never_near.any():
-        return None
+    for some in (table[:_FEWEST_ROWS], table):  # nearly all columns are done with by a few rows
+        largest = np.maximum(some.max(axis=0) - table[0], table[0] - some.min(axis=0))
+        never_near = np.abs(table[0]) > largest
+        if not never_near.any():
+            return None
     varies = largest > 0
-    difference /= np.where(varies, largest, 1.0)  # squares of what is left neither overflow nor vanish
+    # Squares of what is left neither overflow nor vanish.
+    difference = (table - table[0]) / np.where(varies, largest, 1.0)
     middle = table[0] + largest * difference.mean(axis=0)
     spread = largest * difference.std(axis=0)
     # A column that never varies is harmless unless it is large beside what the others vary by.

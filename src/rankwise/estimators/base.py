@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Never, Self
 
 import numpy as np
@@ -315,15 +315,21 @@ class Ranker(FittedRanker):
     # --- what a fit leaves ---
 
     def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
-        """Set the attributes of what was chosen, maybe beside other tables; nothing of another fit lingers there."""
+        """Set the attributes of what was chosen, maybe beside other tables, and say what there is to say."""
         written, several = best if beside is None else beside, data.several_outputs
-        self._forget(*WRITTEN)
-        setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(written.models, several)))
-        self.__dict__.update(written.attributes(self._metric, several=several))
+        self._keep_models(written.models, written.attributes(self._metric, several=several), data)
         # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
         chose_alpha = hasattr(self, "alphas") and any(choice.alpha > 0 for choice in best.chosen)
         edges = notices_of_edges(self.alphas, *best.table, self._grid) if chose_alpha else []
         say([*best.notices, *edges])
+
+    def _keep_models(
+        self, models: Sequence[Floats], attributes: Mapping[str, object], data: TrainingProblem
+    ) -> None:
+        """Set the coefficients of every output and further attributes; nothing of another fit lingers there."""
+        self._forget(*WRITTEN)
+        setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(models, data.several_outputs)))
+        self.__dict__.update(attributes)
 
     def _store(self, parameters: Mapping[str, object]) -> None:
         """Keep the arguments of `__init__` as they are, under their names."""

@@ -9,9 +9,10 @@ from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.basis import Basis
 from rankwise.data.validation import read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
+from rankwise.estimators.refusals import say
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.kernel_fit import KernelLeastSquares
-from rankwise.selection.result import Selection, outputs_of
+from rankwise.selection.result import outputs_of
 from rankwise.solvers.choose import SOLVERS
 
 __all__ = ["KernelRankRLS"]
@@ -113,5 +114,5 @@ class KernelRankRLS(KernelRanker):
             solver, float(self.alpha), self.tol, self.max_iter, read_seed(self.random_state)
         )
         dual = fit.solve(data.design, problem, data.graphs())
-        facts = {"solver_": fit.solver, "n_iter_": fit.n_iter}
-        self._keep(Selection(outputs_of(dual), (), facts=facts, notices=fit.notices), data)
+        self._keep_models(outputs_of(dual), {"solver_": fit.solver, "n_iter_": fit.n_iter}, data)
+        say(fit.notices)

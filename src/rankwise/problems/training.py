@@ -189,13 +189,14 @@ class TrainingData:
     @property
     def attributes(self) -> dict[str, object]:
         """What a fit says about its queries and pairs; an array over outputs where y has columns."""
-        n_pairs = np.array([int(levels.n_pairs) for levels in self.levels])
-        n_ignored = np.array([int((~levels.ordered).sum()) for levels in self.levels])
+        n_queries = len(self.queries)
+        n_pairs = [levels.n_pairs for levels in self.levels]
+        n_ignored = [n_queries - int(np.count_nonzero(levels.ordered)) for levels in self.levels]
         several = self.several_outputs
         return {
-            "n_queries_": len(self.queries),
-            "n_pairs_": n_pairs if several else int(n_pairs[0]),
-            "n_ignored_queries_": n_ignored if several else int(n_ignored[0]),
+            "n_queries_": n_queries,
+            "n_pairs_": np.array(n_pairs) if several else n_pairs[0],
+            "n_ignored_queries_": np.array(n_ignored) if several else n_ignored[0],
         }
 
     def weight_of(self, trained: Bools | None) -> Floats | None:
