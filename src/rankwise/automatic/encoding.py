@@ -39,9 +39,10 @@ class EncodingRanker(Ranker):
         pairs: ArrayLike | MatrixLike | None,
         magnitude: ArrayLike | None,
         weight: ArrayLike | None,
+        groups: ArrayLike | None = None,
     ) -> PairData:
         rows, edges = read_duels(X, pairs)
-        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight)
+        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight, groups)
         self._name_columns()
         return data
 

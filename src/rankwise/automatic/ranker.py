@@ -203,7 +203,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         refuse_operator(X)
         return super()._design(X)
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
         if self.nested:
             check_can_nest(data, eval_set)
@@ -211,7 +211,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
         how = (metric, self.cv, read_seed(self.random_state))
         if isinstance(data, PairData):
-            listed = listed_pairs(data, *how, groups, read_pairs(eval_set, self._encoded))
+            listed = listed_pairs(data, *how, read_pairs(eval_set, self._encoded))
             chosen = self._choose(listed)
             if listed.scored is None:
                 self._calibrate(chosen.held_out, listed.tested_weight, listed.fold)

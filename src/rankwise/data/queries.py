@@ -42,6 +42,11 @@ class Queries:
         """How many rows there are."""
         return int(self.codes.shape[0])
 
+    @property
+    def per_row(self) -> AnyArray:
+        """The caller's id of each row."""
+        return self.ids[self.codes]
+
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
         """The number of rows of each query."""

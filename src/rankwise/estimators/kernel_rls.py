@@ -105,7 +105,7 @@ class KernelRankRLS(KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)

@@ -158,7 +158,7 @@ class RankRLS(LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         self._forget("_stream", "n_samples_seen_")
         fit = self._least_squares()

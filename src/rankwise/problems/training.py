@@ -37,17 +37,20 @@ _BLOCK = 1 << 18  # entries of X that are looked at together
 
 @dataclass(frozen=True)
 class PairData:
-    """A design and a list of pairs, after validation."""
+    """A design and a list of pairs, after validation; `groups` of pairs are not divided between folds."""
 
     design: Design
     preferences: Preferences
     graph: PreferenceGraph
+    groups: Queries | None = None
 
     several_outputs = False
     n_outputs = 1
 
     @classmethod
-    def listed(cls, design: Design, listed: Preferences, ties: Ties, cost: Cost) -> PairData:
+    def listed(
+        cls, design: Design, listed: Preferences, ties: Ties, cost: Cost, groups: Queries | None = None
+    ) -> PairData:
         """Build the graph of a checked list of pairs."""
         graph = preference_graph(
             listed.winner,
@@ -64,7 +67,7 @@ class PairData:
                 "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
                 "pass at least one pair with a positive magnitude and weight.",
             )
-        return cls(design, listed, graph)
+        return cls(design, listed, graph, groups)
 
     @property
     def attributes(self) -> dict[str, object]:
