@@ -133,7 +133,7 @@ def listed_pairs(
     unit, what = _same_two(code[found.winner], code[found.loser], code.size), "pairs"
     groups = None
     if data.groups is not None:
-        unit, what, groups = data.groups.codes, "groups", data.groups.per_row
+        unit, what, groups = data.groups.codes, "groups", np.asarray(data.groups)
     if eval_set is not None:
         X_scored, scored = eval_set
         columns = ScaledColumns(X, None, None, (X_scored, None))

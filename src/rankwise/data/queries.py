@@ -42,10 +42,9 @@ class Queries:
         """How many rows there are."""
         return int(self.codes.shape[0])
 
-    @property
-    def per_row(self) -> AnyArray:
-        """The caller's id of each row."""
-        return self.ids[self.codes]
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
+        """Return the caller's id of each row."""
+        return np.asarray(self.ids[self.codes], dtype=dtype)
 
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
@@ -75,8 +74,9 @@ class Queries:
 
     def subset(self, rows: npt.NDArray[np.int64]) -> Queries:
         """Return the queries of some rows, in the order of those rows."""
-        present, codes = np.unique(self.codes[rows], return_inverse=True)
-        return Queries(codes.astype(np.int64, copy=False), self.ids[present])
+        codes = self.codes[rows]
+        is_there = np.bincount(codes, minlength=len(self)) > 0
+        return Queries((np.cumsum(is_there) - 1)[codes], self.ids[is_there])
 
 
 def one_query(n_rows: int) -> Queries:

@@ -134,7 +134,7 @@ def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.N
 def check_qid(
     qid: npt.ArrayLike | None, n_rows: int, *, name: str = "qid", what: str = "query", beside: str = "X"
 ) -> Queries:
-    """Encode query ids; ``None`` means that all rows form one query.
+    """Encode query ids; ``None`` means that all rows form one query, and what was encoded before is taken as it is.
 
     Parameters
     ----------
@@ -143,6 +143,8 @@ def check_qid(
     """
     if qid is None:
         return one_query(n_rows)
+    if isinstance(qid, Queries) and qid.n_rows == n_rows:
+        return qid
     if not hasattr(qid, "__iter__"):
         raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id per row.")
     ids = _as_column(unmasked(name, qid))

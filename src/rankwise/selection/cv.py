@@ -215,7 +215,7 @@ def has_closed_form(data: TrainingData) -> bool:
 def _of_splitter(splitter: Splitter, data: TrainingProblem) -> Plan:
     split: tuple[Floats | Ints, Floats | None, AnyArray | None, str]
     if isinstance(data, PairData):
-        groups = None if data.groups is None else data.groups.per_row
+        groups = None if data.groups is None else np.asarray(data.groups)
         split = (np.column_stack([data.preferences.winner, data.preferences.loser]), None, groups, "pairs")
     else:
         queries = data.queries.codes if len(data.queries) > 1 else None
