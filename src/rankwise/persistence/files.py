@@ -99,7 +99,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         }
         header["pipeline"] = writer.write(options, "pipeline")
     if chooser is not None:
-        header["automatic"] = chooser.written(writer)
+        header["automatic"] = chooser._written(writer)  # noqa: SLF001 - of this house's own class
     container = Container(header, writer.arrays, description)
     destination: Any = nullcontext(path) if hasattr(path, "write") else replacing(path)
     with destination as stream:
@@ -168,7 +168,9 @@ def _load(file: File) -> BaseEstimator:
     elif len(steps) > 1:
         raise wrong("it holds several steps and no pipeline")
     chooser = header.get("automatic")
-    return model if chooser is None else choosing_class().read(chooser, model, reader)
+    if chooser is None:
+        return model
+    return choosing_class()._read(chooser, model, reader)  # noqa: SLF001 - as above
 
 
 @former_names(file="path")

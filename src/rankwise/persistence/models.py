@@ -33,7 +33,7 @@ from rankwise.terms import Terms
 if TYPE_CHECKING:
     from rankwise.persistence.writer import Writer
 
-__all__ = ["RANKERS", "SCALERS", "choosing_class", "read_step", "training_summary", "write_step"]
+__all__ = ["RANKERS", "choosing_class", "read_step", "training_summary", "write_step"]
 
 # By their public names: a class is looked up, and imported, once a file names it. Estimators know how to save
 # themselves, so this room must not import theirs.
@@ -50,7 +50,6 @@ RANKERS = (
     "RankSVMCV",
 )
 _CHOOSER = "AutoRanker"
-SCALERS = TRANSFORMERS
 
 _USUAL = frozenset({"name", "class", "parameters", "attributes"})  # what every step of a file has
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
@@ -78,11 +77,11 @@ class ChoosingModel(Protocol):
 
     best_estimator_: BaseEstimator
 
-    def written(self, writer: Writer) -> dict[str, Json]:
+    def _written(self, writer: Writer) -> dict[str, Json]:
         """Return the choice as JSON."""
 
     @classmethod
-    def read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> BaseEstimator:
+    def _read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> BaseEstimator:
         """Make the ranker that some JSON describes, around the model that it chose."""
 
 
@@ -126,7 +125,7 @@ class _Kind:
 @lru_cache(256)
 def _known(name: str) -> _Kind | None:
     """Return the class that a file means by a name; None where it means none."""
-    kind = getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
+    kind = getattr(rankwise, name) if name in RANKERS else TRANSFORMERS.get(name)
     return None if kind is None else _Kind(kind)
 
 
@@ -137,8 +136,8 @@ def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
     if (known := _known(name)) is None or kind is not known.kind:
         raise ModelFileError(
             f"{name} is not one of the classes that a model file holds.",
-            f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(SCALERS)} that ends in one; anything else "
-            "can be pickled, for readers who trust you.",
+            f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(TRANSFORMERS)} that ends in one; anything "
+            "else can be pickled, for readers who trust you.",
         )
     parameters = parameters_of(step)
     if parameters.get("func") is not None:
@@ -198,8 +197,7 @@ def read_step(written: object, reader: Reader) -> BaseEstimator:
         attributes = {key: reader.read(value) for key, value in attributes.items()}
     if known.required and not known.required <= parameters.keys():
         raise wrong(f"{name} lacks parameters ({', '.join(sorted(known.required - set(parameters)))})")
-    kind = known.kind
-    if (refusal := _refusal(kind, tuple(attributes))) is not None:
+    if (refusal := _refusal(known.kind, tuple(attributes))) is not None:
         raise wrong(refusal)
     step = known.made(parameters, attributes, reader.defaults)
     if known.is_ranker:
