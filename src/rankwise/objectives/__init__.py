@@ -42,7 +42,7 @@ from rankwise.objectives.protocols import (
     ScoreSample,
     SmoothPoint,
 )
-from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, SumOfQuadratics, prior_scale
+from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, prior_scale
 
 __all__ = [
     "ConvexPoint",
@@ -59,7 +59,6 @@ __all__ = [
     "ScoreSample",
     "SmoothPoint",
     "SquaredObjective",
-    "SumOfQuadratics",
     "WithoutColumns",
     "prior_scale",
 ]

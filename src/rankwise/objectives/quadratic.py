@@ -1,8 +1,8 @@
-"""Quadratic objectives: the squared loss, in plain or scaled coordinates, and sums."""
+"""Quadratic objectives: the squared loss, in plain or scaled coordinates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 
-__all__ = ["ScaledObjective", "SquaredObjective", "SumOfQuadratics", "prior_scale"]
+__all__ = ["ScaledObjective", "SquaredObjective", "prior_scale"]
 
 
 class SquaredObjective:
@@ -167,69 +167,3 @@ def prior_scale(objective: QuadraticObjective, power: float) -> Floats:
     """Return ``diag(H)^-power`` for `ScaledObjective`; columns that never vary keep scale 1."""
     diagonal = objective.diagonal()
     return np.where(diagonal > 0, diagonal, 1.0) ** -power
-
-
-class SumOfQuadratics:
-    """Several quadratic objectives over the same coefficients, as one."""
-
-    def __init__(self, parts: Sequence[QuadraticObjective]) -> None:
-        self.parts = list(parts)
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-        return self.parts[0].n_features
-
-    @cached_property
-    def rhs(self) -> Floats:
-        """The sum of the linear terms."""
-        return _total([part.rhs for part in self.parts])
-
-    @property
-    def n_products(self) -> int:
-        """Products with the whole sum; each needs one with every part."""
-        return max(part.n_products for part in self.parts)
-
-    def product(self, v: Floats) -> Floats:
-        """Add the parts' products."""
-        return _total([part.product(v) for part in self.parts])
-
-    def matrix(self) -> Floats:
-        """Add the parts' matrices."""
-        return _total([part.matrix() for part in self.parts])
-
-    def diagonal(self) -> Floats:
-        """Add the parts' diagonals."""
-        return _total([part.diagonal() for part in self.parts])
-
-    def at(self, coef: Floats) -> SumPoint:
-        """Evaluate every part."""
-        return SumPoint([part.at(coef) for part in self.parts])
-
-
-class SumPoint:
-    """A sum of objectives at a coefficient vector."""
-
-    def __init__(self, points: Sequence[SmoothPoint]) -> None:
-        self._points = points
-
-    @property
-    def value(self) -> Floats:
-        """The sum of the values."""
-        return _total([point.value for point in self._points])
-
-    @property
-    def gradient(self) -> Floats:
-        """The sum of the gradients."""
-        return _total([point.gradient for point in self._points])
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Add the parts' products."""
-        return _total([point.hessian_product(v) for point in self._points])
-
-
-def _total(parts: Sequence[Floats]) -> Floats:
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total
