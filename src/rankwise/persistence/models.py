@@ -33,7 +33,7 @@ from rankwise.terms import Terms
 if TYPE_CHECKING:
     from rankwise.persistence.writer import Writer
 
-__all__ = ["RANKERS", "choosing_class", "read_step", "training_summary", "write_step"]
+__all__ = ["RANKERS", "choosing_class", "read_step", "write_step"]
 
 # By their public names: a class is looked up, and imported, once a file names it. Estimators know how to save
 # themselves, so this room must not import theirs.
@@ -54,22 +54,6 @@ _CHOOSER = "AutoRanker"
 _USUAL = frozenset({"name", "class", "parameters", "attributes"})  # what every step of a file has
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 _METHODS = ("fit", "score", "transform", "inverse_transform", "predict", "partial_fit")
-_SUMMARY = (
-    "n_features_in_",
-    "n_queries_",
-    "n_pairs_",
-    "n_ignored_queries_",
-    "alpha_",
-    "gamma_",
-    "scaling_",
-    "solver_",
-    "method_",
-    "cv_",
-    "best_score_",
-    "best_iteration_",
-    "n_iter_",
-    "duality_gap_",
-)
 
 
 class ChoosingModel(Protocol):
@@ -234,13 +218,6 @@ def _refusal(kind: type, names: tuple[object, ...]) -> str | None:
         if isinstance(getattr(kind, name, None), property):
             return f"{name} is not an attribute to set"
     return None
-
-
-def training_summary(model: BaseEstimator) -> dict[str, object]:
-    """Return what a reader of the header wants to know first about how the model came about."""
-    last = model.steps[-1][1] if is_pipeline(model) else model
-    found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}
-    return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()}
 
 
 def _restore_requests(step: object, requests: object) -> None:
