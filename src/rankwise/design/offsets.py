@@ -12,6 +12,7 @@ varies as a whole, and is left as it is; so are the columns of a LinearOperator,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,13 +59,15 @@ class Shift:
         return moved
 
 
+@lru_cache(64)
 def sampled_rows(n_rows: int, n_columns: int) -> Ints:
     """Return which rows `find_shift` is to look at: some from all over, or all where there are few."""
     size = min(max(_VALUES // max(n_columns, 1), _FEWEST_ROWS), _ROWS)
-    if n_rows <= size:
-        return np.arange(n_rows)
     # Even, and in step with nothing: multiples of the golden ratio.
-    return np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
+    rows = np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
+    rows = np.arange(n_rows) if n_rows <= size else rows
+    rows.flags.writeable = False  # every fit of as many rows gets these
+    return rows
 
 
 def find_shift(sample: Matrix, *, far: float = FAR, even_if_alike: bool = False) -> Shift | None:

@@ -196,7 +196,8 @@ class Ranker(FittedRanker):
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
                 "set ties='exclude'.",
             )
-        check_parameters(vars(self), has_gap=self._has_gap)
+        changed = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
+        check_parameters(changed, has_gap=self._has_gap)
         for name, choices in self._choices.items():
             check_choice(name, getattr(self, name), choices)
 

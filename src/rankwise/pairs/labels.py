@@ -103,9 +103,9 @@ def find_levels(y: Floats, queries: Queries, row_weight: Floats | None = None) -
     # Inside a level the order does not matter, so one query takes numpy's fastest sort.
     order = np.argsort(y) if len(queries) == 1 else np.lexsort((y, queries.codes))
     sorted_y, sorted_query = y[order], queries.codes[order]
-    first = np.ones(order.size, dtype=np.bool_)
-    first[1:] = (sorted_y[1:] != sorted_y[:-1]) | (sorted_query[1:] != sorted_query[:-1])
-    start = np.append(np.flatnonzero(first), order.size)
+    is_start = np.ones(order.size + 1, dtype=np.bool_)
+    is_start[1:-1] = (sorted_y[1:] != sorted_y[:-1]) | (sorted_query[1:] != sorted_query[:-1])
+    start = np.flatnonzero(is_start)
     at = start[:-1]
     return _weighed(order, start, sorted_query[at], sorted_y[at], len(queries), row_weight)
 
