@@ -25,7 +25,7 @@ pairs    1                        the 2007 and 2009 RankRLS papers
 equal    1 / (pairs of the query) pairs with different labels; each query weighs the same
 ======== ======================== ==========================================================
 
-The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once. A sum of objectives is an objective.
+The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once.
 
 A solver declares which protocol it needs: `QuadraticObjective`, or `MarginObjective` for the losses with margins.
 """

@@ -9,15 +9,15 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.cached import cached_property
 from rankwise.design import Design
-from rankwise.losses import SquaredLoss, SquaredLossPoint
-from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint
+from rankwise.objectives.evaluated import Evaluated
+from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = ["ScaledObjective", "SquaredObjective", "prior_scale"]
 
 
-class SquaredObjective:
+class SquaredObjective(Evaluated):
     """The squared loss of a design over a graph: ``H = X'LX``, ``b = X'r``.
 
     Where the storage and the graph allow it, a product reads X once (`Design.gram_product`).
@@ -79,43 +79,8 @@ class SquaredObjective:
             diagonal = self.design.squared_differences(graph.winner, graph.loser, graph.pair_weight)
         return np.diagonal(self.matrix()).copy() if diagonal is None else diagonal
 
-    def at(self, coef: Floats) -> SquaredPoint:
-        """Evaluate at a coefficient vector (or at several, as columns)."""
-        return SquaredPoint(self, coef)
 
-
-class SquaredPoint:
-    """The squared loss at a coefficient vector."""
-
-    def __init__(self, objective: SquaredObjective, coef: Floats) -> None:
-        self._objective = objective
-        self.coef = coef
-
-    @cached_property
-    def scores(self) -> Floats:
-        """``Xw``."""
-        return self._objective.design.dot(self.coef)
-
-    @cached_property
-    def _loss(self) -> SquaredLossPoint:
-        return SquaredLoss().at(self._objective.graph, self.scores)
-
-    @property
-    def value(self) -> Floats:
-        """The loss, one entry per output."""
-        return self._loss.value
-
-    @property
-    def gradient(self) -> Floats:
-        """``2 (X'LXw - X'r)``."""
-        return self._objective.design.tdot(self._loss.gradient)
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply ``2 X'LX``."""
-        return 2 * self._objective.product(v)
-
-
-class ScaledObjective:
+class ScaledObjective(Evaluated):
     """An objective in scaled coordinates ``w = s u``: a penalty on ``‖u‖²`` is a prior on the columns.
 
     With ``s = D^-p``, ``D = diag(H)``, the penalty becomes ``α w'D^(2p) w``: another model, chosen on purpose.
@@ -153,10 +118,6 @@ class ScaledObjective:
         """Return the diagonal of ``diag(s) H diag(s)``."""
         scaled: Floats = self.unscaled.diagonal() * self.column_scale**2
         return scaled
-
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at unscaled coefficients: the objective itself is the same."""
-        return self.unscaled.at(coef)
 
     def to_coef(self, u: Floats) -> Floats:
         """Return ``s u``: coefficients from scaled ones."""
