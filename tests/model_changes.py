@@ -62,7 +62,7 @@ def make_whole():
         "Pipeline": make_pipeline(SimpleImputer(), KBinsDiscretizer(3)),
         "MissingIndicator": MissingIndicator(features="all"),
     }
-    for name, kind in models.SCALERS.items():
+    for name, kind in models.TRANSFORMERS.items():
         if kind is not QueryScaler:  # it takes queries where it transforms
             step = together[name] if name in together else kind()
             fitted[name] = make_pipeline(step, rankwise.RankRLS()).fit(X, y)

@@ -31,15 +31,7 @@ TEXTS = [bytes([byte]) for byte in b"09-+.e_ #\n\0\xc3\xa9\xffna"]
 
 
 def mutate(data, parts, rng, mutate_bytes):
-    """Return the options, the files and the header of a changed input.
-
-    Parameters
-    ----------
-    data : bytes
-    parts : tuple or None
-        What `taken_apart` gives for it, where that is known.
-    mutate_bytes : callable
-        Changes bytes.
+    """Return the options, the files and the header of a changed input; parameters as in `model_changes.mutate`.
 
     Returns
     -------

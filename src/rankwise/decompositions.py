@@ -31,8 +31,10 @@ _SIGNATURE = ["char", "char", "int", "d", "int", "d", "d", "int", "int", "int", 
 
 def decompose(size: int, work: Callable[[], Result]) -> Result:
     """Do work on a matrix of so many rows and columns that lets other threads run, and may go on when it is left."""
+    if size < LARGE_MATRIX:
+        return work()
     with large_algebra(size):
-        return work() if size < LARGE_MATRIX or is_held_by_thread() else left_on_interrupt(work)
+        return work() if is_held_by_thread() else left_on_interrupt(work)
 
 
 def diagonalise(matrix: Floats, *, overwrite: bool = False) -> tuple[Floats, Floats]:

@@ -29,7 +29,6 @@ from rankwise.threads import large_algebra
 __all__ = [
     "BLOCK",
     "KERNELS",
-    "POSITIVE_KERNELS",
     "FeatureMap",
     "Kernel",
     "Report",
@@ -41,7 +40,7 @@ __all__ = [
 
 KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
 # Kernels that are positive semidefinite whatever the data; the others are looked at.
-POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
+_POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
 
 # Which kernels have the parameters that estimators have as well.
 _PARAMETERS = {
@@ -104,7 +103,7 @@ class Kernel:
     @property
     def is_surely_positive(self) -> bool:
         """Whether theory promises that every kernel matrix is positive semidefinite."""
-        return isinstance(self.name, str) and self.name in POSITIVE_KERNELS
+        return isinstance(self.name, str) and self.name in _POSITIVE_KERNELS
 
     @property
     def _may_overflow(self) -> bool:

@@ -22,7 +22,9 @@ from rankwise.automatic.figures import Figure, paired_difference, standard_error
 from rankwise.automatic.reading import listed_pairs
 from rankwise.automatic.search import JUDGED
 from rankwise.automatic.stages import Facts, stages
+from rankwise.data import validation
 from rankwise.data.preferences import check_pairs
+from rankwise.data.queries import encode_queries
 from rankwise.design import as_design
 from rankwise.displays import LeaderboardDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
@@ -72,6 +74,18 @@ def test_where_kernels_are_ahead_a_rough_one_learns_from_all_rows():
     assert every.value < min(reduced) < linear
     fixed = AutoRanker(methods=["rls", "kernel"], cv=5, basis=50).fit(X, y)
     assert not any("basis" in entry.options for entry in fixed.leaderboard_)
+
+
+def test_ids_of_queries_are_read_once_and_not_for_every_model(graded, monkeypatch):
+    X, y, qid = graded
+    read = []
+    monkeypatch.setattr(validation, "encode_queries", lambda ids: read.append(ids) or encode_queries(ids))
+    counts = []
+    for methods in (["rls"], ["rls", "svm-squared", "kernel"]):
+        read.clear()
+        AutoRanker(methods=methods, scalings=["none", "standard"]).fit(X, y, qid=qid)
+        counts.append(len(read))
+    assert counts == [1, 1]
 
 
 def splits_of(qid):
@@ -552,7 +566,7 @@ def test_preferences(curved):
     # By hand: the scores of the models that did not see a pair.
     entry = next(one for one in model.leaderboard_ if one.method == "rls" and one.scaling == "none")
     data = PairData.listed(as_design(X), check_pairs(pairs, len(X)), "include", "magnitude")
-    problem = listed_pairs(data, get_metric("pairwise_error"), "auto", 0, None, None)
+    problem = listed_pairs(data, get_metric("pairwise_error"), "auto", 0, None)
     wrong = np.zeros(len(pairs))
     for train, test in problem.cv:
         scores = RankRLS(entry.alpha).fit_pairs(X, pairs[train]).predict(X)

@@ -135,7 +135,7 @@ def test_folds_in_lockstep_equal_separate_fits(cv, averaging, cost):
 def split(cv, model, data, groups):
     if not isinstance(cv, (str, int)):
         return list(cv.split(data.pairs, None, groups))
-    plan = plan_of(cv, model._pair_data(data.X, *data.lists), model._metric, Sampling(0, None), groups=groups)
+    plan = plan_of(cv, model._pair_data(data.X, *data.lists, groups), model._metric, Sampling(0, None))
     out, words = plan, plan.description
     assert words == model.cv_ == f"{out.n_folds} folds of groups"
     tests = [out.held[out.fold == c] for c in range(out.n_folds)]

@@ -164,10 +164,9 @@ def test_masked_columns_lack_their_own_pairs(ties):
     fold = rng.integers(-1, n_folds, size=winner.size)
     masked = preference_graph(
         winner, loser, ROWS, magnitude=magnitude, weight=weight, ties=ties, n_threads=2
-    ).masked(fold, n_folds)
+    ).masked(np.flatnonzero(fold >= 0), fold[fold >= 0], n_folds)
     V = rng.normal(size=(ROWS, n_folds))
     image = masked.laplacian(V)
-    assert masked.n_rows == ROWS
     for c in range(n_folds):
         kept = fold != c
         alone = preference_graph(
@@ -175,16 +174,6 @@ def test_masked_columns_lack_their_own_pairs(ties):
         )
         close(image[:, c], alone.laplacian(V[:, c]))
         close(masked.pull[:, c], alone.pull)
-        close(masked.constant[c], alone.constant)
-        close(masked.net_wins[:, c], alone.net_wins)
-        close(masked.weight[c], alone.weight)
-        assert masked.n_pairs[c] == alone.n_pairs
-    differences = masked.held_out_differences(V)
-    for k in range(winner.size):
-        if fold[k] < 0:
-            assert np.isnan(differences[k])
-        else:
-            assert differences[k] == V[winner[k], fold[k]] - V[loser[k], fold[k]]
 
 
 def test_several_folds_may_lack_the_same_pair():
@@ -193,9 +182,9 @@ def test_several_folds_may_lack_the_same_pair():
     rng = np.random.default_rng(4)
     lacking = rng.random((3, winner.size)) < 0.5
     fold, pair = np.nonzero(lacking)
-    masked = graph.masked(fold, 3, pair)
+    masked = graph.masked(pair, fold, 3)
     V = rng.normal(size=(ROWS, 3))
-    image, differences = masked.laplacian(V), masked.held_out_differences(V)
+    image = masked.laplacian(V)
     for c in range(3):
         kept = ~lacking[c]
         alone = preference_graph(
@@ -203,6 +192,3 @@ def test_several_folds_may_lack_the_same_pair():
         )
         close(image[:, c], alone.laplacian(V[:, c]))
         close(masked.pull[:, c], alone.pull)
-        close(masked.constant[c], alone.constant)
-        assert masked.n_pairs[c] == alone.n_pairs
-    np.testing.assert_array_equal(differences, V[winner[pair], fold] - V[loser[pair], fold])

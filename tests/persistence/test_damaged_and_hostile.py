@@ -25,10 +25,10 @@ from rankwise.exceptions import MemoryLimitError, ModelFileError
 from rankwise.persistence import read_header
 from rankwise.persistence.container import Container, write_container
 from rankwise.persistence.container_reader import read_container
-from rankwise.persistence.models import RANKERS, SCALERS
+from rankwise.persistence.models import RANKERS
 from rankwise.persistence.parameters import PARAMETERS, unfit_parameter
 from rankwise.persistence.reader import Reader
-from rankwise.persistence.transformers import parameters_of
+from rankwise.persistence.transformers import TRANSFORMERS, parameters_of
 from rankwise.persistence.writer import Writer
 
 OLD = Path(__file__).with_name("format_1")
@@ -500,7 +500,7 @@ def test_options_of_a_pipeline_are_of_their_kind(option):
 ODD = (None, True, 3, 0.5, "text", [1, "two"], {"a": {"b": 1}}, {"$tuple": ["x", 1]}, {"$dict": [[1, 2]]})
 
 
-@pytest.mark.parametrize("kind", [*(getattr(rankwise, name) for name in RANKERS), *SCALERS.values()])
+@pytest.mark.parametrize("kind", [*(getattr(rankwise, name) for name in RANKERS), *TRANSFORMERS.values()])
 def test_every_parameter_of_every_class_is_listed_and_its_default_allowed(kind):
     needed = {"ColumnTransformer": [[]], "FeatureUnion": [[]], "Pipeline": [[]]}
     assert unfit_parameter(parameters_of(kind(*needed.get(kind.__name__, [])))) is None

@@ -44,7 +44,8 @@ from rankwise.metrics import get_metric
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.persistence import read_header
 from rankwise.persistence.container import FORMAT
-from rankwise.persistence.models import RANKERS, SCALERS
+from rankwise.persistence.models import RANKERS
+from rankwise.persistence.transformers import TRANSFORMERS
 from strategies import make_problem
 
 DOCS = Path(__file__).parents[2] / "docs" / "model-files.md"
@@ -331,7 +332,7 @@ def test_there_are_files_of_the_first_format():
     assert len(list(OLD.glob("*.rw"))) >= 7
 
 
-@pytest.mark.parametrize("kind", [*(getattr(rankwise, name) for name in RANKERS), *SCALERS.values()])
+@pytest.mark.parametrize("kind", [*(getattr(rankwise, name) for name in RANKERS), *TRANSFORMERS.values()])
 def test_constructors_only_assign(kind):
     """`load` sets parameters without calling them."""
     needed = {"ColumnTransformer": [[]], "FeatureUnion": [[]], "Pipeline": [[]]}

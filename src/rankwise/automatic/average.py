@@ -18,7 +18,7 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
 
-__all__ = ["AverageRanker", "spread_inside"]
+__all__ = ["AverageRanker", "mean_of", "spread_inside"]
 
 
 class AverageRanker(FittedRanker):
@@ -85,28 +85,8 @@ class AverageRanker(FittedRanker):
         fitted = [fit_ranker(clone(one), X, y, qid, sample_weight) for one in self.rankers]
         scores = [predict_scores(one, X, qid) for one in fitted]
         queries, weight = check_qid(qid, len(scores[0])), check_weights(sample_weight, len(scores[0]))
-        self.keep(fitted, [spread_inside(own, queries.codes, weight) for own in scores])
+        _keep(self, fitted, [spread_inside(own, queries.codes, weight) for own in scores])
         self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
-        return self
-
-    @classmethod
-    def of_fitted(cls, rankers: Sequence[BaseEstimator], spreads: Sequence[float]) -> Self:
-        """Make one of fitted rankers of rankwise, whose scores spread so far inside queries."""
-        made = cls([clone(one) for one in rankers]).keep(rankers, spreads)
-        last = rankers[0][-1] if isinstance(rankers[0], Pipeline) else rankers[0]
-        made.fitted_with_qid_, made.n_queries_ = last.fitted_with_qid_, last.n_queries_
-        return made
-
-    def keep(self, fitted: Sequence[BaseEstimator], spreads: Sequence[float]) -> Self:
-        """Take fitted rankers for those of this one."""
-        self.rankers_ = list(fitted)
-        # who says nothing of any row adds nothing
-        self.weights_ = np.array([0.0 if spread == 0 else 1 / (len(spreads) * spread) for spread in spreads])
-        self.n_features_in_ = int(fitted[0].n_features_in_)
-        if hasattr(self, "feature_names_in_"):  # of an earlier fit
-            del self.feature_names_in_
-        if hasattr(fitted[0], "feature_names_in_"):
-            self.feature_names_in_ = fitted[0].feature_names_in_
         return self
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
@@ -130,6 +110,27 @@ class AverageRanker(FittedRanker):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
+
+
+def mean_of(rankers: Sequence[BaseEstimator], spreads: Sequence[float]) -> AverageRanker:
+    """Return the mean of fitted rankers of rankwise, whose scores spread so far inside queries."""
+    mean = AverageRanker([clone(one) for one in rankers])
+    _keep(mean, rankers, spreads)
+    last = rankers[0][-1] if isinstance(rankers[0], Pipeline) else rankers[0]
+    mean.fitted_with_qid_, mean.n_queries_ = last.fitted_with_qid_, last.n_queries_
+    return mean
+
+
+def _keep(mean: AverageRanker, fitted: Sequence[BaseEstimator], spreads: Sequence[float]) -> None:
+    """Take fitted rankers for those of a mean."""
+    mean.rankers_ = list(fitted)
+    # who says nothing of any row adds nothing
+    mean.weights_ = np.array([0.0 if spread == 0 else 1 / (len(spreads) * spread) for spread in spreads])
+    mean.n_features_in_ = int(fitted[0].n_features_in_)
+    if hasattr(mean, "feature_names_in_"):  # of an earlier fit
+        del mean.feature_names_in_
+    if hasattr(fitted[0], "feature_names_in_"):
+        mean.feature_names_in_ = fitted[0].feature_names_in_
 
 
 def spread_inside(scores: Floats, codes: Ints, weight: Floats | None = None) -> float:

@@ -227,8 +227,13 @@ def _least_squares(setting: Setting, options: dict[str, Any]) -> RankRLSCV:
     return RankRLSCV(judge_rows=_SCORING_ROWS, method=method, **setting.shared, **options)
 
 
+def _same(chosen: Ranker, *names: str) -> dict[str, Any]:
+    """Return parameters of a selector that its estimator of one fit shares."""
+    return {name: getattr(chosen, name) for name in names}
+
+
 def _fixed_least_squares(chosen: RankRLSCV) -> RankRLS:
-    parameters = {name: getattr(chosen, name) for name in ("query_weight", "ties", "cost", "n_threads")}
+    parameters = _same(chosen, "query_weight", "ties", "cost", "n_threads")
     if chosen.method_ == "tikhonov":
         return RankRLS(float(chosen.alpha_), **parameters)
     steps = int(chosen.best_iteration_)
@@ -243,13 +248,7 @@ def _margins(loss: str) -> MakeSelector:
 
 
 def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
-    return RankSVM(
-        float(chosen.alpha_),
-        loss=chosen.loss,
-        query_weight=chosen.query_weight,
-        tol=chosen.tol,
-        n_threads=chosen.n_threads,
-    )
+    return RankSVM(float(chosen.alpha_), **_same(chosen, "loss", "query_weight", "tol", "n_threads"))
 
 
 def _additive(interactions: int | str) -> MakeSelector:
@@ -274,11 +273,7 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
         surface_knots=chosen.surface_knots_,
         adaptive=chosen.adaptive_,
         interactions=len(chosen.interactions_),  # each fold ranks the pairs of columns by its own rows
-        loss=chosen.loss,
-        query_weight=chosen.query_weight,
-        tol=chosen.tol,
-        random_state=chosen.random_state,
-        n_threads=chosen.n_threads,
+        **_same(chosen, "loss", "query_weight", "tol", "random_state", "n_threads"),
     )
 
 
@@ -299,12 +294,7 @@ def _fixed_kernel(chosen: KernelRankRLSCV) -> KernelRankRLS:
         chosen.kernel,
         gamma=float(chosen.gamma_),
         alpha=float(np.squeeze(chosen.alpha_)),
-        basis=chosen.basis,
-        query_weight=chosen.query_weight,
-        ties=chosen.ties,
-        cost=chosen.cost,
-        random_state=chosen.random_state,
-        n_threads=chosen.n_threads,
+        **_same(chosen, "basis", "query_weight", "ties", "cost", "random_state", "n_threads"),
     )
 
 

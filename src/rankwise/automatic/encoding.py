@@ -12,7 +12,7 @@ from rankwise.preprocessing.table_columns import is_table_like, needs_encoding
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.problems.training import PairData, TrainingData
 
-__all__ = ["EncodingRanker"]
+__all__ = ["EncodingRanker", "name_columns"]
 
 
 class EncodingRanker(Ranker):
@@ -30,7 +30,7 @@ class EncodingRanker(Ranker):
     ) -> TrainingData:
         self._require_labels(y)
         data = super()._training_data(self._encode(X, qid), y, qid, sample_weight, query_importance)
-        self._name_columns()
+        name_columns(self)
         return data
 
     def _pair_data(
@@ -39,10 +39,11 @@ class EncodingRanker(Ranker):
         pairs: ArrayLike | MatrixLike | None,
         magnitude: ArrayLike | None,
         weight: ArrayLike | None,
+        groups: ArrayLike | None = None,
     ) -> PairData:
         rows, edges = read_duels(X, pairs)
-        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight)
-        self._name_columns()
+        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight, groups)
+        name_columns(self)
         return data
 
     def _encode(self, X: MatrixLike, qid: ArrayLike | None) -> MatrixLike:
@@ -54,23 +55,13 @@ class EncodingRanker(Ranker):
         self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
         return X if self.encoder_ is None else self.encoder_.transform(X)
 
-    def keep_encoder(self, encoder: TableEncoder) -> None:
-        """Say that X was encoded before the fit, so that `predict` takes tables from now on.
-
-        Parameters
-        ----------
-        encoder : TableEncoder
-            Fitted; what it gives is what the fit got.
-        """
-        self.encoder_ = encoder
-        self._name_columns()
-
-    def _name_columns(self) -> None:
-        """Say of which columns X was, before it was encoded."""
-        if self.encoder_ is not None:
-            self.n_features_in_ = self.encoder_.n_features_in_
-            self.feature_names_in_ = self.encoder_.feature_names_in_
-
     def _encoded(self, X: MatrixLike) -> Matrix:
         """Check rows to be scored, and encode them as those of the fit were."""
         return self._check_rows(X, reset=False) if self.encoder_ is None else self.encoder_.transform(X)
+
+
+def name_columns(ranker: EncodingRanker) -> None:
+    """Say of which columns X was, before it was encoded."""
+    if ranker.encoder_ is not None:
+        ranker.n_features_in_ = ranker.encoder_.n_features_in_
+        ranker.feature_names_in_ = ranker.encoder_.feature_names_in_

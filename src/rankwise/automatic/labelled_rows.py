@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats, Ints, Matrix, Splits
@@ -83,18 +82,21 @@ class LabelledRows:
         """Query ids, None for one ranking."""
         return self.queries.codes if len(self.queries) > 1 else None
 
+    @property
+    def known(self) -> Queries | None:
+        """The same as rankers take them without another look."""
+        return self.queries if len(self.queries) > 1 else None
+
     def fit(
         self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
     ) -> Ranker:
         """Fit all rows."""
         y = _ranked(self.y, self.weight) if by_rank else self.y
         if self.scored is None or scored is None:
-            estimator.fit(X, y, self.qid, sample_weight=self.weight)
-            return estimator
+            return estimator.fit(X, y, self.known, sample_weight=self.weight)
         labels, queries, _ = self.scored
-        ids = () if self.qid is None else (queries.codes,)
-        estimator.fit(X, y, self.qid, sample_weight=self.weight, eval_set=(scored, labels, *ids))
-        return estimator
+        ids = () if self.known is None else (queries,)
+        return estimator.fit(X, y, self.known, sample_weight=self.weight, eval_set=(scored, labels, *ids))
 
     def held_out(
         self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
@@ -108,24 +110,20 @@ class LabelledRows:
         return scores
 
     def without(self, test: Ints, estimator: Ranker, X: Matrix, *, by_rank: bool = False) -> Floats:
-        """Return the scores of some rows by a model that is fitted to the others."""
+        """Return the scores of some rows by the estimator, fitted to the others."""
         others = np.ones(self.n_rows, dtype=np.bool_)
         others[test] = False
-        is_copied = bytes_of(X) <= _COPIED_BYTES
-        fitted = clone(estimator)
+        if bytes_of(X) <= _COPIED_BYTES:
+            rows = np.flatnonzero(others)
+            seen, y, known = X[rows], self.y[rows], None if self.known is None else self.known.subset(rows)
+            weight = None if self.weight is None else self.weight[rows]
+        else:
+            seen, y, known = X, self.y, self.known
+            weight = others.astype(np.float64) if self.weight is None else self.weight * others
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
-            if is_copied:
-                rows = np.flatnonzero(others)
-                weight = None if self.weight is None else self.weight[rows]
-                ids = None if self.qid is None else self.qid[rows]
-                y = _ranked(self.y[rows], weight) if by_rank else self.y[rows]
-                fitted.fit(X[rows], y, ids, sample_weight=weight)
-            else:
-                weight = others.astype(np.float64) if self.weight is None else self.weight * others
-                y = _ranked(self.y, weight) if by_rank else self.y
-                fitted.fit(X, y, self.qid, sample_weight=weight)
-        return np.asarray(fitted.predict(X[test]))
+            estimator.fit(seen, _ranked(y, weight) if by_rank else y, known, sample_weight=weight)
+        return np.asarray(estimator.predict(X[test]))
 
     def tests(self) -> Iterator[tuple[int, Ints]]:
         """Yield the rows of each fold, with the number of the assignment."""

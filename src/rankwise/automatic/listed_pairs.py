@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats, Ints, Matrix, Splits
@@ -75,7 +74,7 @@ class ListedPairs:
         for train, test in self.cv or ():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
-                fitted = self._fit(clone(estimator), X, train)
+                fitted = self._fit(estimator, X, train)
             found[test] = _difference(fitted.predict(X), self.pairs, test)
         return found
 
@@ -89,8 +88,7 @@ class ListedPairs:
         magnitude, weight = (
             None if values is None else values[chosen] for values in (self.pairs.magnitude, self.pairs.weight)
         )
-        estimator.fit_pairs(X, _edges(self.pairs)[chosen], magnitude, weight, eval_set)
-        return estimator
+        return estimator.fit_pairs(X, _edges(self.pairs)[chosen], magnitude, weight, eval_set)
 
     @cached_property
     def _tested(self) -> tuple[Preferences, Floats, Ints]:

@@ -14,7 +14,7 @@ from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, Rando
 from rankwise.automatic.calibrated import CalibratedRanker
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
-from rankwise.automatic.encoding import EncodingRanker
+from rankwise.automatic.encoding import EncodingRanker, name_columns
 from rankwise.automatic.files import read_automatic, write_automatic
 from rankwise.automatic.leaderboard import Leaderboard, leaderboard_of
 from rankwise.automatic.nested import nested_figure
@@ -47,7 +47,7 @@ from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.nested import check_can_nest
 
-__all__ = ["AutoRanker"]
+__all__ = ["AutoRanker", "keep_encoder"]
 
 
 class AutoRanker(CalibratedRanker, EncodingRanker):
@@ -203,7 +203,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         refuse_operator(X)
         return super()._design(X)
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
         if self.nested:
             check_can_nest(data, eval_set)
@@ -211,7 +211,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
         how = (metric, self.cv, read_seed(self.random_state))
         if isinstance(data, PairData):
-            listed = listed_pairs(data, *how, groups, read_pairs(eval_set, self._encoded))
+            listed = listed_pairs(data, *how, read_pairs(eval_set, self._encoded))
             chosen = self._choose(listed)
             if listed.scored is None:
                 self._calibrate(chosen.held_out, listed.tested_weight, listed.fold)
@@ -283,17 +283,6 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
             self.leaderboard_ = self.leaderboard_.limited_to(encoder_exportable_to(self.encoder_))
         return chosen
 
-    def keep_encoder(self, encoder: TableEncoder) -> None:
-        """Say that X was encoded before the fit, so that `predict` takes tables from now on.
-
-        Parameters
-        ----------
-        encoder : TableEncoder
-            Fitted; what it gives is what the fit got.
-        """
-        super().keep_encoder(encoder)
-        self.leaderboard_ = self.leaderboard_.limited_to(encoder_exportable_to(encoder))
-
     def _check_parameters(self) -> None:
         named = {} if isinstance(self.scoring, str) and self.scoring == "auto" else {"scoring": self.scoring}
         check_parameters(
@@ -310,12 +299,12 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         for name in self.fixed or {}:
             check_choice("a name in fixed", name, FIXED)
 
-    def written(self, writer: Writer) -> dict[str, Json]:
+    def _written(self, writer: Writer) -> dict[str, Json]:
         """Return what a model file keeps beside the chosen model."""
         return write_automatic(self, writer)
 
     @classmethod
-    def read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> AutoRanker:
+    def _read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> AutoRanker:
         """Make the ranker that a model file describes, around the model that it chose."""
         return read_automatic(cls, written, chosen, reader)
 
@@ -327,6 +316,13 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
+
+
+def keep_encoder(ranker: AutoRanker, encoder: TableEncoder) -> None:
+    """Let `predict` of a ranker that was fitted to what a fitted encoder gave take tables from now on."""
+    ranker.encoder_ = encoder
+    name_columns(ranker)
+    ranker.leaderboard_ = ranker.leaderboard_.limited_to(encoder_exportable_to(encoder))
 
 
 def _listed(names: str | Sequence[str]) -> list[str] | None:

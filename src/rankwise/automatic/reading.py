@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import ArrayLike, Floats, Ints, Matrix, MatrixLike
+from rankwise.arrays import Floats, Ints, Matrix, MatrixLike
 from rankwise.automatic.labelled_rows import LabelledRows, blocks_of_rows, splits_of
 from rankwise.automatic.listed_pairs import ListedPairs
 from rankwise.automatic.scaling import ScaledColumns
@@ -126,15 +126,14 @@ def listed_pairs(
     metric: Metric,
     cv: object,
     seed: int,
-    groups: ArrayLike | None,
     eval_set: tuple[Matrix, Preferences] | None,
 ) -> ListedPairs:
     """Assign pairs to folds, all comparisons of two rows, or of a group, together; rows of equal content are one."""
     X, found, code = data.design.stored(), data.preferences, data.row_codes
     unit, what = _same_two(code[found.winner], code[found.loser], code.size), "pairs"
-    if groups is not None:
-        unit = check_qid(groups, len(found), name="groups", what="group", beside="pairs").codes
-        what = "groups"
+    groups = None
+    if data.groups is not None:
+        unit, what, groups = data.groups.codes, "groups", np.asarray(data.groups)
     if eval_set is not None:
         X_scored, scored = eval_set
         columns = ScaledColumns(X, None, None, (X_scored, None))

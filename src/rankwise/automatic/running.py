@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankwise.arrays import Matrix
-from rankwise.automatic.average import AverageRanker
+from rankwise.automatic.average import mean_of
 from rankwise.automatic.candidates import AVERAGE, BASIS, METHODS, Candidate, Setting
 from rankwise.automatic.labelled_rows import LabelledRows
 from rankwise.automatic.problems import Problem
@@ -119,7 +119,7 @@ class _Run:
         spreads = [problem.spread(part.held_out) for part in parts]
         if not all(spreads) or not self._is_allowed(candidate):
             return
-        ranker = AverageRanker.of_fitted([part.model for part in parts], spreads)
+        ranker = mean_of([part.model for part in parts], spreads)
         weighted = [weight * part.held_out for weight, part in zip(ranker.weights_, parts, strict=True)]
         held_out = np.sum(weighted, axis=0)
         warned = [one for part in parts for one in part.warned]
@@ -323,7 +323,7 @@ class _Run:
             tried = {one.candidate: one for one in self.search.trials if one.judged == trial.judged}
             fitted = [self.refit(tried[part], whole).model for part in trial.candidate.parts]
             spreads = [1 / (len(fitted) * weight) for weight in trial.ranker.weights_.tolist()]
-            return replace(trial, ranker=AverageRanker.of_fitted(fitted, spreads))
+            return replace(trial, ranker=mean_of(fitted, spreads))
         self.progress.update(f"fitting {trial.candidate.describe()} to all rows")
         scalers, X, _ = whole.columns.get(trial.candidate.scaling)
         method = METHODS[trial.candidate.method]

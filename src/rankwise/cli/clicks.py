@@ -12,8 +12,9 @@ from rankwise.arrays import Floats
 from rankwise.cli.columns import listed
 from rankwise.cli.mistakes import UsageError
 from rankwise.data.clicks import pairs_from_clicks
-from rankwise.data.tables.arrow_columns import check_columns, numbers_of, texts_in
+from rankwise.data.tables.arrow_columns import numbers_of, texts_in
 from rankwise.data.tables.arrow_files import open_sources
+from rankwise.data.tables.column_names import check_columns
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.exceptions import InvalidInputError
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli.argument_groups import USUAL_COLUMNS
 from rankwise.cli.printing import remark
-from rankwise.data.tables.arrow_columns import columns_hint, is_embedding, is_number, some_names
+from rankwise.data.tables.arrow_columns import is_embedding, is_number
+from rankwise.data.tables.column_names import columns_hint, some_names
 from rankwise.data.tables.plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 from rankwise.json_values import Json

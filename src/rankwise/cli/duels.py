@@ -16,7 +16,7 @@ from rankwise.cli.encoding import learned, numbers_of_table
 from rankwise.cli.printing import remark
 from rankwise.cli.rows import Rows
 from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, same_rows, stack_duels
-from rankwise.data.tables.arrow_columns import some_names
+from rankwise.data.tables.column_names import some_names
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_columns import needs_encoding, read_columns

@@ -12,12 +12,12 @@ import numpy as np
 from rankwise.cli.columns import Roles, listed, remarks, row_id
 from rankwise.cli.rows import Rows
 from rankwise.data.tables.arrow_columns import (
-    check_columns,
     is_embedding,
     is_number,
     text_of_numbers,
     texts_of,
 )
+from rankwise.data.tables.column_names import check_columns
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.sparse_columns import SparseColumns
 from rankwise.data.tables.table_source import TableSource, import_pyarrow

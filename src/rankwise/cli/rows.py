@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.data.queries import Queries
-from rankwise.data.tables.numbered_columns import column_name, first_column_of
+from rankwise.data.tables.column_names import column_name, first_column_of
 from rankwise.data.validation import check_qid
 
 __all__ = ["Rows"]

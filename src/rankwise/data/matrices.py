@@ -32,6 +32,7 @@ __all__ = [
     "check_labelled",
     "check_labelled_array",
     "check_labels",
+    "check_outputs",
     "check_precomputed",
     "check_row_values",
     "check_rows",
@@ -252,6 +253,15 @@ def check_labels(y: Labels, n_rows: int) -> Floats:
             "drop rows whose label is missing.",
         )
     return _check_label_size(labels)
+
+
+def check_outputs(y: Floats, n_outputs: int) -> None:
+    """Raise unless the labels of an evaluation set have as many outputs as those of the training data."""
+    given = 1 if y.ndim == 1 else y.shape[1]
+    if given != n_outputs:
+        raise InvalidInputError(
+            f"eval_set has {given} outputs, but y has {n_outputs}.", "give both the same columns of labels."
+        )
 
 
 def _check_label_size(y: Floats) -> Floats:

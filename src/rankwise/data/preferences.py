@@ -15,7 +15,7 @@ from rankwise.arrays import AnyArray, Floats, InMemory, Ints
 from rankwise.data.containers import check_total, unmasked
 from rankwise.exceptions import InvalidInputError, NoPairsError
 
-__all__ = ["Preferences", "check_pairs", "stack_preferred"]
+__all__ = ["Preferences", "check_pairs", "check_pairs_to_score", "stack_preferred"]
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,20 @@ def check_pairs(
         ),
         _check_pair_weights(weight, winner.size),
     )
+
+
+def check_pairs_to_score(
+    pairs: npt.ArrayLike, n_rows: int, weight: npt.ArrayLike | None = None
+) -> Preferences:
+    """Check the pairs of an evaluation set; see `check_pairs`."""
+    listed = unmasked("pairs of eval_set", pairs)
+    weights = None if weight is None else unmasked("weight of eval_set", weight)
+    if np.size(listed) == 0 or (weights is not None and np.size(weights) and not np.any(weights)):
+        raise NoPairsError(
+            "eval_set has no pair that weighs anything, so it cannot score a ranking.",
+            "pass at least one pair (winner, loser), or leave eval_set out to score by a share of the pairs.",
+        )
+    return check_pairs(listed, n_rows, weight=weights)
 
 
 def stack_preferred(preferred: npt.ArrayLike, rejected: npt.ArrayLike) -> tuple[InMemory, Ints]:

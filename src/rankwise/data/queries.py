@@ -42,6 +42,10 @@ class Queries:
         """How many rows there are."""
         return int(self.codes.shape[0])
 
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
+        """Return the caller's id of each row."""
+        return np.asarray(self.ids[self.codes], dtype=dtype)
+
     @cached_property
     def sizes(self) -> npt.NDArray[np.int64]:
         """The number of rows of each query."""
@@ -70,8 +74,9 @@ class Queries:
 
     def subset(self, rows: npt.NDArray[np.int64]) -> Queries:
         """Return the queries of some rows, in the order of those rows."""
-        present, codes = np.unique(self.codes[rows], return_inverse=True)
-        return Queries(codes.astype(np.int64, copy=False), self.ids[present])
+        codes = self.codes[rows]
+        is_there = np.bincount(codes, minlength=len(self)) > 0
+        return Queries((np.cumsum(is_there) - 1)[codes], self.ids[is_there])
 
 
 def one_query(n_rows: int) -> Queries:
@@ -83,7 +88,8 @@ def encode_queries(qid: AnyArray) -> Queries:
     """Encode a one-dimensional array of ids that has no missing entries."""
     if qid.dtype.kind in "iuf" and qid.size and bool(np.all(qid[1:] >= qid[:-1])):
         # Files come sorted by query: then no sort is needed.
-        starts = np.concatenate(([True], qid[1:] != qid[:-1]))
+        starts = np.ones(qid.size, dtype=np.bool_)
+        np.not_equal(qid[1:], qid[:-1], out=starts[1:])
         return Queries(np.cumsum(starts, dtype=np.int64) - 1, qid[starts])
     if qid.dtype != object:
         ids, codes = np.unique(qid, return_inverse=True)

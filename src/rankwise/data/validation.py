@@ -134,7 +134,7 @@ def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.N
 def check_qid(
     qid: npt.ArrayLike | None, n_rows: int, *, name: str = "qid", what: str = "query", beside: str = "X"
 ) -> Queries:
-    """Encode query ids; ``None`` means that all rows form one query.
+    """Encode query ids; ``None`` means that all rows form one query, and what was encoded before is taken as it is.
 
     Parameters
     ----------
@@ -143,6 +143,8 @@ def check_qid(
     """
     if qid is None:
         return one_query(n_rows)
+    if isinstance(qid, Queries) and qid.n_rows == n_rows:
+        return qid
     if not hasattr(qid, "__iter__"):
         raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id per row.")
     ids = _as_column(unmasked(name, qid))
@@ -156,8 +158,8 @@ def check_qid(
             f"{name} has {ids.shape[0]} entries, but {beside} has {n_rows} rows.",
             f"{name} gives the {what} of each row (not the sizes of the groups), in the order of the rows.",
         )
-    missing = _missing(ids)
-    if missing.any():
+    missing = None if ids.dtype.kind in "iub" else _missing(ids)
+    if missing is not None and missing.any():
         raise InvalidInputError(
             f"{name} is missing (NaN or None) in {int(missing.sum())} of {n_rows} rows, first in row "
             f"{int(np.argmax(missing))}.",

@@ -12,6 +12,7 @@ varies as a whole, and is left as it is; so are the columns of a LinearOperator,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,13 +59,15 @@ class Shift:
         return moved
 
 
+@lru_cache(64)
 def sampled_rows(n_rows: int, n_columns: int) -> Ints:
     """Return which rows `find_shift` is to look at: some from all over, or all where there are few."""
     size = min(max(_VALUES // max(n_columns, 1), _FEWEST_ROWS), _ROWS)
-    if n_rows <= size:
-        return np.arange(n_rows)
     # Even, and in step with nothing: multiples of the golden ratio.
-    return np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
+    rows = np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
+    rows = np.arange(n_rows) if n_rows <= size else rows
+    rows.flags.writeable = False  # every fit of as many rows gets these
+    return rows
 
 
 def find_shift(sample: Matrix, *, far: float = FAR, even_if_alike: bool = False) -> Shift | None:
@@ -84,13 +87,14 @@ def find_shift(sample: Matrix, *, far: float = FAR, even_if_alike: bool = False)
     columns, table, others = _filled_columns(sample)
     if table.size == 0:
         return None
-    difference = table - table[0]
-    largest = np.maximum(difference.max(axis=0), -difference.min(axis=0))
-    never_near = np.abs(table[0]) > largest  # nearly all columns are done with here
-    if not never_near.any():
-        return None
+    for some in (table[:_FEWEST_ROWS], table):  # nearly all columns are done with by a few rows
+        largest = np.maximum(some.max(axis=0) - table[0], table[0] - some.min(axis=0))
+        never_near = np.abs(table[0]) > largest
+        if not never_near.any():
+            return None
     varies = largest > 0
-    difference /= np.where(varies, largest, 1.0)  # squares of what is left neither overflow nor vanish
+    # Squares of what is left neither overflow nor vanish.
+    difference = (table - table[0]) / np.where(varies, largest, 1.0)
     middle = table[0] + largest * difference.mean(axis=0)
     spread = largest * difference.std(axis=0)
     # A column that never varies is harmless unless it is large beside what the others vary by.

@@ -12,7 +12,7 @@ from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.settings import Knots, Split, Wanted
-from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.arrays import RandomSource
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
 from rankwise.estimators.refusals import say
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
@@ -140,7 +140,7 @@ class AdditiveRanker(AdditiveModel):
     # An `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise.
     _looks_at_eval_set = True
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         knots = Knots(int(self.n_knots), int(self.surface_knots))
         problem, alpha = (

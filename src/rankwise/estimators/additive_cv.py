@@ -137,7 +137,7 @@ class AdditiveRankerCV(AdditiveModel):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Try the settings, and fit the best one on all rows."""
         n_rows = data.design.shape[0]
         n_knots = self._affordable("n_knots", lambda n: n * _ROWS_OF_A_KNOT <= n_rows)
@@ -147,14 +147,14 @@ class AdditiveRankerCV(AdditiveModel):
         ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
         wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, int(self.adaptive))
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):
-            self._learn_squares(problem, wanted, eval_set, groups)
+            self._learn_squares(problem, wanted, eval_set)
             return
         if is_exact_name(self.cv) and eval_set is None:
             raise InvalidInputError(
                 f"cv={self.cv!r} is exact for the squared loss of curves, and of surfaces that are listed.",
                 "use loss='squared' with interactions=0 or a list of pairs and without monotone, or cv=5.",
             )
-        held_out = self._held_out(problem.data, eval_set, groups)
+        held_out = self._held_out(problem.data, eval_set)
         search = Search(problem.blueprints, problem.splits(held_out, self._metric), wanted)
         best = search.run()
         self.cv_ = held_out.description + (", interrupted" if search.is_interrupted else "")
@@ -170,12 +170,10 @@ class AdditiveRankerCV(AdditiveModel):
         selection = search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts)
         self._keep(replace(selection, notices=notices), data)
 
-    def _learn_squares(
-        self, problem: AdditiveProblem, wanted: Wanted, eval_set: object, groups: ArrayLike | None
-    ) -> None:
+    def _learn_squares(self, problem: AdditiveProblem, wanted: Wanted, eval_set: object) -> None:
         """Choose among all alphas at once, which the squared loss of given terms allows."""
         by = exact_for_columns(self.cv, "tikhonov", problem.data, len(wanted.ladder.alphas), "folds")
-        held_out = self._held_out(problem.data, eval_set, groups, by=by)
+        held_out = self._held_out(problem.data, eval_set, by=by)
         self.cv_ = held_out.description
         search = SquaredSearch(problem, held_out, self._metric, wanted)
         search.run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, Never, Self
 
 import numpy as np
@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike
 from rankwise.data.containers import is_on_cluster
-from rankwise.data.matrices import check_row_values, check_weighted
-from rankwise.data.preferences import check_pairs
-from rankwise.data.validation import check_choice, read_seed
+from rankwise.data.matrices import check_outputs, check_row_values, check_weighted
+from rankwise.data.parameters import pairs_to_score, rows_to_score
+from rankwise.data.preferences import check_pairs, check_pairs_to_score
+from rankwise.data.validation import check_choice, check_qid, read_seed
 from rankwise.design import Design, as_design
 from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.fitted import FittedRanker
@@ -104,7 +105,7 @@ class Ranker(FittedRanker):
         refuse_unknown("fit", unknown)
         self._check_parameters()
         self._refuse_unused(eval_set)
-        self._learn(self._training_data(X, y, qid, sample_weight, query_importance), eval_set, None)
+        self._learn(self._training_data(X, y, qid, sample_weight, query_importance), eval_set)
         return self
 
     @one_blas_thread
@@ -181,11 +182,11 @@ class Ranker(FittedRanker):
         refuse_unknown("fit_pairs", unknown)
         self._check_parameters()
         self._refuse_unused(eval_set, groups)
-        self._learn(self._pair_data(X, pairs, magnitude, weight), eval_set, groups)
+        self._learn(self._pair_data(X, pairs, magnitude, weight, groups), eval_set)
         return self
 
     @abstractmethod
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose what there is to choose, fit, and keep the model."""
 
     def _check_parameters(self) -> None:
@@ -195,7 +196,8 @@ class Ranker(FittedRanker):
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
                 "set ties='exclude'.",
             )
-        check_parameters(vars(self), has_gap=self._has_gap)
+        changed = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
+        check_parameters(changed, has_gap=self._has_gap)
         for name, choices in self._choices.items():
             check_choice(name, getattr(self, name), choices)
 
@@ -230,11 +232,15 @@ class Ranker(FittedRanker):
         pairs: ArrayLike | MatrixLike | None,
         magnitude: ArrayLike | None,
         weight: ArrayLike | None,
+        groups: ArrayLike | None = None,
     ) -> PairData:
         """Pass listed pairs through validation, and set the attributes that describe them."""
         design = self._design(self._check_rows(X, reset=True))
         listed = check_pairs(pairs, design.shape[0], magnitude, weight)
-        data = PairData.listed(design, listed, *self._which_pairs())
+        undivided = None
+        if groups is not None:
+            undivided = check_qid(groups, len(listed), name="groups", what="group", beside="pairs")
+        data = PairData.listed(design, listed, *self._which_pairs(), undivided)
         self._describe(data, with_qid=False)
         return data
 
@@ -286,9 +292,14 @@ class Ranker(FittedRanker):
     def _eval_set(self, data: TrainingProblem, eval_set: object) -> EvalSet:
         """Pass rows or pairs to score by through validation."""
         if isinstance(data, PairData):
-            return pair_eval_set(eval_set, data, self._metric, self._check_rows)
-        with_qid = self.fitted_with_qid_
-        return row_eval_set(eval_set, data, self._metric, self._check_labelled, with_qid=with_qid)
+            rows, pairs, weight = pairs_to_score(eval_set)
+            X = self._check_rows(rows, reset=False)
+            listed = check_pairs_to_score(pairs, X.shape[0], weight)
+            return pair_eval_set(X, listed, data, self._metric)
+        rows, labels, qid = rows_to_score(eval_set, with_qid=self.fitted_with_qid_)
+        X, y = self._check_labelled(rows, labels, reset=False)
+        check_outputs(y, data.n_outputs)
+        return row_eval_set(X, y, check_qid(qid, y.shape[0]), data, self._metric)
 
     def _watched(self, data: TrainingProblem, eval_set: object) -> HeldOut:
         """Return what early stopping watches: an eval set, or a share of the data."""
@@ -300,7 +311,6 @@ class Ranker(FittedRanker):
         self,
         data: TrainingProblem,
         eval_set: object,
-        groups: ArrayLike | None,
         *,
         by: Decomposition | None = None,
         whole_components: bool = False,
@@ -309,21 +319,26 @@ class Ranker(FittedRanker):
         if eval_set is not None:
             return self._eval_set(data, eval_set)
         sampling = Sampling(read_seed(self.random_state), self.judge_rows)
-        how = (self._metric, sampling, by, groups)
-        return plan_of(self.cv, data, *how, whole_components=whole_components)
+        return plan_of(self.cv, data, self._metric, sampling, by, whole_components=whole_components)
 
     # --- what a fit leaves ---
 
     def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
-        """Set the attributes of what was chosen, maybe beside other tables; nothing of another fit lingers there."""
+        """Set the attributes of what was chosen, maybe beside other tables, and say what there is to say."""
         written, several = best if beside is None else beside, data.several_outputs
-        self._forget(*WRITTEN)
-        setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(written.models, several)))
-        self.__dict__.update(written.attributes(self._metric, several=several))
+        self._keep_models(written.models, written.attributes(self._metric, several=several), data)
         # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
         chose_alpha = hasattr(self, "alphas") and any(choice.alpha > 0 for choice in best.chosen)
         edges = notices_of_edges(self.alphas, *best.table, self._grid) if chose_alpha else []
         say([*best.notices, *edges])
+
+    def _keep_models(
+        self, models: Sequence[Floats], attributes: Mapping[str, object], data: TrainingProblem
+    ) -> None:
+        """Set the coefficients of every output and further attributes; nothing of another fit lingers there."""
+        self._forget(*WRITTEN)
+        setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(models, data.several_outputs)))
+        self.__dict__.update(attributes)
 
     def _store(self, parameters: Mapping[str, object]) -> None:
         """Keep the arguments of `__init__` as they are, under their names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from inspect import signature
 from os import PathLike
 from types import ModuleType
 from typing import Any, BinaryIO, ClassVar, Never
@@ -53,9 +54,17 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
     _takes_missing: ClassVar[bool] = False
     _takes_outputs: ClassVar[bool] = True
 
+    # The defaults of parameters, which need no check.
+    _defaults: ClassVar[Mapping[str, object]]
+
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
     fitted_with_qid_: bool
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        parameters = signature(cls.__init__).parameters.values()
+        cls._defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
 
     @abstractmethod
     def predict(self, X: MatrixLike) -> Floats:

@@ -9,9 +9,10 @@ from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.basis import Basis
 from rankwise.data.validation import read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
+from rankwise.estimators.refusals import say
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.kernel_fit import KernelLeastSquares
-from rankwise.selection.result import Selection, outputs_of
+from rankwise.selection.result import outputs_of
 from rankwise.solvers.choose import SOLVERS
 
 __all__ = ["KernelRankRLS"]
@@ -104,7 +105,7 @@ class KernelRankRLS(KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)
@@ -113,5 +114,5 @@ class KernelRankRLS(KernelRanker):
             solver, float(self.alpha), self.tol, self.max_iter, read_seed(self.random_state)
         )
         dual = fit.solve(data.design, problem, data.graphs())
-        facts = {"solver_": fit.solver, "n_iter_": fit.n_iter}
-        self._keep(Selection(outputs_of(dual), (), facts=facts, notices=fit.notices), data)
+        self._keep_models(outputs_of(dual), {"solver_": fit.solver, "n_iter_": fit.n_iter}, data)
+        say(fit.notices)

@@ -126,7 +126,7 @@ class KernelRankRLSCV(KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose alpha under every gamma, and keep the best."""
         if self.nested:
             check_can_nest(data, eval_set)
@@ -138,10 +138,10 @@ class KernelRankRLSCV(KernelRanker):
             n_rows = data.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             by = Decomposition(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        plan = held_out = self._held_out(data, eval_set, groups, by=by, whole_components=True)
+        plan = held_out = self._held_out(data, eval_set, by=by, whole_components=True)
         if eval_set is not None and by is not None and isinstance(data, PairData):
             # Groups of pairs are decomposed together, whoever scores them.
-            plan = self._held_out(data, None, groups, by=by, whole_components=True)
+            plan = self._held_out(data, None, by=by, whole_components=True)
         self.cv_ = held_out.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []

@@ -76,7 +76,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve the problem of every output on the explicit features."""
         pairs = [margins_of(data, self.loss, output) for output in range(data.n_outputs)]
         problem = self._problem(data, self.gamma)

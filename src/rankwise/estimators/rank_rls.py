@@ -16,7 +16,7 @@ from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import stop_early
-from rankwise.selection.result import WRITTEN, Selection, outputs_of
+from rankwise.selection.result import WRITTEN, outputs_of
 from rankwise.selection.solving import LeastSquares
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
@@ -158,7 +158,7 @@ class RankRLS(LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         self._forget("_stream", "n_samples_seen_")
         fit = self._least_squares()
@@ -174,7 +174,8 @@ class RankRLS(LinearRanker):
         solutions = [fit.solve(SquaredObjective(data.design, graph)) for graph in graphs]
         coefs = outputs_of([solution.coef for solution in solutions])
         facts = {"solver_": fit.solver, "n_iter_": max(solution.n_iter for solution in solutions)}
-        self._keep(Selection(coefs, (), facts=facts, notices=fit.notices(solutions)), data)
+        self._keep_models(coefs, facts, data)
+        say(fit.notices(solutions))
 
     @one_blas_thread
     def partial_fit(

@@ -164,22 +164,22 @@ class RankRLSCV(LinearRanker):
     # Of each output, the run and the column of it that hold its Krylov space; not part of copies and files.
     _runs: Sequence[tuple[KrylovFit, int]] = ()
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
         if self.nested:
             check_can_nest(data, eval_set)
         restriction = self._restriction()
         if restriction is not None:
-            self._choose_restricted(data, eval_set, groups, restriction)
+            self._choose_restricted(data, eval_set, restriction)
         else:
-            self._choose_freely(data, eval_set, groups)
+            self._choose_freely(data, eval_set)
         if self.nested and isinstance(data, TrainingData):
             self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
 
-    def _choose_freely(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _choose_freely(self, data: TrainingProblem, eval_set: object) -> None:
         alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
         by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
-        held_out = self._held_out(data, eval_set, groups, by=by)
+        held_out = self._held_out(data, eval_set, by=by)
         self.cv_ = held_out.description
         if not isinstance(held_out, EvalSet) and held_out.is_exact:
             spaces = [ColumnSpace.of_design(data.design, power) for power in powers]
@@ -201,9 +201,7 @@ class RankRLSCV(LinearRanker):
             self._runs = trial.columns
         self._keep(selection, data)
 
-    def _choose_restricted(
-        self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None, restriction: Restriction
-    ) -> None:
+    def _choose_restricted(self, data: TrainingProblem, eval_set: object, restriction: Restriction) -> None:
         """Fit every alpha by itself."""
         powers = check_powers(self.scaling)
         check_positive(self.alphas)
@@ -213,7 +211,7 @@ class RankRLSCV(LinearRanker):
                 "nor a closed form.",
                 "use cv=5 or an eval_set, method='auto' and one value of scaling.",
             )
-        held_out = self._held_out(data, eval_set, groups)
+        held_out = self._held_out(data, eval_set)
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
         fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
         fit = fit.resolved(data.design, forms_matrix=isinstance(data, TrainingData))

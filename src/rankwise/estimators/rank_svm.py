@@ -107,7 +107,7 @@ class RankSVM(MarginRanker, LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve the problem of every output."""
         design = data.design
         design.expect_products()

@@ -90,11 +90,11 @@ class RankSVMCV(MarginRanker, LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object, groups: ArrayLike | None) -> None:
+    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
         data.design.expect_products()
         whole = [margins_of(data, self.loss, output) for output in range(data.n_outputs)]
-        held_out = self._held_out(data, eval_set, groups)
+        held_out = self._held_out(data, eval_set)
         reads, fit = data.design.reads, self._margin_fit(whole[0], self._restriction())
         paths = paths_of(margin_problems(fit, data, whole), data, held_out, self._metric)
         selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), _GRID)

@@ -25,7 +25,7 @@ pairs    1                        the 2007 and 2009 RankRLS papers
 equal    1 / (pairs of the query) pairs with different labels; each query weighs the same
 ======== ======================== ==========================================================
 
-The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once. A sum of objectives is an objective.
+The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once.
 
 A solver declares which protocol it needs: `QuadraticObjective`, or `MarginObjective` for the losses with margins.
 """
@@ -42,7 +42,7 @@ from rankwise.objectives.protocols import (
     ScoreSample,
     SmoothPoint,
 )
-from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, SumOfQuadratics, prior_scale
+from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, prior_scale
 
 __all__ = [
     "ConvexPoint",
@@ -59,7 +59,6 @@ __all__ = [
     "ScoreSample",
     "SmoothPoint",
     "SquaredObjective",
-    "SumOfQuadratics",
     "WithoutColumns",
     "prior_scale",
 ]

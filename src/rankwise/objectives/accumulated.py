@@ -23,62 +23,12 @@ from rankwise.data.queries import one_query
 from rankwise.design import Design, as_design
 from rankwise.exceptions import MemoryLimitError
 from rankwise.memory import MemoryBudget
+from rankwise.objectives.moved import MatrixQuadratic
 from rankwise.objectives.parts import RunningMean, one_ranking
-from rankwise.objectives.protocols import SmoothPoint
 from rankwise.objectives.quadratic import SquaredObjective
 from rankwise.pairs.labels import Cost, QueryWeight, Ties, label_graph
 
-__all__ = ["Group", "GrowingRanking", "MatrixObjective", "PassedQueries", "needs_levels"]
-
-
-class MatrixObjective:
-    """``w'Hw - 2b'w`` with H as a matrix; implements `QuadraticObjective`."""
-
-    def __init__(self, matrix: Floats, rhs: Floats) -> None:
-        self._matrix = matrix
-        self.rhs = rhs
-        self.n_products = 0
-
-    @property
-    def n_features(self) -> int:
-        """The number of columns."""
-        return int(self._matrix.shape[0])
-
-    def product(self, v: Floats) -> Floats:
-        """Apply ``H``."""
-        self.n_products += 1 if v.ndim == 1 else v.shape[1]
-        return np.asarray(self._matrix @ v)
-
-    def matrix(self) -> Floats:
-        """Return ``H``."""
-        return self._matrix
-
-    def diagonal(self) -> Floats:
-        """Return the diagonal of ``H``."""
-        return np.diagonal(self._matrix).copy()
-
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at a coefficient vector, up to the constant, which the statistics do not keep."""
-        return _MatrixPoint(self, coef)
-
-
-@dataclass(frozen=True)
-class _MatrixPoint:
-    objective: MatrixObjective
-    coef: Floats
-
-    @property
-    def value(self) -> Floats:
-        image = self.objective.product(self.coef)
-        return np.asarray((self.coef * (image - 2 * self.objective.rhs)).sum(axis=0))
-
-    @property
-    def gradient(self) -> Floats:
-        gradient: Floats = 2 * (self.objective.product(self.coef) - self.objective.rhs)
-        return gradient
-
-    def hessian_product(self, v: Floats) -> Floats:
-        return 2 * self.objective.product(v)
+__all__ = ["Group", "GrowingRanking", "PassedQueries", "needs_levels"]
 
 
 @dataclass(frozen=True)
@@ -97,9 +47,9 @@ class PassedQueries:
         """Return the sum with the queries of one more objective."""
         return PassedQueries(self.matrix + objective.matrix(), self.rhs + objective.rhs)
 
-    def objective(self) -> MatrixObjective:
+    def objective(self) -> MatrixQuadratic:
         """Return the objective of everything so far."""
-        return MatrixObjective(self.matrix, self.rhs)
+        return MatrixQuadratic(self.matrix, self.rhs)
 
 
 @dataclass(frozen=True)
@@ -173,12 +123,12 @@ class GrowingRanking:
             groups[value] = _joined(groups.get(value), own)
         return replace(self, groups=groups)
 
-    def objective(self) -> MatrixObjective:
+    def objective(self) -> MatrixQuadratic:
         """Return the objective of everything so far."""
         if not self.by_level:
             group = self.groups[0.0]
             factor = group.mean.weight if self.query_weight == "pairs" else 1.0
-            return MatrixObjective(factor * group.scatter, factor * group.cross)
+            return MatrixQuadratic(factor * group.scatter, factor * group.cross)
         values = np.array(sorted(self.groups))
         groups = [self.groups[value] for value in values.tolist()]
         weight = np.array([group.mean.weight for group in groups])
@@ -196,7 +146,7 @@ class GrowingRanking:
             groups, self._degrees(graph.blocks.degree, graph.blocks.scale, weight), strict=True
         ):
             matrix = matrix + degree * group.scatter
-        return MatrixObjective(matrix, means.rhs)
+        return MatrixQuadratic(matrix, means.rhs)
 
     def _degrees(self, degree: Floats, scale: Floats, weight: Floats) -> Floats:
         """Return the weight of a row's pairs, level by level; one row per level has no ties to tell it by."""

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.cached import cached_property
-from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint
+from rankwise.objectives.evaluated import Evaluated
+from rankwise.objectives.protocols import QuadraticObjective
 
 __all__ = ["MatrixQuadratic", "MovedQuadratic", "WithoutColumns"]
 
@@ -20,7 +21,7 @@ def _columns(scale: Floats, v: Floats) -> Floats:
     return v * (scale if v.ndim == 1 else scale[:, None])
 
 
-class MovedQuadratic:
+class MovedQuadratic(Evaluated):
     """An objective of ``u``, where ``w = origin + scale u``; its constant is left out."""
 
     def __init__(self, objective: QuadraticObjective, origin: Floats, scale: Floats) -> None:
@@ -61,16 +62,12 @@ class MovedQuadratic:
         moved: Floats = self._objective.diagonal() * self.scale**2
         return moved
 
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at u."""
-        return _QuadraticPoint(self, coef)
-
     def to_coef(self, u: Floats) -> Floats:
         """Return ``w₀ + s u``."""
         return _columns(self.scale, u) + (self.origin if u.ndim == 1 else self.origin[:, None])
 
 
-class WithoutColumns:
+class WithoutColumns(Evaluated):
     """An objective of some columns, at the best that the others can do: those without a penalty.
 
     With the columns U taken out, ``H' = H_KK - H_KU H_UU⁺ H_UK`` and ``b' = b_K - H_KU H_UU⁺ b_U``. It takes a product
@@ -118,10 +115,6 @@ class WithoutColumns:
         lost = np.einsum("ij,ij->i", self._crossed @ self._inverse, self._crossed)
         return np.asarray(np.maximum(self._objective.diagonal()[self._kept] - lost, 0.0))
 
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at the columns that are left."""
-        return _QuadraticPoint(self, coef)
-
     def to_whole(self, v: Floats) -> Floats:
         """Return all columns, where these are the ones that were left."""
         whole: Floats = self._widened(v)
@@ -135,8 +128,8 @@ class WithoutColumns:
         return whole
 
 
-class MatrixQuadratic:
-    """``u'Hu - 2b'u`` of a matrix and one vector."""
+class MatrixQuadratic(Evaluated):
+    """``u'Hu - 2b'u`` of a matrix and of one vector, or of one per output."""
 
     def __init__(self, matrix: Floats, rhs: Floats) -> None:
         self._matrix, self.rhs = matrix, rhs
@@ -145,11 +138,11 @@ class MatrixQuadratic:
     @property
     def n_features(self) -> int:
         """The length of a coefficient vector."""
-        return int(self.rhs.size)
+        return int(self._matrix.shape[0])
 
     def product(self, v: Floats) -> Floats:
         """Apply H."""
-        self.n_products += 1
+        self.n_products += 1 if v.ndim == 1 else v.shape[1]
         return np.asarray(self._matrix @ v)
 
     def matrix(self) -> Floats:
@@ -159,32 +152,3 @@ class MatrixQuadratic:
     def diagonal(self) -> Floats:
         """Return the diagonal of H."""
         return np.diagonal(self._matrix).copy()
-
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at a coefficient vector."""
-        return _QuadraticPoint(self, coef)
-
-
-class _QuadraticPoint:
-    """``u'Hu - 2b'u`` somewhere."""
-
-    def __init__(self, objective: QuadraticObjective, coef: Floats) -> None:
-        self._objective, self._coef = objective, coef
-
-    @cached_property
-    def _image(self) -> Floats:
-        return self._objective.product(self._coef)
-
-    @property
-    def value(self) -> Floats:
-        """The objective without its constant."""
-        return np.asarray((self._coef * (self._image - 2 * self._objective.rhs)).sum(axis=0))
-
-    @property
-    def gradient(self) -> Floats:
-        """``2 (Hu - b)``."""
-        return 2 * (self._image - self._objective.rhs)
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply ``2 H``."""
-        return 2 * self._objective.product(v)

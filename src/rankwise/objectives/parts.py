@@ -24,7 +24,7 @@ from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.design.row_order import in_row_order
 from rankwise.objectives.protocols import QuadraticObjective
-from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, SumOfQuadratics
+from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective
 
 __all__ = [
     "BlockPart",
@@ -140,9 +140,6 @@ def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterat
     """Walk through an objective once, in blocks of about so many rows; whole, where it cannot be cut."""
     if isinstance(objective, ScaledObjective):
         yield from (_ScaledPart(part, objective) for part in parts_of(objective.unscaled, n_rows))
-    elif isinstance(objective, SumOfQuadratics):
-        for summand in objective.parts:
-            yield from parts_of(summand, n_rows)
     elif isinstance(objective, SquaredObjective) and _can_be_cut(objective):
         design, graph = objective.design, objective.graph
         assert graph.blocks is not None

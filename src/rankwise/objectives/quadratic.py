@@ -1,23 +1,23 @@
-"""Quadratic objectives: the squared loss, in plain or scaled coordinates, and sums."""
+"""Quadratic objectives: the squared loss, in plain or scaled coordinates."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.cached import cached_property
 from rankwise.design import Design
-from rankwise.losses import SquaredLoss, SquaredLossPoint
-from rankwise.objectives.protocols import QuadraticObjective, SmoothPoint
+from rankwise.objectives.evaluated import Evaluated
+from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 
-__all__ = ["ScaledObjective", "SquaredObjective", "SumOfQuadratics", "prior_scale"]
+__all__ = ["ScaledObjective", "SquaredObjective", "prior_scale"]
 
 
-class SquaredObjective:
+class SquaredObjective(Evaluated):
     """The squared loss of a design over a graph: ``H = X'LX``, ``b = X'r``.
 
     Where the storage and the graph allow it, a product reads X once (`Design.gram_product`).
@@ -79,43 +79,8 @@ class SquaredObjective:
             diagonal = self.design.squared_differences(graph.winner, graph.loser, graph.pair_weight)
         return np.diagonal(self.matrix()).copy() if diagonal is None else diagonal
 
-    def at(self, coef: Floats) -> SquaredPoint:
-        """Evaluate at a coefficient vector (or at several, as columns)."""
-        return SquaredPoint(self, coef)
 
-
-class SquaredPoint:
-    """The squared loss at a coefficient vector."""
-
-    def __init__(self, objective: SquaredObjective, coef: Floats) -> None:
-        self._objective = objective
-        self.coef = coef
-
-    @cached_property
-    def scores(self) -> Floats:
-        """``Xw``."""
-        return self._objective.design.dot(self.coef)
-
-    @cached_property
-    def _loss(self) -> SquaredLossPoint:
-        return SquaredLoss().at(self._objective.graph, self.scores)
-
-    @property
-    def value(self) -> Floats:
-        """The loss, one entry per output."""
-        return self._loss.value
-
-    @property
-    def gradient(self) -> Floats:
-        """``2 (X'LXw - X'r)``."""
-        return self._objective.design.tdot(self._loss.gradient)
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply ``2 X'LX``."""
-        return 2 * self._objective.product(v)
-
-
-class ScaledObjective:
+class ScaledObjective(Evaluated):
     """An objective in scaled coordinates ``w = s u``: a penalty on ``‖u‖²`` is a prior on the columns.
 
     With ``s = D^-p``, ``D = diag(H)``, the penalty becomes ``α w'D^(2p) w``: another model, chosen on purpose.
@@ -154,10 +119,6 @@ class ScaledObjective:
         scaled: Floats = self.unscaled.diagonal() * self.column_scale**2
         return scaled
 
-    def at(self, coef: Floats) -> SmoothPoint:
-        """Evaluate at unscaled coefficients: the objective itself is the same."""
-        return self.unscaled.at(coef)
-
     def to_coef(self, u: Floats) -> Floats:
         """Return ``s u``: coefficients from scaled ones."""
         return u * (self.column_scale if u.ndim == 1 else self.column_scale[:, None])
@@ -167,69 +128,3 @@ def prior_scale(objective: QuadraticObjective, power: float) -> Floats:
     """Return ``diag(H)^-power`` for `ScaledObjective`; columns that never vary keep scale 1."""
     diagonal = objective.diagonal()
     return np.where(diagonal > 0, diagonal, 1.0) ** -power
-
-
-class SumOfQuadratics:
-    """Several quadratic objectives over the same coefficients, as one."""
-
-    def __init__(self, parts: Sequence[QuadraticObjective]) -> None:
-        self.parts = list(parts)
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-        return self.parts[0].n_features
-
-    @cached_property
-    def rhs(self) -> Floats:
-        """The sum of the linear terms."""
-        return _total([part.rhs for part in self.parts])
-
-    @property
-    def n_products(self) -> int:
-        """Products with the whole sum; each needs one with every part."""
-        return max(part.n_products for part in self.parts)
-
-    def product(self, v: Floats) -> Floats:
-        """Add the parts' products."""
-        return _total([part.product(v) for part in self.parts])
-
-    def matrix(self) -> Floats:
-        """Add the parts' matrices."""
-        return _total([part.matrix() for part in self.parts])
-
-    def diagonal(self) -> Floats:
-        """Add the parts' diagonals."""
-        return _total([part.diagonal() for part in self.parts])
-
-    def at(self, coef: Floats) -> SumPoint:
-        """Evaluate every part."""
-        return SumPoint([part.at(coef) for part in self.parts])
-
-
-class SumPoint:
-    """A sum of objectives at a coefficient vector."""
-
-    def __init__(self, points: Sequence[SmoothPoint]) -> None:
-        self._points = points
-
-    @property
-    def value(self) -> Floats:
-        """The sum of the values."""
-        return _total([point.value for point in self._points])
-
-    @property
-    def gradient(self) -> Floats:
-        """The sum of the gradients."""
-        return _total([point.gradient for point in self._points])
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Add the parts' products."""
-        return _total([point.hessian_product(v) for point in self._points])
-
-
-def _total(parts: Sequence[Floats]) -> Floats:
-    total = parts[0].copy()
-    for part in parts[1:]:
-        total += part
-    return total

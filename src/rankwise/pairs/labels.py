@@ -18,9 +18,8 @@ from functools import partial
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Bools, Floats, Ints
 from rankwise.blocks import QueryBlocks, laplacian
 from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
@@ -75,13 +74,13 @@ class Levels:
         Whether a query has such a pair.
     """
 
-    order: npt.NDArray[np.int64]
-    start: npt.NDArray[np.int64]
-    query: npt.NDArray[np.int64]
+    order: Ints
+    start: Ints
+    query: Ints
     value: Floats
     weight: Floats
     n_pairs: int
-    ordered: npt.NDArray[np.bool_]
+    ordered: Bools
 
     @property
     def n_rows(self) -> int:
@@ -90,19 +89,7 @@ class Levels:
 
     def reweighted(self, row_weight: Floats | None) -> Levels:
         """Return the same levels for other row weights; nothing is sorted again."""
-        sizes = np.diff(self.start)
-        weight, counts = sizes.astype(np.float64), sizes
-        if row_weight is not None:
-            in_order = row_weight[self.order]
-            weight = np.add.reduceat(in_order, self.start[:-1])
-            counts = np.add.reduceat((in_order > 0).astype(np.int64), self.start[:-1])
-        # Exact in integers: pairs of a query = (n² - Σ n_l²) / 2.
-        n = np.zeros(self.ordered.size, dtype=np.int64)
-        squares = np.zeros(self.ordered.size, dtype=np.int64)
-        np.add.at(n, self.query, counts)
-        np.add.at(squares, self.query, counts * counts)
-        pairs = (n * n - squares) // 2
-        return replace(self, weight=weight, n_pairs=int(pairs.sum()), ordered=pairs > 0)
+        return _weighed(self.order, self.start, self.query, self.value, self.ordered.size, row_weight)
 
     def spread(self, per_level: Floats) -> Floats:
         """Return a value per row, in the caller's order, from a value per level."""
@@ -116,19 +103,30 @@ def find_levels(y: Floats, queries: Queries, row_weight: Floats | None = None) -
     # Inside a level the order does not matter, so one query takes numpy's fastest sort.
     order = np.argsort(y) if len(queries) == 1 else np.lexsort((y, queries.codes))
     sorted_y, sorted_query = y[order], queries.codes[order]
-    first = np.ones(order.size, dtype=np.bool_)
-    first[1:] = (sorted_y[1:] != sorted_y[:-1]) | (sorted_query[1:] != sorted_query[:-1])
-    start = np.append(np.flatnonzero(first), order.size)
-    levels = Levels(
-        order=order,
-        start=start,
-        query=sorted_query[start[:-1]],
-        value=sorted_y[start[:-1]],
-        weight=np.empty(0),
-        n_pairs=0,
-        ordered=np.zeros(len(queries), dtype=np.bool_),
-    )
-    return levels.reweighted(row_weight)
+    is_start = np.ones(order.size + 1, dtype=np.bool_)
+    is_start[1:-1] = (sorted_y[1:] != sorted_y[:-1]) | (sorted_query[1:] != sorted_query[:-1])
+    start = np.flatnonzero(is_start)
+    at = start[:-1]
+    return _weighed(order, start, sorted_query[at], sorted_y[at], len(queries), row_weight)
+
+
+def _weighed(
+    order: Ints, start: Ints, query: Ints, value: Floats, n_queries: int, row_weight: Floats | None
+) -> Levels:
+    """Return levels with their weights and pairs."""
+    sizes = start[1:] - start[:-1]
+    weight, counts = sizes.astype(np.float64), sizes
+    if row_weight is not None:
+        in_order = row_weight[order]
+        weight = np.add.reduceat(in_order, start[:-1])
+        counts = np.add.reduceat((in_order > 0).astype(np.int64), start[:-1])
+    # Exact in integers: pairs of a query = (n² - Σ n_l²) / 2.
+    n = np.zeros(n_queries, dtype=np.int64)
+    squares = np.zeros(n_queries, dtype=np.int64)
+    np.add.at(n, query, counts)
+    np.add.at(squares, query, counts * counts)
+    pairs = (n * n - squares) // 2
+    return Levels(order, start, query, value, weight, int(pairs.sum()), pairs > 0)
 
 
 @dataclass(frozen=True)
@@ -333,7 +331,7 @@ def _weighted(values: Floats, row_weight: Floats | None) -> Floats:
     return values if row_weight is None else values * row_weight
 
 
-def _sum_by(group: npt.NDArray[np.int64], values: Floats, n_groups: int) -> Floats:
+def _sum_by(group: Ints, values: Floats, n_groups: int) -> Floats:
     return np.asarray(np.bincount(group, weights=values, minlength=n_groups), dtype=np.float64)
 
 

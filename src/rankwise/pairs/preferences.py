@@ -112,18 +112,9 @@ class PreferenceGraph:
         """Apply ``L`` to a vector or to the columns of a block."""
         return self.neighbours.laplacian(v, self.n_threads)
 
-    def masked(self, fold: Ints, n_folds: int, pair: Ints | None = None) -> MaskedPreferences:
-        """Return one graph per fold, as columns: column c lacks the pairs of fold c.
-
-        Parameters
-        ----------
-        fold : (pairs,) or (entries,) int64
-            The fold that holds out each pair; -1 for a pair that none holds out.
-        n_folds : int
-        pair : (entries,) int64, optional
-            The pair that each entry of `fold` is about, where several folds lack the same one.
-        """
-        return MaskedPreferences(self, fold, n_folds, np.arange(fold.size) if pair is None else pair)
+    def masked(self, pair: Ints, fold: Ints, n_folds: int) -> MaskedPreferences:
+        """Return one graph per fold, as columns: column ``fold[k]`` lacks ``pair[k]``; others may lack it as well."""
+        return MaskedPreferences(self, pair, fold, n_folds)
 
     def _at_rows(self, per_pair: Floats) -> Floats:
         won: Floats = np.bincount(self.winner, weights=per_pair, minlength=self.n_rows).astype(
@@ -137,89 +128,30 @@ class MaskedPreferences:
 
     The held-out pairs of all folds are one graph over (row, fold), which is taken away from the whole graph in
     every column; a product with k columns so costs one product of the whole with k columns and one of the
-    pairs with a single column. Where there are columns, it is a `PairGraph` of several outputs.
+    pairs with a single column.
     """
 
-    blocks = None
-
-    def __init__(self, graph: PreferenceGraph, fold: Ints, n_folds: int, pair: Ints) -> None:
-        self._whole = graph
-        self._n_folds = n_folds
-        self._held_out = fold >= 0
-        self._fold, self._pair = fold[self._held_out], pair[self._held_out]
+    def __init__(self, graph: PreferenceGraph, pair: Ints, fold: Ints, n_folds: int) -> None:
+        self._whole, self._shape = graph, (graph.n_rows, n_folds)
         # Row i as fold c sees it stands at i * n_folds + c, where it stands in an array (rows, folds), too.
         self._own = PreferenceGraph(
             n_rows=graph.n_rows * n_folds,
-            winner=graph.winner[self._pair] * n_folds + self._fold,
-            loser=graph.loser[self._pair] * n_folds + self._fold,
-            pair_weight=graph.pair_weight[self._pair],
-            difference=graph.difference[self._pair],
+            winner=graph.winner[pair] * n_folds + fold,
+            loser=graph.loser[pair] * n_folds + fold,
+            pair_weight=graph.pair_weight[pair],
+            difference=graph.difference[pair],
             n_threads=graph.n_threads,
         )
-
-    @property
-    def n_rows(self) -> int:
-        """How many rows the pairs refer to."""
-        return self._whole.n_rows
-
-    @cached_property
-    def n_pairs(self) -> Ints:
-        """How many of the pairs that take part and have a winner each fold keeps."""
-        lacking = np.bincount(self._fold[self._own.is_ordered], minlength=self._n_folds)
-        return np.asarray(self._whole.n_pairs - lacking, dtype=np.int64)
-
-    @cached_property
-    def weight(self) -> Floats:
-        """The total weight of each fold's ordered pairs."""
-        return self._whole.weight - self._sum_by_fold(
-            np.where(self._whole.is_ordered, self._whole.pair_weight, 0.0)
-        )
-
-    @cached_property
-    def net_wins(self) -> Floats:
-        """Net wins, a column per fold."""
-        return self._whole.net_wins[:, None] - self._as_columns(self._own.net_wins)
 
     @cached_property
     def pull(self) -> Floats:
         """``r = A'Ωz``, a column per fold."""
-        return self._whole.pull[:, None] - self._as_columns(self._own.pull)
-
-    @cached_property
-    def constant(self) -> Floats:
-        """``c = z'Ωz``, one entry per fold."""
-        return self._whole.constant - self._sum_by_fold(self._whole.pair_weight * self._whole.difference**2)
+        return self._whole.pull[:, None] - self._own.pull.reshape(self._shape)
 
     def laplacian(self, v: Floats) -> Floats:
         """Apply each fold's ``L`` to its own column of a block (rows, folds)."""
         own = self._own.laplacian(np.ascontiguousarray(v).reshape(-1))
-        return self._whole.laplacian(v) - self._as_columns(own)
-
-    def held_out_differences(self, scores: Floats) -> Floats:
-        """Return ``f_winner - f_loser`` of each pair, by the scores of the fold that holds it out.
-
-        Parameters
-        ----------
-        scores : (rows, folds) float64
-            Column c: the scores of the model that was trained without fold c.
-
-        Returns
-        -------
-        (pairs,) or (entries,) float64
-            NaN for pairs that no fold holds out.
-        """
-        differences = np.full(self._held_out.size, np.nan)
-        flat = np.ascontiguousarray(scores).reshape(-1)
-        differences[self._held_out] = flat[self._own.winner] - flat[self._own.loser]
-        return differences
-
-    def _as_columns(self, flat: Floats) -> Floats:
-        return flat.reshape(self.n_rows, self._n_folds)
-
-    def _sum_by_fold(self, per_pair: Floats) -> Floats:
-        return np.bincount(self._fold, weights=per_pair[self._pair], minlength=self._n_folds).astype(
-            np.float64
-        )
+        return self._whole.laplacian(v) - own.reshape(self._shape)
 
 
 def preference_graph(

@@ -18,7 +18,7 @@ from rankwise.json_values import Json
 from rankwise.persistence.container import FORMAT, Container, write_container
 from rankwise.persistence.container_reader import read_container, read_file
 from rankwise.persistence.defaults import DEFAULTS
-from rankwise.persistence.models import RANKERS, choosing_class, read_step, training_summary, write_step
+from rankwise.persistence.models import RANKERS, choosing_class, read_step, write_step
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import TRANSFORMERS, is_pipeline
 from rankwise.persistence.values import wrong
@@ -32,6 +32,22 @@ __all__ = ["load", "read_header", "save"]
 File = str | os.PathLike[str] | BinaryIO
 _RANKERS = frozenset(RANKERS)
 Step = tuple[str, BaseEstimator | str]  # of a pipeline
+_SUMMARY = (
+    "n_features_in_",
+    "n_queries_",
+    "n_pairs_",
+    "n_ignored_queries_",
+    "alpha_",
+    "gamma_",
+    "scaling_",
+    "solver_",
+    "method_",
+    "cv_",
+    "best_score_",
+    "best_iteration_",
+    "n_iter_",
+    "duality_gap_",
+)
 
 
 @former_names(file="path")
@@ -83,7 +99,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         "sklearn": sklearn.__version__,
         "estimator": type(steps[-1][1]).__name__,
         "features": _feature_names(steps),
-        "training": writer.write(training_summary(model), "training"),
+        "training": writer.write(_training_summary(model), "training"),
         "notes": writer.write(dict(notes or {}), "notes"),
     }
     header: dict[str, Json] = {
@@ -99,7 +115,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         }
         header["pipeline"] = writer.write(options, "pipeline")
     if chooser is not None:
-        header["automatic"] = chooser.written(writer)
+        header["automatic"] = chooser._written(writer)  # noqa: SLF001 - of this house's own class
     container = Container(header, writer.arrays, description)
     destination: Any = nullcontext(path) if hasattr(path, "write") else replacing(path)
     with destination as stream:
@@ -168,7 +184,9 @@ def _load(file: File) -> BaseEstimator:
     elif len(steps) > 1:
         raise wrong("it holds several steps and no pipeline")
     chooser = header.get("automatic")
-    return model if chooser is None else choosing_class().read(chooser, model, reader)
+    if chooser is None:
+        return model
+    return choosing_class()._read(chooser, model, reader)  # noqa: SLF001 - as above
 
 
 @former_names(file="path")
@@ -245,6 +263,13 @@ def _read_pipeline(steps: list[Step], options: object) -> BaseEstimator:
         return TRANSFORMERS["Pipeline"](steps, **own)
     except (TypeError, ValueError) as error:
         raise wrong(f"its steps make no pipeline ({error})") from error
+
+
+def _training_summary(model: BaseEstimator) -> dict[str, object]:
+    """Return what a reader of the header wants to know first about how the model came about."""
+    last = model.steps[-1][1] if is_pipeline(model) else model
+    found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}
+    return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()}
 
 
 def _feature_names(steps: list[Step]) -> list[str] | None:

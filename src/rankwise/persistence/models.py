@@ -33,7 +33,7 @@ from rankwise.terms import Terms
 if TYPE_CHECKING:
     from rankwise.persistence.writer import Writer
 
-__all__ = ["RANKERS", "SCALERS", "choosing_class", "read_step", "training_summary", "write_step"]
+__all__ = ["RANKERS", "choosing_class", "read_step", "write_step"]
 
 # By their public names: a class is looked up, and imported, once a file names it. Estimators know how to save
 # themselves, so this room must not import theirs.
@@ -50,27 +50,10 @@ RANKERS = (
     "RankSVMCV",
 )
 _CHOOSER = "AutoRanker"
-SCALERS = TRANSFORMERS
 
 _USUAL = frozenset({"name", "class", "parameters", "attributes"})  # what every step of a file has
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 _METHODS = ("fit", "score", "transform", "inverse_transform", "predict", "partial_fit")
-_SUMMARY = (
-    "n_features_in_",
-    "n_queries_",
-    "n_pairs_",
-    "n_ignored_queries_",
-    "alpha_",
-    "gamma_",
-    "scaling_",
-    "solver_",
-    "method_",
-    "cv_",
-    "best_score_",
-    "best_iteration_",
-    "n_iter_",
-    "duality_gap_",
-)
 
 
 class ChoosingModel(Protocol):
@@ -78,11 +61,11 @@ class ChoosingModel(Protocol):
 
     best_estimator_: BaseEstimator
 
-    def written(self, writer: Writer) -> dict[str, Json]:
+    def _written(self, writer: Writer) -> dict[str, Json]:
         """Return the choice as JSON."""
 
     @classmethod
-    def read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> BaseEstimator:
+    def _read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> BaseEstimator:
         """Make the ranker that some JSON describes, around the model that it chose."""
 
 
@@ -126,7 +109,7 @@ class _Kind:
 @lru_cache(256)
 def _known(name: str) -> _Kind | None:
     """Return the class that a file means by a name; None where it means none."""
-    kind = getattr(rankwise, name) if name in RANKERS else SCALERS.get(name)
+    kind = getattr(rankwise, name) if name in RANKERS else TRANSFORMERS.get(name)
     return None if kind is None else _Kind(kind)
 
 
@@ -137,8 +120,8 @@ def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
     if (known := _known(name)) is None or kind is not known.kind:
         raise ModelFileError(
             f"{name} is not one of the classes that a model file holds.",
-            f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(SCALERS)} that ends in one; anything else "
-            "can be pickled, for readers who trust you.",
+            f"save one of {', '.join(RANKERS)}, or a Pipeline of {', '.join(TRANSFORMERS)} that ends in one; anything "
+            "else can be pickled, for readers who trust you.",
         )
     parameters = parameters_of(step)
     if parameters.get("func") is not None:
@@ -198,8 +181,7 @@ def read_step(written: object, reader: Reader) -> BaseEstimator:
         attributes = {key: reader.read(value) for key, value in attributes.items()}
     if known.required and not known.required <= parameters.keys():
         raise wrong(f"{name} lacks parameters ({', '.join(sorted(known.required - set(parameters)))})")
-    kind = known.kind
-    if (refusal := _refusal(kind, tuple(attributes))) is not None:
+    if (refusal := _refusal(known.kind, tuple(attributes))) is not None:
         raise wrong(refusal)
     step = known.made(parameters, attributes, reader.defaults)
     if known.is_ranker:
@@ -236,13 +218,6 @@ def _refusal(kind: type, names: tuple[object, ...]) -> str | None:
         if isinstance(getattr(kind, name, None), property):
             return f"{name} is not an attribute to set"
     return None
-
-
-def training_summary(model: BaseEstimator) -> dict[str, object]:
-    """Return what a reader of the header wants to know first about how the model came about."""
-    last = model.steps[-1][1] if is_pipeline(model) else model
-    found = {name.rstrip("_"): getattr(last, name) for name in _SUMMARY if hasattr(last, name)}
-    return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in found.items()}
 
 
 def _restore_requests(step: object, requests: object) -> None:

@@ -37,17 +37,20 @@ _BLOCK = 1 << 18  # entries of X that are looked at together
 
 @dataclass(frozen=True)
 class PairData:
-    """A design and a list of pairs, after validation."""
+    """A design and a list of pairs, after validation; `groups` of pairs are not divided between folds."""
 
     design: Design
     preferences: Preferences
     graph: PreferenceGraph
+    groups: Queries | None = None
 
     several_outputs = False
     n_outputs = 1
 
     @classmethod
-    def listed(cls, design: Design, listed: Preferences, ties: Ties, cost: Cost) -> PairData:
+    def listed(
+        cls, design: Design, listed: Preferences, ties: Ties, cost: Cost, groups: Queries | None = None
+    ) -> PairData:
         """Build the graph of a checked list of pairs."""
         graph = preference_graph(
             listed.winner,
@@ -64,7 +67,7 @@ class PairData:
                 "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
                 "pass at least one pair with a positive magnitude and weight.",
             )
-        return cls(design, listed, graph)
+        return cls(design, listed, graph, groups)
 
     @property
     def attributes(self) -> dict[str, object]:
@@ -189,13 +192,14 @@ class TrainingData:
     @property
     def attributes(self) -> dict[str, object]:
         """What a fit says about its queries and pairs; an array over outputs where y has columns."""
-        n_pairs = np.array([int(levels.n_pairs) for levels in self.levels])
-        n_ignored = np.array([int((~levels.ordered).sum()) for levels in self.levels])
+        n_queries = len(self.queries)
+        n_pairs = [levels.n_pairs for levels in self.levels]
+        n_ignored = [n_queries - int(np.count_nonzero(levels.ordered)) for levels in self.levels]
         several = self.several_outputs
         return {
-            "n_queries_": len(self.queries),
-            "n_pairs_": n_pairs if several else int(n_pairs[0]),
-            "n_ignored_queries_": n_ignored if several else int(n_ignored[0]),
+            "n_queries_": n_queries,
+            "n_pairs_": np.array(n_pairs) if several else n_pairs[0],
+            "n_ignored_queries_": np.array(n_ignored) if several else n_ignored[0],
         }
 
     def weight_of(self, trained: Bools | None) -> Floats | None:

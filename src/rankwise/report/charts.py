@@ -44,7 +44,6 @@ _SHADES = 24
 _SIGNS = {"hybrid": "★", "tikhonov": "◆", "early-stopping": "●"}
 _LINES = 5  # beside alpha = 0: as many as can be told apart by colour, by dashes and by their labels
 _LABEL = 7.5  # the height of a label, in percent of a chart's
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def _palette() -> list[str]:

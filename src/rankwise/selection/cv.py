@@ -12,11 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import ArrayLike, Bools, Floats, Ints, Rows
+from rankwise.arrays import AnyArray, Bools, Floats, Ints, Rows
 from rankwise.cached import cached_property
 from rankwise.data.parameters import is_exact_name
 from rankwise.data.queries import Queries, encode_queries
-from rankwise.data.validation import check_qid
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
 from rankwise.holdout.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.metrics import Metric
@@ -143,7 +142,6 @@ def plan_of(
     metric: Metric,
     sampling: Sampling,
     by: Decomposition | None = None,
-    groups: ArrayLike | None = None,
     *,
     whole_components: bool = False,
 ) -> Plan:
@@ -153,8 +151,6 @@ def plan_of(
     ----------
     by : Decomposition or None
         What "auto" and numbers of folds are to be exact by; None for methods that only iterate.
-    groups : array-like of shape (pairs,), optional
-        What must not be divided.
     whole_components : bool
         Whether "auto" divides no connected component of the rows either, where there are several; for pairs.
     """
@@ -173,11 +169,11 @@ def plan_of(
             return _exact_rows(cv, data, metric, by)
     splitter = as_splitter(cv)
     if splitter is not None:
-        plan = _of_splitter(splitter, data, groups)
+        plan = _of_splitter(splitter, data)
     else:
         assigner = data.assigner
         if isinstance(data, PairData):
-            assigner = _pair_assigner(cv, data, groups, whole_components=whole_components)
+            assigner = _pair_assigner(cv, data, whole_components=whole_components)
             if is_exact_name(cv) or (cv == "auto" and by is not None and assigner.unit != "pairs"):
                 return _one_at_a_time(assigner)
         n_folds = count_folds(cv, assigner.n_units, assigner.unit)
@@ -216,9 +212,10 @@ def has_closed_form(data: TrainingData) -> bool:
     return bool(is_ridge and data.query_weight == "size" and data.assigner.unit == "rows")
 
 
-def _of_splitter(splitter: Splitter, data: TrainingProblem, groups: ArrayLike | None) -> Plan:
-    split: tuple[Floats | Ints, Floats | None, ArrayLike | None, str]
+def _of_splitter(splitter: Splitter, data: TrainingProblem) -> Plan:
+    split: tuple[Floats | Ints, Floats | None, AnyArray | None, str]
     if isinstance(data, PairData):
+        groups = None if data.groups is None else np.asarray(data.groups)
         split = (np.column_stack([data.preferences.winner, data.preferences.loser]), None, groups, "pairs")
     else:
         queries = data.queries.codes if len(data.queries) > 1 else None
@@ -322,15 +319,12 @@ def _without_weightless(plan: Plan, data: TrainingData) -> Plan:
     return plan if weight is None else replace(plan, is_scored=plan.is_scored & (weight[plan.held] > 0))
 
 
-def _pair_assigner(
-    cv: object, data: PairData, groups: ArrayLike | None, *, whole_components: bool
-) -> PairAssigner:
+def _pair_assigner(cv: object, data: PairData, *, whole_components: bool) -> PairAssigner:
     """Return what assigns groups, connected components or the couples of rows that are compared."""
-    if groups is not None and cv != "leave-pair-out":
-        given = check_qid(groups, len(data.preferences), name="groups", what="group", beside="pairs")
-        return data.assigner_by(given.codes, "groups")
+    if data.groups is not None and cv != "leave-pair-out":
+        return data.assigner_by(data.groups.codes, "groups")
     several = cv == "auto" and whole_components and data.graph.n_components > 1
-    if groups is None and (several or cv == "leave-query-out"):
+    if data.groups is None and (several or cv == "leave-query-out"):
         return data.assigner_by(data.components, "connected components")
     return data.assigner
 

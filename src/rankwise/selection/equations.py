@@ -182,7 +182,7 @@ class PairFoldEquations(LinearEquations):
 
     def __init__(self, design: Design, graph: PreferenceGraph, plan: Plan, scale: Floats | None) -> None:
         self._design = design
-        self._masked = graph.masked(plan.fold, plan.n_folds, plan.held)
+        self._masked = graph.masked(plan.held, plan.fold, plan.n_folds)
         super().__init__(design.tdot(self._masked.pull), scale)
 
     def _product(self, models: Floats) -> tuple[Floats, Floats]:

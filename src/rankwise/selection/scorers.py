@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from rankwise.arrays import Floats, Ints, Matrix, Rows
-from rankwise.data.containers import unmasked
-from rankwise.data.parameters import pairs_to_score, rows_to_score
-from rankwise.data.preferences import Preferences, check_pairs
+from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_qid
 from rankwise.design import Design, shifted_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.losses import LOSSES
@@ -188,42 +185,18 @@ def scorer_of_pairs(data: PairData, pair: Rows, metric: Metric) -> PreferenceSco
     return pair_scorer(metric, data.scoring_weight[pair], (listed.winner[pair], listed.loser[pair]))
 
 
-def row_eval_set(
-    eval_set: object,
-    data: TrainingData,
-    metric: Metric,
-    check: Callable[..., tuple[Matrix, Floats]],
-    *,
-    with_qid: bool,
-) -> EvalSet:
-    """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``; `check` is that of X and y."""
-    given, labels, qid = rows_to_score(eval_set, with_qid=with_qid)
-    X, y = check(given, labels, reset=False)
-    outputs = 1 if y.ndim == 1 else y.shape[1]
-    if outputs != len(data.columns):
-        raise InvalidInputError(
-            f"eval_set has {outputs} outputs, but y has {len(data.columns)}.",
-            "give both the same columns of labels.",
-        )
-    queries, threads = check_qid(qid, y.shape[0]), data.design.n_threads
+def row_eval_set(X: Matrix, y: Floats, queries: Queries, data: TrainingData, metric: Metric) -> EvalSet:
+    """Return checked rows, with as many outputs as the training data, as what models are scored by."""
+    threads = data.design.n_threads
     columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
     scorers = [row_scorer(metric, column, queries, threads, "eval_set") for column in columns]
     rows = shifted_design(X, data.design.shift, threads)
     return EvalSet(rows, scorers, f"an evaluation set of {y.shape[0]} rows")
 
 
-def pair_eval_set(eval_set: object, data: PairData, metric: Metric, check: Callable[..., Matrix]) -> EvalSet:
-    """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
-    X, given, of_pairs = pairs_to_score(eval_set)
-    rows = shifted_design(check(X, reset=False), data.design.shift, data.design.n_threads)
-    pairs = unmasked("pairs of eval_set", given)
-    weight = None if of_pairs is None else unmasked("weight of eval_set", of_pairs)
-    if np.size(pairs) == 0 or (weight is not None and np.size(weight) and not np.any(weight)):
-        raise NoPairsError(
-            "eval_set has no pair that weighs anything, so it cannot score a ranking.",
-            "pass at least one pair (winner, loser), or leave eval_set out to score by a share of the pairs.",
-        )
-    listed: Preferences = check_pairs(pairs, rows.shape[0], weight=weight)
-    own = np.ones(len(listed)) if listed.weight is None else listed.weight
-    scorer = pair_scorer(metric, own, (listed.winner, listed.loser), what="eval_set")
+def pair_eval_set(X: Matrix, listed: Preferences, data: PairData, metric: Metric) -> EvalSet:
+    """Return checked pairs of rows as what models are scored by."""
+    rows = shifted_design(X, data.design.shift, data.design.n_threads)
+    weight = np.ones(len(listed)) if listed.weight is None else listed.weight
+    scorer = pair_scorer(metric, weight, (listed.winner, listed.loser), what="eval_set")
     return EvalSet(rows, [scorer], f"an evaluation set of {len(listed)} pairs")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs
 
-from rankwise.arrays import Floats
 from rankwise.decompositions import decompose
 from rankwise.objectives import QuadraticObjective
 from rankwise.solvers.eigen import EigenFactor
-from rankwise.solvers.scales import column_norms, is_out_of_range
+from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["DirectFactor"]
+
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class DirectFactor:
@@ -36,18 +37,8 @@ class DirectFactor:
         # A pivot that is all rounding means that the matrix is singular although Cholesky went through. Each is
         # measured by its own column: columns of very different scales are no reason to drop the small ones.
         pivots = np.diagonal(factor) ** 2
-        rounding = pivots.size * np.finfo(np.float64).eps * (np.diagonal(self._matrix) + alpha)
+        rounding = pivots.size * _EPS * (np.diagonal(self._matrix) + alpha)
         if np.any(pivots <= rounding):
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
         coef = dpotrs(factor, self._rhs, lower=1)[0]
-        return Solution(coef, Status.EXACT, certificate=self._residual(coef, alpha))
-
-    def _residual(self, coef: Floats, alpha: float) -> float:
-        return relative_residual(self._rhs, self._matrix @ coef + alpha * coef)
-
-
-def relative_residual(rhs: Floats, image: Floats) -> float:
-    """Return ``‖b - image‖ / ‖b‖``, the largest over the columns."""
-    norm = column_norms(rhs)
-    residual = column_norms(rhs - image)
-    return float(np.max(np.divide(residual, norm, out=np.zeros_like(residual), where=norm > 0), initial=0.0))
+        return Solution(coef, Status.EXACT)

@@ -21,6 +21,7 @@ from rankwise.arrays import Floats
 from rankwise.cached import cached_property
 from rankwise.decompositions import decompose, diagonalise
 from rankwise.design import Design
+from rankwise.objectives.evaluated import Evaluated
 from rankwise.pairs.factor import Factor
 
 __all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_indefinite", "is_positive"]
@@ -29,7 +30,7 @@ __all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_indefinite", "
 _ROUNDING = 1e-9
 
 
-class DualObjective:
+class DualObjective(Evaluated):
     """``b'(FKF')b - 2t'b``: a quadratic whose minimum with the penalty ``αb'b`` gives the dual coefficients.
 
     Parameters
@@ -69,38 +70,9 @@ class DualObjective:
         """Return the diagonal of ``FKF'``."""
         return np.diagonal(self._matrix).copy()
 
-    def at(self, coef: Floats) -> DualPoint:
-        """Evaluate at dual variables."""
-        return DualPoint(self, coef)
-
     def dual_coefficients(self, b: Floats) -> Floats:
         """Return ``a = F'b``."""
         return self._factor.transposed(b)
-
-
-class DualPoint:
-    """The dual quadratic at one vector."""
-
-    def __init__(self, objective: DualObjective, coef: Floats) -> None:
-        self._objective = objective
-        self._coef = coef
-
-    @property
-    def value(self) -> Floats:
-        """The quadratic, one entry per output."""
-        value: Floats = (self._coef * (self._objective.product(self._coef) - 2 * self._objective.rhs)).sum(
-            axis=0
-        )
-        return value
-
-    @property
-    def gradient(self) -> Floats:
-        """``2 (FKF'b - t)``."""
-        return 2 * (self._objective.product(self._coef) - self._objective.rhs)
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply ``2 FKF'``."""
-        return 2 * self._objective.product(v)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.solvers.surface import KrylovRun, Surface, System
+from rankwise.solvers.surface import KrylovRun, Surface
 
 __all__ = ["DualSurfaceRun"]
 
@@ -81,23 +81,14 @@ class _Projection:
 
 
 class DualSurfaceRun(KrylovRun):
-    """In the dual variables of a kernel.
+    """In the dual variables of a kernel; scores are kept in any case.
 
     Its system has right-hand sides ``t``, products ``FKF'v`` and models ``F'b``.
     """
 
-    def __init__(
-        self,
-        system: System,
-        alphas: Floats,
-        *,
-        tol: float,
-        keep_basis: bool = True,
-        keep_scores: bool = True,  # they are, in any case
-    ) -> None:
-        super().__init__(system, alphas, tol=tol, keep_basis=keep_basis)
+    def _begin(self, alphas: Floats, *, keep_scores: bool) -> None:
         self._models = [_Projection(float(norm)) for norm in self.space.start_norm]
-        self._scores: list[list[Floats]] = [[] for _ in system.row_columns]  # by output, then by step
+        self._scores: list[list[Floats]] = [[] for _ in self._system.row_columns]  # by output, then by step
 
     @property
     def extremes(self) -> tuple[float, float]:

@@ -32,10 +32,9 @@ from rankwise.solvers.scales import is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Status
 from rankwise.solvers.spectrum import RunningSpectrum, Spectrum, lanczos_estimate, power_spectrum
 
-__all__ = ["ESTIMATORS", "MOMENTUM", "estimated_descent", "gradient_descent"]
+__all__ = ["MOMENTUM", "estimated_descent", "gradient_descent"]
 
 MOMENTUM = 0.9
-ESTIMATORS = ("lanczos", "power", "blocks")
 
 _MOST_ITERATIONS = 100_000
 _MOST_RESTARTS = 100

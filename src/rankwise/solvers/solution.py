@@ -55,8 +55,8 @@ class Solution:
     n_reads : int
         How often a solver that counts reads instead of products read the data.
     certificate : float
-        For a quadratic the relative residual ``‖b - (H + αI)w‖ / ‖b‖``, the largest over outputs; for losses with
-        margins the proved duality gap, in units of the objective.
+        For a quadratic the relative residual ``‖b - (H + αI)w‖ / ‖b‖``, the largest over outputs, that iterations left;
+        for losses with margins the proved duality gap, in units of the objective.
     gain : float
         For losses with margins what there was to gain: the objective at 0 less what is proved of its minimum.
     history : list of float

@@ -220,6 +220,8 @@ class KrylovRun(ABC):
     tol : float
     keep_basis : bool
         Whether the basis is stored (see `Lanczos`).
+    keep_scores : bool
+        Whether the rows' inner products with the basis are stored, so that `widen` needs no products.
 
     Attributes
     ----------
@@ -228,10 +230,19 @@ class KrylovRun(ABC):
         The tables, output by output.
     """
 
-    def __init__(self, system: System, alphas: Floats, *, tol: float, keep_basis: bool) -> None:
+    def __init__(
+        self,
+        system: System,
+        alphas: Floats,
+        *,
+        tol: float,
+        keep_basis: bool = True,
+        keep_scores: bool = False,
+    ) -> None:
         self._system = system
         self.space = Lanczos(system.rhs, keep_basis=keep_basis)
         self.surfaces = [Surface(alphas, tol) for _ in system.row_columns]
+        self._begin(alphas, keep_scores=keep_scores)
 
     @property
     def n_steps(self) -> int:
@@ -281,6 +292,10 @@ class KrylovRun(ABC):
         """Add alphas to the tables, as if they had been there from the start."""
 
     @abstractmethod
+    def _begin(self, alphas: Floats, *, keep_scores: bool) -> None:
+        """Prepare for the first step."""
+
+    @abstractmethod
     def _step(self) -> None:
         """Take a step, and record it in every table."""
 
@@ -290,27 +305,12 @@ class KrylovRun(ABC):
 
 
 class SurfaceRun(KrylovRun):
-    """In the coefficients of columns.
+    """In the coefficients of columns."""
 
-    Parameters
-    ----------
-    keep_scores : bool
-        Whether the rows' inner products with the basis are stored, so that `widen` needs no products.
-    """
-
-    def __init__(
-        self,
-        system: System,
-        alphas: Floats,
-        *,
-        tol: float,
-        keep_basis: bool = True,
-        keep_scores: bool = False,
-    ) -> None:
-        super().__init__(system, alphas, tol=tol, keep_basis=keep_basis)
+    def _begin(self, alphas: Floats, *, keep_scores: bool) -> None:
         self._kept: list[Sequence[Floats]] | None = [] if keep_scores else None
         columns = self.space.n_columns
-        self._readouts = [Readout(alphas, row_column, columns) for row_column in system.row_columns]
+        self._readouts = [Readout(alphas, row_column, columns) for row_column in self._system.row_columns]
 
     def path(self, column: int, alpha: float) -> Floats:  # noqa: D102 - as in KrylovRun, by one product
         if not self.space.keep_basis:

@@ -28,7 +28,7 @@ from rankwise.cli.printing import (
     write,
 )
 from rankwise.data.summary import QUERY_COLUMNS, constant_inside_queries
-from rankwise.data.tables.numbered_columns import column_name
+from rankwise.data.tables.column_names import column_name
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.targets import exportable_to
 from rankwise.formula.reading import formula_of
@@ -44,7 +44,9 @@ def run(options: argparse.Namespace) -> int:
     train, valid = read_train_and_valid(options)
     choice = choose(train, valid, options)
     if train.encoder is not None:
-        choice.ranker.keep_encoder(train.encoder)
+        from rankwise.automatic.ranker import keep_encoder  # noqa: PLC0415 - `choose` has imported it by now
+
+        keep_encoder(choice.ranker, train.encoder)
     notes = {
         "command": options.line,
         "train": train.describe(),

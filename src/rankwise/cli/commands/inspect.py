@@ -14,7 +14,7 @@ from rankwise.cli.encoding import encoding_lines
 from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.data.summary import DataSummary, summarise
-from rankwise.data.tables.numbered_columns import column_name
+from rankwise.data.tables.column_names import column_name
 
 __all__ = ["run"]
 

@@ -14,7 +14,7 @@ from rankwise.arrays import AnyArray, Ints, MatrixLike
 from rankwise.data.containers import unmasked
 from rankwise.data.store.reading import Store
 from rankwise.data.tables.arrow_files import is_table, open_sources
-from rankwise.data.tables.numbered_columns import first_column_of
+from rankwise.data.tables.column_names import first_column_of
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import encode_any_ids

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Floats
+from rankwise.data.tables.column_names import check_columns
 from rankwise.data.tables.csv_files import NULLS, is_number_text
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.data.text.query_ids import decode_ids
@@ -22,10 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "amounts_of",
-    "check_columns",
     "check_finite",
     "check_numeric",
-    "columns_hint",
     "doubles_of",
     "entries_of",
     "ids_of",
@@ -34,47 +32,14 @@ __all__ = [
     "kind_of_ids",
     "numbers_of",
     "rows_of",
-    "some_names",
     "text_of_numbers",
+    "texts_in",
+    "texts_of",
 ]
 
 
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-_SHOWN_COLUMNS = 12
 _ROWS = 1 << 16
-
-
-def check_columns(source: TableSource, wanted: Sequence[str], role: str) -> None:
-    """Raise unless a table has each of some columns, once."""
-    names = source.schema.names
-    for name in wanted:
-        if not isinstance(name, str):
-            raise InvalidInputError(f"{role}={name!r} is no column name.", "pass the name as a string.")
-        count = names.count(name)
-        if count == 1:
-            continue
-        if count > 1:
-            raise InvalidInputError(
-                f"{source.name} has {count} columns named {name!r}.", "give each column a name of its own."
-            )
-        why = "it has no header line: " if source.is_numbered else ""
-        raise InvalidInputError(
-            f"{source.name} has no column {name!r}, which was named as {role}.",
-            why + columns_hint(name, names),
-        )
-
-
-def columns_hint(wanted: str, names: Sequence[str]) -> str:
-    """Say which columns a table has, where it has none of a name that was wanted."""
-    close = get_close_matches(wanted, names, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
-    return f"{meant}its columns are {some_names([repr(name) for name in names])}."
-
-
-def some_names(names: Sequence[str]) -> str:
-    """List names, the first dozen if there are more."""
-    more = f" and {len(names) - _SHOWN_COLUMNS} more" if len(names) > _SHOWN_COLUMNS else ""
-    return ", ".join(names[:_SHOWN_COLUMNS]) + more
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -99,10 +64,6 @@ def is_embedding(kind: pa.DataType) -> bool:
     return bool(is_list and is_number(kind.value_type))
 
 
-def _is_no_number(entry: str) -> bool:
-    return not is_number_text(entry)
-
-
 def text_of_numbers(source: TableSource, name: str) -> str | None:
     """Say which entry turned a column of numbers into text, by its first entries; None if it is just text."""
     pa = import_pyarrow()
@@ -117,15 +78,17 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     with_commas = sum(_DECIMAL_COMMA.fullmatch(entry) is not None for entry in entries)
     if not entries or are_numbers + with_commas < len(entries) / 2:
         return None
-    row, is_wrong = 0, _DECIMAL_COMMA.fullmatch if with_commas > are_numbers else _is_no_number
+    has_commas, row = with_commas > are_numbers, 0
     what = (
         "has a decimal comma, and numbers are written with a point"
-        if with_commas > are_numbers
+        if has_commas
         else "is text in a column that else holds numbers"
     )
-    for batch in source.batches([name], 1 << 16):
+    for batch in source.batches([name], _ROWS):
         for at, entry in enumerate(batch.column(0).to_pylist()):
-            if entry is not None and is_wrong(entry):
+            if entry is None:
+                continue
+            if _DECIMAL_COMMA.fullmatch(entry) if has_commas else not is_number_text(entry):
                 return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)} {what}."
         row += batch.num_rows
     return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])} {what}."

@@ -15,7 +15,6 @@ from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.cached import cached_property
 from rankwise.data.tables.arrow_columns import (
     amounts_of,
-    check_columns,
     check_finite,
     check_numeric,
     doubles_of,
@@ -29,6 +28,7 @@ from rankwise.data.tables.arrow_columns import (
     texts_in,
 )
 from rankwise.data.tables.batches import Batch, TableBlock, fill_holes, joined
+from rankwise.data.tables.column_names import check_columns
 from rankwise.data.tables.sparse_columns import SparseColumns
 from rankwise.data.tables.table_source import TableSource, miscounted
 from rankwise.data.text.reader import MISSING

@@ -161,7 +161,7 @@ def save_svmlight(
     ids = None
     if qid is not None:
         queries = check_qid(qid, rows.shape[0])
-        ids = queries.ids[queries.codes]
+        ids = np.asarray(queries)
     texts = None if comments is None else [str(text).strip() for text in comments]
     if texts is not None and (
         len(texts) != rows.shape[0] or any("\n" in text or "\r" in text for text in texts)

@@ -1,0 +1,44 @@
+"""Any quadratic objective at a coefficient vector, by its products alone."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from rankwise.arrays import Floats
+from rankwise.cached import cached_property
+from rankwise.objectives.protocols import QuadraticObjective
+
+__all__ = ["Evaluated", "QuadraticPoint"]
+
+
+class QuadraticPoint:
+    """``w'Hw - 2b'w`` somewhere: the constant, which moves no minimum, is left out."""
+
+    def __init__(self, objective: QuadraticObjective, coef: Floats) -> None:
+        self._objective, self._coef = objective, coef
+
+    @cached_property
+    def _image(self) -> Floats:
+        return self._objective.product(self._coef)
+
+    @property
+    def value(self) -> Floats:
+        """The objective, one entry per output."""
+        return np.asarray((self._coef * (self._image - 2 * self._objective.rhs)).sum(axis=0))
+
+    @property
+    def gradient(self) -> Floats:
+        """``2 (Hw - b)``."""
+        return 2 * (self._image - self._objective.rhs)
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply ``2 H``."""
+        return 2 * self._objective.product(v)
+
+
+class Evaluated:
+    """The part of a quadratic objective that follows from the others."""
+
+    def at(self: QuadraticObjective, coef: Floats) -> QuadraticPoint:
+        """Evaluate at a coefficient vector, or at several as columns."""
+        return QuadraticPoint(self, coef)
