@@ -190,14 +190,14 @@ class Ranker(FittedRanker):
 
     def _check_parameters(self) -> None:
         """Raise unless the arguments of `__init__` make sense."""
+        check_parameters(vars(self), has_gap=self._has_gap)
+        for name, choices in self._choices.items():
+            check_choice(name, getattr(self, name), choices)
         if self._which_pairs() == ("include", "relative"):
             raise InvalidInputError(
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
                 "set ties='exclude'.",
             )
-        check_parameters(vars(self), has_gap=self._has_gap)
-        for name, choices in self._choices.items():
-            check_choice(name, getattr(self, name), choices)
 
     # --- training data on its way in ---
 
