@@ -1,4 +1,4 @@
-"""Files and command lines that are damaged at random: a right answer, or an error that ends in a remedy.
+"""Files, streams and command lines that are damaged at random: a right answer, or an error that ends in a remedy.
 
 Shared by the tests and by ``fuzz/mutations.py``, which makes millions.
 """
@@ -8,6 +8,7 @@ import functools
 import gzip
 import io
 import random
+import re
 import tempfile
 import warnings
 from decimal import Decimal
@@ -22,10 +23,20 @@ import model_changes
 import model_checks
 import store_changes
 import store_checks
-from byte_changes import mutate, overwrite, replace_cell
+from byte_changes import ODD, mutate, overwrite, replace_cell
 from rankwise.cli import main
-from rankwise.cli.parser import COMMANDS
-from rankwise.data import iter_table, load_preferences, load_table, save_svmlight
+from rankwise.cli.parser import COMMANDS, build_parser
+from rankwise.data import (
+    iter_svmlight,
+    iter_table,
+    judge_runs,
+    load_judgements,
+    load_preferences,
+    load_run,
+    load_svmlight,
+    load_table,
+    save_svmlight,
+)
 from rankwise.data.tables.arrow_files import open_sources
 from rankwise.exceptions import ModelFileError, RankwiseError
 
@@ -245,6 +256,83 @@ def _load_preferences(comparisons, items):
     return "read"
 
 
+TEXT = b"""# three queries
+2 qid:1 1:0.5 3:1e-3 # docid = a
+0 qid:1 2:-4 4:7
+1 qid:x 1:1 2:2 3:3 4:4
+0 qid:x
+3 qid:7 4:0.25
+"""
+RUN = b"""q1 Q0 a 1 0.9 mine
+q1 Q0 b 2 0.4 mine
+q2 Q0 a 1 3 mine
+q2 Q0 c 2 -1e-3 mine
+"""
+RUN_TABLE = b"qid,item,rank,score\nq1,a,1,0.9\nq1,b,2,0.4\nq2,a,1,3\n"
+JUDGEMENTS = b"q1 0 a 2\nq1 0 c 1\nq2 0 c 0\nq3 0 a 1\n"
+_WORD = re.compile(rb"[^\s:,]+")
+
+
+def _damaged_words(data, rng):
+    """Put other words in the place of some, or damage bytes."""
+    if rng.random() < 0.4:
+        return mutate(data, rng)
+    words = list(_WORD.finditer(data))
+    for word in sorted(rng.sample(words, rng.choice((1, 1, 2, 3))), key=lambda word: -word.start()):
+        other = rng.choice(words).group() if rng.random() < 0.4 else rng.choice(ODD)
+        data = data[: word.start()] + other + data[word.end() :]
+    return data
+
+
+def check_text(rng, folder):
+    """Damage rows of text, and read them whole or in blocks."""
+    data = _damaged_words(TEXT, rng)
+    if rng.random() < 0.1:
+        data = gzip.compress(data, 1, mtime=0)
+        data = mutate(data, rng) if rng.random() < 0.3 else data
+    options = {
+        "missing": rng.choice(("error", "nan", "zero")),
+        "zero_based": rng.choice(("auto", True, False)),
+        "n_features": rng.choice((None, None, 4, 100)),
+        "dtype": rng.choice((np.float32, np.float64)),
+        "n_threads": 1,
+    }
+    return outcome(_load_text, data, options, rng.choice((None, 1, 40, 1000)), rng.random() < 0.3)
+
+
+def _load_text(data, options, block_bytes, comments):
+    if block_bytes is None:
+        found = load_svmlight(io.BytesIO(data), comments=comments, **options)
+        blocks = [found[:3]]
+        assert not comments or len(found[3]) == found[0].shape[0]
+    else:
+        blocks = list(iter_svmlight(io.BytesIO(data), block_bytes=block_bytes, **options))
+    for X, y, qid in blocks:
+        assert X.dtype == options["dtype"]
+        assert np.isfinite(X.data).all() or (options["missing"] == "nan" and not np.isinf(X.data).any())
+        assert np.isfinite(y).all()
+        assert qid is None or len(qid) == X.shape[0] == len(y)
+    return "read"
+
+
+def check_runs(rng, folder):
+    """Damage a run, or judgements, and compare them."""
+    run, judgements = rng.choice((RUN, RUN, RUN_TABLE)), JUDGEMENTS
+    if rng.random() < 0.6:
+        run = _damaged_words(run, rng)
+    else:
+        judgements = _damaged_words(judgements, rng)
+    return outcome(_judge, run, judgements)
+
+
+def _judge(run, judgements):
+    judged = judge_runs([load_run(io.BytesIO(run))], load_judgements(io.BytesIO(judgements)))
+    assert np.isfinite(judged.labels).all()
+    assert np.isfinite(judged.scores).all()
+    assert judged.scores.shape == (1, judged.labels.size)
+    return "read"
+
+
 def check_model(rng, folder):
     """Damage a model file, load it, and use it once."""
     data = model_changes.mutate(*rng.choice(model_changes.whole()), rng, functools.partial(mutate, rng=rng))
@@ -320,40 +408,16 @@ _VALUES = (
     "--force",
     "--json",
 )
-_OPTIONS = (
-    "-o",
-    "--output",
-    "--valid",
-    "--metric",
-    "--method",
-    "--scaling",
-    "--alpha",
-    "--threads",
-    "--format",
-    "--missing",
-    "--zero-based",
-    "--columns",
-    "--longest-line",
-    "--features",
-    "--label",
-    "--qid",
-    "--items",
-    "--winner",
-    "--loser",
-    "--weight",
-    "--against",
-    "--metrics",
-    "--per-query",
-    "--title",
-    "--to",
-    "--regroup",
-    "--ranks",
-    "--seed",
-    "--plot",
-    "--help",
-    "-x",
-    "--",
-)
+_WRONG_OPTIONS = ("-x", "--", "--no-such-option")
+
+
+@functools.cache
+def _words_of(command):
+    """Return the options of a command, and the words that they name as choices."""
+    actions = build_parser(command)._actions
+    options = [word for action in actions for word in action.option_strings]
+    choices = [str(word) for action in actions for word in action.choices or ()]
+    return (*options, *_WRONG_OPTIONS), (*_VALUES, *choices)
 
 
 def make_files(folder):
@@ -386,9 +450,10 @@ def check_arguments(rng, folder):
     """Run a command line of words that may or may not make sense together."""
     command = rng.choice([name for name in COMMANDS if name != "demo"])
     argv = [command] if rng.random() < 0.97 else []
+    options, values = _words_of(command)
     for _ in range(rng.randrange(6)):
-        argv += [rng.choice(_OPTIONS)] if rng.random() < 0.4 else []
-        argv += [rng.choice(_VALUES)]
+        argv += [rng.choice(options)] if rng.random() < 0.5 else []
+        argv += [rng.choice(values)]
     if "-" in argv:  # nobody writes to our standard input
         argv = [word for word in argv if word != "-"]
     if "damaged.csv" in argv:
@@ -414,8 +479,10 @@ CHECKS = {
     "arguments": check_arguments,
     "models": check_model,
     "preferences": check_preferences,
+    "runs": check_runs,
     "stores": check_store,
     "tables": check_table,
+    "text": check_text,
 }
 
 

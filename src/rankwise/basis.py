@@ -11,7 +11,7 @@ import scipy.linalg
 from sklearn.cluster import MiniBatchKMeans
 
 from rankwise.arrays import ArrayLike, Floats, Matrix, Rows
-from rankwise.data.containers import unmasked
+from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.exceptions import InvalidInputError
@@ -34,8 +34,8 @@ def choose_basis(basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight:
     n_rows = X.shape[0]
     method, size = _method_and_size(basis)
     check_choice("basis", method, _METHODS)
-    if np.ndim(size) == 1:
-        return _check_rows(np.asarray(unmasked("basis", size)), n_rows)
+    if isinstance(size, (list, tuple)) or np.ndim(size) == 1:
+        return _check_rows(as_array("basis", size), n_rows)
     if isinstance(size, bool) or not isinstance(size, (int, np.integer)) or not 1 <= size <= n_rows:
         raise InvalidInputError(
             f"basis={basis!r} is not a number of rows between 1 and {n_rows}.",
@@ -59,6 +59,8 @@ def choose_basis(basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight:
 def basis_size(basis: Basis, n_rows: int) -> int:
     """Return how many rows a reduced set will have; `choose_basis` checks it."""
     size = _method_and_size(basis)[1]
+    if isinstance(size, (list, tuple)):
+        return len(size)
     if np.ndim(size) == 1:
         return int(np.size(size))
     return int(size) if isinstance(size, (int, np.integer)) else n_rows

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
 
-from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource, is_sparse
-from rankwise.data.containers import unmasked
+from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource, is_sparse, shape_of
+from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_numbers, check_qid, read_seed
+from rankwise.data.validation import check_count, check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.selection.scorers import resolve_scoring
@@ -94,11 +94,12 @@ def permutation_test(
     >>> round(result.p_value, 3)
     0.02
     """
-    X = unmasked("X", X)
-    labels = check_numbers("y", y)
+    X = as_rows("X", X)
+    labels = check_numbers("y", y, shape_of(X)[0])
     queries = check_qid(qid, labels.size)
-    if not isinstance(n_permutations, (int, np.integer)) or n_permutations < 1:
-        raise InvalidInputError(f"n_permutations={n_permutations!r} is not a positive integer.", "use 1000.")
+    check_count("n_permutations", n_permutations, optional=False)
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise InvalidInputError(f"{estimator!r} is no estimator.", "pass a ranker, such as RankRLS().")
     chooses_alpha = "alphas" in estimator.get_params()
     loss = getattr(estimator, "loss", None)
     metric = resolve_scoring(estimator.scoring, loss) if chooses_alpha else get_metric(scoring)

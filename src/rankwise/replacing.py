@@ -163,6 +163,8 @@ def _failure(name: str, error: Exception, *, made: bool, is_in_place: bool) -> O
 
 def place_of(path: Name) -> Path:
     """Return where something is written to: a link keeps pointing where it points, and a device stays a device."""
+    if not isinstance(path, (str, bytes, os.PathLike)):  # a number is a file that is open already
+        raise OutputError(f"{path!r} is no path.", "pass the name of a file, or a Path.")
     name = os.fsdecode(path)
     try:
         target = Path(os.path.realpath(name))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
 from rankwise.terms import Curve
@@ -30,7 +31,7 @@ def read_columns(name: str, given: Iterable[Any], n_columns: int, names: Sequenc
     """Return the columns that a parameter names, by number or by name."""
     known = list(names)
     numbers = []
-    for column in given:
+    for column in given if isinstance(given, Mapping) else as_array(name, given).ravel().tolist():
         if isinstance(column, str) and column in known:
             numbers.append(known.index(column))
             continue
@@ -55,11 +56,12 @@ def read_directions(given: Any, n_columns: int, names: Sequence[str]) -> dict[in
     if isinstance(given, Mapping):
         columns, signs = read_columns("monotone", given, n_columns, names), list(given.values())
     else:
-        signs = list(given)
-        columns = list(range(len(signs)))
-        if len(signs) != n_columns:
+        listed = as_array("monotone", given)
+        signs = listed.tolist()
+        columns = list(range(listed.size))
+        if listed.shape != (n_columns,):
             raise InvalidInputError(
-                f"monotone has {len(signs)} entries, and X has {n_columns} columns.",
+                f"monotone has {listed.size} entries, and X has {n_columns} columns.",
                 "pass one of -1, 0, 1 per column, or a dict such as {'price': -1}.",
             )
     for sign in signs:
@@ -72,7 +74,8 @@ def read_directions(given: Any, n_columns: int, names: Sequence[str]) -> dict[in
 
 def lists_pairs(given: Any) -> bool:
     """Tell whether something lists pairs of columns, maybe none."""
-    is_list = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, str)
+    is_list = isinstance(given, (Sequence, np.ndarray)) and not isinstance(given, (str, bytes))
+    is_list = is_list and getattr(given, "ndim", 1) > 0
     return is_list and all(np.ndim(pair) == 1 for pair in given)
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.estimators.fitted import FittedRanker
-from rankwise.estimators.refusals import refuse_unknown
+from rankwise.estimators.refusals import refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
 
@@ -80,8 +80,11 @@ class AverageRanker(FittedRanker):
             As in `RankRLS.fit`.
         """
         refuse_unknown("fit", unknown)
-        if not list(self.rankers):
-            raise InvalidInputError("rankers is empty.", "pass at least one, such as [RankRLS(), RankSVM()].")
+        if not isinstance(self.rankers, (list, tuple)) or not self.rankers:
+            raise InvalidInputError(
+                "rankers is no list, or empty.",
+                "pass at least one, such as [RankRLS(), RankSVM()].",
+            )
         fitted = [fit_ranker(clone(one), X, y, qid, sample_weight) for one in self.rankers]
         scores = [predict_scores(one, X, qid) for one in fitted]
         queries, weight = check_qid(qid, len(scores[0])), check_weights(sample_weight, len(scores[0]))
@@ -101,7 +104,7 @@ class AverageRanker(FittedRanker):
         refuse_unknown("predict", unknown)
         check_is_fitted(self)
         parts = zip(self.weights_.tolist(), self.rankers_, strict=True)
-        return np.asarray(sum(weight * predict_scores(one, X, qid) for weight, one in parts))
+        return require_finite(np.asarray(sum(weight * predict_scores(one, X, qid) for weight, one in parts)))
 
     def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         return self.predict(X, qid)

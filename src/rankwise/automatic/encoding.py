@@ -8,6 +8,7 @@ from rankwise.arrays import ArrayLike, Importance, Labels, Matrix, MatrixLike
 from rankwise.data.duels import read_duels
 from rankwise.data.validation import check_choice
 from rankwise.estimators.base import Ranker
+from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_columns import is_table_like, needs_encoding
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.problems.training import PairData, TrainingData
@@ -52,6 +53,10 @@ class EncodingRanker(Ranker):
         if isinstance(encoder, str):
             check_choice("encoder", encoder, ("auto",))
             encoder = TableEncoder() if is_table_like(X) and needs_encoding(X) else None
+        elif not isinstance(encoder, TableEncoder | None):
+            raise InvalidInputError(
+                f"encoder={encoder!r} is no TableEncoder.", "use 'auto', None or a TableEncoder."
+            )
         self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
         return X if self.encoder_ is None else self.encoder_.transform(X)
 

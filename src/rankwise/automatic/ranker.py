@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Never
 
 import numpy as np
@@ -32,11 +32,13 @@ from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.running import run_search
 from rankwise.automatic.search import RULES, Search, Trial
 from rankwise.automatic.targets import check_encoder, encoder_exportable_to
+from rankwise.data.arguments import check_names
 from rankwise.data.validation import check_choice, check_count, check_number, read_seed
 from rankwise.design import Design
 from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.refusals import refuse_unknown
-from rankwise.exceptions import MissingQueriesError
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.exporters.targets import TARGETS
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.model_selection import predict_scores
@@ -296,6 +298,12 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         if self.time_limit is not None:
             check_number("time_limit", self.time_limit, minimum=0, remedy="use seconds, such as 60")
         check_count("basis", self.basis)
+        if not isinstance(self.fixed, Mapping | None):
+            raise InvalidInputError(f"fixed={self.fixed!r} is no mapping.", "pass a dictionary.")
+        if self.target is not None:
+            check_choice("target", self.target, TARGETS)
+        if not isinstance(self.rivals, (list, tuple)):
+            raise InvalidInputError(f"rivals={self.rivals!r} is no list.", "pass a list of rankers.")
         for name in self.fixed or {}:
             check_choice("a name in fixed", name, FIXED)
 
@@ -328,4 +336,4 @@ def keep_encoder(ranker: AutoRanker, encoder: TableEncoder) -> None:
 def _listed(names: str | Sequence[str]) -> list[str] | None:
     if isinstance(names, str):
         return None if names == "auto" else [names]
-    return list(names)
+    return check_names("methods or scalings", names)

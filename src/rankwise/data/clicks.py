@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
+from rankwise.data.arguments import is_number
 from rankwise.data.containers import unmasked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
@@ -141,12 +142,13 @@ def _check_positions(sorted_places: Floats, sessions: Queries, order: Ints) -> N
 
 
 def _inverse_propensity(propensity: npt.ArrayLike | None, places: Floats, max_weight: float | None) -> Floats:
-    if max_weight is not None and not max_weight > 0:
+    if max_weight is not None and not (is_number(max_weight) and max_weight > 0):
         raise InvalidInputError(f"max_weight={max_weight!r} is not positive.", "use None for no limit.")
     if propensity is None:
         return np.ones(places.size)
-    if np.ndim(propensity) == 0:
-        exponent = float(np.asarray(propensity))
+    if not isinstance(propensity, (list, tuple)) and np.ndim(propensity) == 0:
+        given = np.asarray(propensity)
+        exponent = float(given) if given.dtype.kind in "iuf" else np.nan
         if not np.isfinite(exponent) or exponent < 0:
             raise InvalidInputError(
                 f"propensity={propensity!r} is not an exponent of at least 0.",

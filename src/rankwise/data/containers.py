@@ -21,6 +21,8 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.threads import default_threads
 
 __all__ = [
+    "as_array",
+    "as_rows",
     "check_magnitude",
     "check_not_tiny",
     "check_sparse",
@@ -69,6 +71,26 @@ def unmasked(name: str, values: object) -> Any:
     ):
         raise _masked(name, "holds masked entries")
     return values
+
+
+def as_array(name: str, values: object) -> AnyArray:
+    """Return what a caller passed as an array; lists of uneven length are none."""
+    try:
+        return np.asarray(unmasked(name, values))
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{name} is no array ({error}).", "pass a list, or rows that all have the same length."
+        ) from error
+
+
+def as_rows(name: str, X: object) -> Any:
+    """Return rows as they were passed, lists as an array; raise where they are no matrix."""
+    rows = unmasked(name, X) if hasattr(X, "shape") else as_array(name, X)
+    if len(rows.shape) != 2:
+        raise InvalidInputError(
+            f"{name} has shape {tuple(rows.shape)}.", "pass a matrix with one row per item."
+        )
+    return rows
 
 
 def check_sparse(name: str, X: sp.spmatrix) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, ArrayLike, Ints, MatrixLike
+from rankwise.data.containers import as_array
 from rankwise.data.preferences import stack_preferred
 from rankwise.exceptions import InvalidInputError
 
@@ -43,7 +44,7 @@ def are_rows(X: object, other: Any) -> bool:
     """Tell whether what stands beside X are rows that X's are compared with, and not pairs of row numbers."""
     if hasattr(X, "columns") and hasattr(other, "columns"):
         return [str(name) for name in X.columns] == [str(name) for name in other.columns]
-    shape = np.shape(other) if getattr(other, "shape", None) is None else other.shape
+    shape = as_array("pairs", other).shape if getattr(other, "shape", None) is None else other.shape
     return len(shape) == 2 and shape[1] != 2  # a list of pairs has two columns
 
 
@@ -51,10 +52,10 @@ def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None
     """Return pairs of row numbers of X as an array; None where `pairs` are rows that X's are compared with."""
     if sp.issparse(pairs) or (hasattr(X, "columns") and hasattr(pairs, "columns") and are_rows(X, pairs)):
         return None
-    edges = np.asarray(pairs)
+    edges = as_array("pairs", pairs)
     if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
         return None
-    given = X if hasattr(X, "shape") else np.asarray(X)
+    given = X if hasattr(X, "shape") else as_array("X", X)
     if tuple(given.shape) == edges.shape and np.asarray(given).dtype.kind in "iu":
         raise InvalidInputError(
             "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",

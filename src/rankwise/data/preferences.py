@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.sparse
 
 from rankwise.arrays import AnyArray, Floats, InMemory, Ints
-from rankwise.data.containers import check_total, unmasked
+from rankwise.data.containers import as_array, check_total, unmasked
 from rankwise.exceptions import InvalidInputError, NoPairsError
 
 __all__ = ["Preferences", "check_pairs", "check_pairs_to_score", "stack_preferred"]
@@ -55,7 +55,7 @@ def check_pairs(
             "There are no pairs.",
             "pass pairs of row numbers (winner, loser); AutoRanker also takes tables of duels.",
         )
-    edges = np.asarray(unmasked("pairs", pairs))
+    edges = as_array("pairs", pairs)
     if edges.size == 0:
         raise NoPairsError(
             "The list of pairs is empty.", "pass at least one pair (winner, loser) of row numbers."
@@ -127,8 +127,10 @@ def stack_preferred(preferred: npt.ArrayLike, rejected: npt.ArrayLike) -> tuple[
     >>> pairs.tolist()
     [[0, 2], [1, 3]]
     """
-    sides = [unmasked(name, side) for name, side in (("preferred", preferred), ("rejected", rejected))]
-    sides = [side if scipy.sparse.issparse(side) else np.asarray(side) for side in sides]
+    sides = [
+        unmasked(name, side) if scipy.sparse.issparse(side) else as_array(name, side)
+        for name, side in (("preferred", preferred), ("rejected", rejected))
+    ]
     if any(side.ndim != 2 for side in sides) or sides[0].shape != sides[1].shape:
         raise InvalidInputError(
             f"preferred and rejected have shapes {sides[0].shape} and {sides[1].shape}.",

@@ -16,8 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.text.sources import list_sources, open_source
+from rankwise.data.arguments import check_names, is_number
+from rankwise.data.text.sources import list_sources, open_source, reading
 from rankwise.data.text.writer import open_text
+from rankwise.data.validation import check_numbers
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["JudgedRuns", "judge_runs", "load_judgements", "load_run", "save_run"]
@@ -145,6 +147,11 @@ def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
     >>> judged.items.tolist(), judged.labels.tolist()
     (['a', 'b', 'c'], [2.0, 0.0, 1.0])
     """
+    if not all(map(_is_run, (*(runs if isinstance(runs, (list, tuple)) else [None]), judgements))):
+        raise InvalidInputError(
+            "runs is no list of runs, or judgements are none.",
+            "pass [load_run(path)] and load_judgements(path).",
+        )
     labels: list[float] = []
     scores: list[list[float]] = [[] for _ in runs]
     queries: list[str] = []
@@ -198,13 +205,26 @@ def save_run(
     >>> stream.getvalue()
     b'q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n'
     """
-    values = np.asarray(scores, dtype=np.float64).tolist()
-    _refuse_repeats([str(one) for one in qid], [str(one) for one in items])
+    values = check_numbers("scores", scores).tolist()
+    queries, names = check_names("qid", qid), check_names("items", items)
+    places = check_numbers("ranks", ranks)
+    if not len(queries) == len(names) == len(places) == len(values):
+        lengths = f"{len(queries)}, {len(names)}, {len(places)} and {len(values)}"
+        raise InvalidInputError(f"qid, items, ranks and scores have {lengths} entries.", "pass one per row.")
+    if (places % 1).any():
+        raise InvalidInputError("ranks are no whole numbers.", "count rows from 1 in each query.")
+    _refuse_repeats(queries, names)
     with open_text(path) as stream:
         stream.writelines(
-            f"{_word(query)} Q0 {_word(item)} {rank} {score!r} {_word(tag)}\n".encode()
-            for query, item, rank, score in zip(qid, items, ranks, values, strict=True)
+            f"{_word(query)} Q0 {_word(item)} {int(rank)} {score!r} {_word(tag)}\n".encode()
+            for query, item, rank, score in zip(queries, names, places.tolist(), values, strict=True)
         )
+
+
+def _is_run(given: object) -> bool:
+    return isinstance(given, dict) and all(
+        isinstance(own, dict) and own and all(map(is_number, own.values())) for own in given.values()
+    )
 
 
 def _refuse_repeats(qid: Sequence[str], items: Sequence[str]) -> None:
@@ -235,7 +255,7 @@ _CELLS: dict[str, Callable[[str], list[str]]] = {
 
 def _lines(path: object) -> Iterator[tuple[int, str, str]]:
     for source in list_sources(path):
-        with open_source(source) as stream:
+        with reading(source.name), open_source(source) as stream:
             for number, raw in enumerate(stream, start=1):
                 line = raw.decode("utf-8", "backslashreplace").strip("\r\n")
                 if line.strip():
@@ -270,7 +290,7 @@ def _not_a_line(name: str, number: int, line: str, wanted: str) -> InvalidInputE
 
 
 def _word(value: object) -> str:
-    text = str(value)
+    text = str(value).encode(errors="backslashreplace").decode()
     if not text or text.split() != [text]:
         raise InvalidInputError(
             f"{text!r} is no id that a TREC run can hold.",

@@ -35,6 +35,7 @@ __all__ = [
 # The pairs of a query without a row of this weight weigh so little together that one over it may overflow.
 _SMALLEST_WEIGHT = 1e-100
 
+_LARGEST_COUNT, _MOST_THREADS = 2**63 - 1, 2**31 - 1  # what compiled code can count to
 _SEEDS = 2**31 - 1  # what scikit-learn's own estimators, to whom seeds are handed on, take
 
 
@@ -62,7 +63,8 @@ def check_count(name: str, value: object, *, optional: bool = True) -> None:
     """Raise unless `value` is a positive integer, or None where that is the default."""
     if value is None and optional:
         return
-    if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+    largest = _MOST_THREADS if name == "n_threads" else _LARGEST_COUNT
+    if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= largest:
         remedy = "use None for the default" if optional else "use a positive integer"
         raise InvalidInputError(f"{name}={value!r} is not a positive integer.", f"{remedy}.")
 
@@ -180,10 +182,10 @@ def check_weights(
     """Return weights of rows as float64, or None where every row weighs 1."""
     if sample_weight is None:
         return None
-    weights = np.asarray(unmasked("sample_weight", sample_weight))
-    if weights.ndim == 0:
-        weights = np.full(n_rows, weights)
     try:
+        weights = np.asarray(unmasked("sample_weight", sample_weight))
+        if weights.ndim == 0:
+            weights = np.full(n_rows, weights)
         weights = weights.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
@@ -203,6 +205,11 @@ def check_weights(
         )
     with np.errstate(over="ignore"):
         check_total("sample_weight", float(weights.sum()), "use weights around 1.")
+    if 0 < weights.max(initial=0.0) < _SMALLEST_WEIGHT:
+        raise InvalidInputError(
+            f"No row weighs more than {weights.max():.1e}, and products of such weights are 0.",
+            "use weights around 1.",
+        )
     if not may_all_be_zero and not (weights > 0).any():
         raise InvalidInputError(
             "sample_weight is zero everywhere.", "give at least two rows a positive weight."

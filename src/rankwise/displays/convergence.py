@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.displays.reading import Reading, import_pyplot, write_alphas
+from rankwise.data.parameters import check_alphas
+from rankwise.displays.reading import Reading, check_axes, import_pyplot, write_alphas
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -86,7 +87,11 @@ class ConvergenceDisplay:
             Passed to `plot`.
         """
         reading = Reading.of(estimator, output)
-        shown = _spread(reading) if alphas is None else [_position(reading, alpha) for alpha in alphas]
+        shown = (
+            _spread(reading)
+            if alphas is None
+            else [_position(reading, alpha) for alpha in check_alphas(alphas).tolist()]
+        )
         rows = np.unique([0, *shown])
         alpha, iteration, _ = reading.choices[reading.chosen]
         display = cls(
@@ -109,7 +114,9 @@ class ConvergenceDisplay:
             Passed to `matplotlib.axes.Axes.plot` for every curve.
         """
         pyplot = import_pyplot()
-        self.ax_ = pyplot.subplots(figsize=(7.0, 4.5), layout="constrained")[1] if ax is None else ax
+        self.ax_ = (
+            pyplot.subplots(figsize=(7.0, 4.5), layout="constrained")[1] if ax is None else check_axes(ax)
+        )
         self.figure_: Any = self.ax_.figure
         shades = pyplot.get_cmap("viridis_r")(np.linspace(0.15, 1.0, max(self.alphas.size - 1, 1)))
         colours: list[Any] = ["crimson", *shades]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import Floats
+from rankwise.data.validation import check_number
 from rankwise.displays.reading import import_pyplot
 from rankwise.exceptions import InvalidInputError
 
@@ -85,8 +86,14 @@ class CurvesDisplay:
                 f"{type(estimator).__name__} has no curves.",
                 "pass a fitted AdditiveRanker or AdditiveRankerCV.",
             )
-        curves = sorted(estimator.curves_, key=lambda curve: -curve.importance)[:n_curves]
-        return cls(curves, estimator.surfaces_[:n_surfaces]).plot(figure=figure)
+        for name, count in (("n_curves", n_curves), ("n_surfaces", n_surfaces)):
+            check_number(name, count, minimum=0, remedy="use a whole number such as 4")
+        if not (figure is None or hasattr(figure, "add_gridspec")):
+            raise InvalidInputError(
+                f"figure={figure!r} is none.", "pass a figure of matplotlib, or leave it out."
+            )
+        curves = sorted(estimator.curves_, key=lambda curve: -curve.importance)[: int(n_curves)]
+        return cls(curves, estimator.surfaces_[: int(n_surfaces)]).plot(figure=figure)
 
     def plot(self, *, figure: Figure | None = None) -> CurvesDisplay:
         """Draw; see `from_estimator`."""

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.automatic.leaderboard import Leaderboard
-from rankwise.displays.reading import import_pyplot
+from rankwise.displays.reading import check_axes, import_pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +79,7 @@ class LeaderboardDisplay:
         shown = list(self.leaderboard)[:_SHOWN]
         if ax is None:
             ax = pyplot.subplots(figsize=(8.0, 1.2 + 0.3 * len(shown)), layout="constrained")[1]
-        self.ax_, self.figure_ = ax, ax.figure
+        self.ax_, self.figure_ = ax, check_axes(ax).figure
         for place, entry in enumerate(shown):
             kind = "chosen" if entry.is_chosen else "rival" if entry.is_rival else entry.judged
             error = entry.standard_error if np.isfinite(entry.standard_error) else 0.0

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from numbers import Integral
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +16,7 @@ from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import oriented, resolve_scoring
 
-__all__ = ["Reading", "has_surface", "import_pyplot", "write_alphas"]
+__all__ = ["Reading", "check_axes", "has_surface", "import_pyplot", "write_alphas"]
 
 
 def has_surface(estimator: Estimator) -> bool:
@@ -69,7 +71,7 @@ class Reading:
         if not has_surface(estimator):
             raise InvalidInputError("The grid of the model holds no alpha but 0.", "fit with several alphas.")
         n_outputs = len(selection.tables)
-        if not 0 <= output < n_outputs:
+        if not isinstance(output, Integral) or not 0 <= output < n_outputs:
             raise InvalidInputError(
                 f"output={output!r} is not one of the {n_outputs} outputs."
                 if n_outputs > 1
@@ -112,3 +114,10 @@ def import_pyplot() -> ModuleType:
             "Pictures need matplotlib, which is not installed.", "pip install 'rankwise[report]'."
         ) from error
     return plt
+
+
+def check_axes(ax: Any) -> Any:
+    """Return axes to draw on; raise where they are none."""
+    if not hasattr(ax, "figure"):
+        raise InvalidInputError(f"ax={ax!r} are no axes.", "pass axes of matplotlib, or leave ax out.")
+    return ax

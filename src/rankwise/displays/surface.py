@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwise.arrays import Estimator, Floats
-from rankwise.displays.reading import Reading, import_pyplot, write_alphas
+from rankwise.displays.reading import Reading, check_axes, import_pyplot, write_alphas
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +122,9 @@ class SurfaceDisplay:
             Passed to `matplotlib.axes.Axes.pcolormesh`, for example ``cmap``.
         """
         pyplot = import_pyplot()
-        self.ax_ = pyplot.subplots(figsize=(7.5, 5.6), layout="constrained")[1] if ax is None else ax
+        self.ax_ = (
+            pyplot.subplots(figsize=(7.5, 5.6), layout="constrained")[1] if ax is None else check_axes(ax)
+        )
         self.figure_: Any = self.ax_.figure
         self._draw_mesh(kwargs)
         self._draw_contours(levels)
@@ -231,7 +233,7 @@ class SurfaceDisplay:
         options: dict[str, Any] = {
             "frameon": False,
             "alignment": "left",
-            "title": title,
+            "title": str(title),
             "title_fontproperties": {"weight": "bold"},
         }
         if is_own:

@@ -15,6 +15,7 @@ from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.settings import Candidate, Knots, Wanted
 from rankwise.additive.squared import SquaredSearch
 from rankwise.arrays import AnyArray, ArrayLike, RandomSource
+from rankwise.data.containers import as_array
 from rankwise.data.parameters import check_alphas, is_exact_name
 from rankwise.data.validation import check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
@@ -212,7 +213,7 @@ class AdditiveRankerCV(AdditiveModel):
         if isinstance(given, str):
             check_choice(name, given, ("auto",))
             return list(_AUTO_KNOTS[name])
-        numbers = [given] if np.ndim(given) == 0 else list(given)
+        numbers: list[int] = np.atleast_1d(as_array(name, given)).tolist()
         if not numbers:
             first, *_, last = _AUTO_KNOTS[name]
             raise InvalidInputError(f"{name} is empty.", f"use 'auto', or a list such as [{first}, {last}].")
@@ -230,4 +231,4 @@ class AdditiveRankerCV(AdditiveModel):
 
     def _is_list_of_counts(self) -> bool:
         given = self.interactions
-        return not isinstance(given, str) and np.ndim(given) == 1 and len(given) > 0
+        return not isinstance(given, str) and as_array("interactions", given).ndim == 1 and len(given) > 0

@@ -191,15 +191,15 @@ class Ranker(FittedRanker):
 
     def _check_parameters(self) -> None:
         """Raise unless the arguments of `__init__` make sense."""
+        changed = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
+        check_parameters(changed, has_gap=self._has_gap)
+        for name, choices in self._choices.items():
+            check_choice(name, getattr(self, name), choices)
         if self._which_pairs() == ("include", "relative"):
             raise InvalidInputError(
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
                 "set ties='exclude'.",
             )
-        changed = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
-        check_parameters(changed, has_gap=self._has_gap)
-        for name, choices in self._choices.items():
-            check_choice(name, getattr(self, name), choices)
 
     # --- training data on its way in ---
 

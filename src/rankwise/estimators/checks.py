@@ -122,8 +122,14 @@ def _one_per_column(name: str, given: ArrayLike, n_features: int, other: str, wh
     return numbers
 
 
+def _mapping(name: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        raise InvalidInputError(f"{name}={given!r} is no mapping.", "pass a dictionary, or leave it out.")
+
+
 _CHECKS: dict[str, Check] = {
     "kernel": _kernel,
+    "kernel_params": _or_none(_mapping),
     "scoring": lambda _, given: resolve_scoring(given),
     "query_weight": _one_of(*QUERY_WEIGHTS),
     "ties": _one_of(*TIES),

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
-from rankwise.data.containers import is_on_cluster, unmasked
+from rankwise.data.containers import as_array, is_on_cluster
 from rankwise.data.duels import row_numbers
 from rankwise.data.matrices import (
     check_array,
@@ -139,8 +139,10 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
         if is_on_cluster(X):
             X, y, qid, sample_weight = self._cluster.scored_data(X, y, qid, sample_weight)
         scores = np.asarray(self._scores_of(X, qid))
-        labels, columns = np.asarray(unmasked("y", y)), scores.reshape(scores.shape[0], -1)
-        if labels.shape != scores.shape and labels.reshape(labels.shape[0], -1).shape != columns.shape:
+        labels, columns = as_array("y", y), scores.reshape(scores.shape[0], -1)
+        if labels.shape != scores.shape and (
+            labels.size == 0 or labels.ndim == 0 or labels.reshape(labels.shape[0], -1).shape != columns.shape
+        ):
             raise InvalidInputError(
                 f"y has shape {labels.shape}, but the scores have shape {scores.shape}.",
                 "pass one label for each row of X, and a column of labels for each output.",

@@ -71,14 +71,14 @@ class KernelRanker(Ranker):
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
         X = whole_entries(design.stored())
-        kernel = Kernel(self.kernel, self.kernel_params or {})
+        kernel = Kernel(self.kernel, {} if self.kernel_params is None else self.kernel_params)
         if kernel.lacks("gamma"):
             kernel = kernel.with_defaults(gamma=resolve_gamma(gamma, X, row_weight))
         kernel = kernel.with_defaults(coef0=self.coef0, degree=self.degree)
         if kernel.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
-        by_kernel = isinstance(self.basis, tuple) and self.basis[0] == "leverage"
+        by_kernel = isinstance(self.basis, tuple) and self.basis[:1] == ("leverage",)
         basis = None if like is None else like.basis
         if self.basis is not None and (like is None or by_kernel):
             basis = choose_basis(self.basis, kernel, X, read_seed(self.random_state), row_weight)

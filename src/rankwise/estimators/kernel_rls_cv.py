@@ -10,6 +10,7 @@ import numpy as np
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.basis import Basis, basis_size
+from rankwise.data.containers import as_array
 from rankwise.data.parameters import check_alphas
 from rankwise.data.validation import check_count, read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
@@ -210,4 +211,4 @@ class KernelRankRLSCV(KernelRanker):
 
 
 def _is_one(gamma: object) -> bool:
-    return isinstance(gamma, str) or np.ndim(gamma) == 0  # type: ignore[arg-type]
+    return isinstance(gamma, str) or as_array("gamma", gamma).ndim == 0

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise.arrays import ArrayLike, Floats, MatrixLike, shape_of
+from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike
+from rankwise.data.containers import as_array, as_rows
+from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.explanation import Explanation, Part
 from rankwise.formula.folding import folded
@@ -81,8 +83,8 @@ def explain(
     True
     """
     formula = _formula(model, feature_names, output, qid)
-    X = rows_for(model, X)
-    chosen = _chosen(shape_of(X)[0], rows)
+    X = _rows(formula, model, X, qid)
+    chosen = _chosen(X.shape[0], rows)
     found = contributions(formula, X, qid, chosen)
     table = Table(X, qid)
     totals = found.values.sum(axis=1) + found.constant
@@ -127,9 +129,10 @@ def explain_pair(
     (['rating'], True)
     """
     formula = _formula(model, feature_names, output, qid)
-    X = rows_for(model, X)
-    chosen = _chosen(shape_of(X)[0], [i, j])
-    if qid is not None and np.asarray(qid)[chosen[0]] != np.asarray(qid)[chosen[1]]:
+    X = _rows(formula, model, X, qid)
+    chosen = _chosen(X.shape[0], [i, j])
+    queries = check_qid(qid, X.shape[0]).codes
+    if queries[chosen[0]] != queries[chosen[1]]:
         raise InvalidInputError(
             f"Rows {i} and {j} are of different queries, whose scores cannot be compared.",
             "name two rows of one query.",
@@ -149,7 +152,7 @@ def contributions(
     parts: dict[tuple[int, ...], Floats] = {}
     for term in formula.terms:
         key: tuple[int, ...] = (term.column.input,)
-        added = term.weight * table.values(term.column)[list(rows)]
+        added = term.weight * table.numbers(term.column)[list(rows)]
         parts[key] = parts[key] + added if key in parts else added
     for surface in formula.surfaces:
         key = tuple(column.input for column in surface.columns)
@@ -178,8 +181,23 @@ def _formula(
     return formula
 
 
+def _rows(formula: Formula, model: BaseEstimator, given: MatrixLike, qid: ArrayLike | None) -> Matrix:
+    """Look at rows before anything is taken from them."""
+    X: Matrix = as_rows("X", rows_for(model, given))
+    if X.shape[1] != len(formula.names):
+        raise InvalidInputError(
+            f"X has {X.shape[1]} columns, and the model was fitted with {len(formula.names)}.",
+            "pass rows with the columns of the fit, in their order.",
+        )
+    check_qid(qid, X.shape[0])
+    return X
+
+
 def _chosen(n_rows: int, rows: Sequence[int] | None) -> list[int]:
-    chosen = list(range(n_rows)) if rows is None else [int(row) for row in rows]
+    given = np.arange(n_rows) if rows is None else as_array("rows", rows)
+    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+        raise InvalidInputError(f"{rows!r} are no row numbers.", f"name rows from 0 to {n_rows - 1}.")
+    chosen = [int(row) for row in given.tolist()]
     for row in chosen:
         if not -n_rows <= row < n_rows:
             raise InvalidInputError(

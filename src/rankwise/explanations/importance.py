@@ -12,10 +12,11 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource, shape_of
+from rankwise.data.arguments import check_level
+from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_count, check_qid, read_seed
+from rankwise.data.validation import check_count, check_numbers, check_qid, read_seed
 from rankwise.deprecation import former_names
-from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import ModelView
 from rankwise.metrics import Metric, get_metric
 
@@ -117,11 +118,11 @@ def feature_importance(
     ('concordance', True)
     """
     check_count("n_repeats", n_repeats, optional=False)
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level is {level}.", "use a share such as 0.95.")
+    check_level(level)
     view = ModelView.of(model)
     metric = get_metric(scoring)
-    queries, labels = check_qid(qid, shape_of(X)[0]), np.asarray(y, dtype=np.float64)
+    X = as_rows("X", X)
+    queries, labels = check_qid(qid, shape_of(X)[0]), check_numbers("y", y, shape_of(X)[0])
     sign = 1.0 if metric.greater_is_better else -1.0
     names = view.names(shape_of(X)[1], feature_names)
     rng = np.random.default_rng(read_seed(random_state))

@@ -10,6 +10,8 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from rankwise.data.arguments import is_number
+from rankwise.data.validation import check_flag
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.c_source import CSource
 from rankwise.exporters.code import CodeLanguage
@@ -144,12 +146,15 @@ def export_formula(  # noqa: C901 - one branch per kind of target
     whole_query: bool = False,
 ) -> str | bytes:
     """Write a formula; see `export`."""
-    if format not in TARGETS:
-        if format == "sql":
+    if not isinstance(format, str) or format not in TARGETS:
+        if isinstance(format, str) and format == "sql":
             raise InvalidInputError("SQL is written in a dialect.", "use sqlite, postgresql or duckdb.")
         raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
-    if error is not None and not error > 0:
-        raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
+    _check_options(
+        {"nonnegative": nonnegative, "filled": filled, "whole_query": whole_query},
+        {"name": "" if name is None else name, "table": table, "qid": qid},
+        error,
+    )
     limits = limits_of(formula.without_left_out(), bounds)
     check_exportable(formula, format, whole_query=whole_query, filled=filled, bounded=bool(limits))
     formula = folded(_filled(formula) if filled else formula).without_left_out()
@@ -181,22 +186,34 @@ def export_formula(  # noqa: C901 - one branch per kind of target
     return Sql(format, table, qid).render(formula, name)
 
 
+def _check_options(flags: dict[str, bool], names: dict[str, str], error: float | None) -> None:
+    for option, value in flags.items():
+        check_flag(option, value)
+    for option, text in names.items():
+        if not isinstance(text, str):
+            raise InvalidInputError(f"{option}={text!r} is no name.", "pass a text.")
+    if error is not None and not (is_number(error) and error > 0):
+        raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
+
+
 def limits_of(
     formula: Formula, bounds: Mapping[str, tuple[float, float]] | None
 ) -> dict[int, tuple[float, float]]:
     """Return the bounds of columns by their numbers."""
     found = {}
+    if not isinstance(bounds, Mapping | None):
+        raise InvalidInputError(f"bounds={bounds!r} is no mapping.", "pass {'column': (smallest, largest)}.")
     for name, ends in (bounds or {}).items():
         if name not in formula.names:
             raise InvalidInputError(
                 f"bounds names {name!r}, which is no column.", "use the names of the columns."
             )
-        low, high = (float(end) for end in ends)
-        if not (np.isfinite([low, high]).all() and low < high):
+        low, high = ends if isinstance(ends, (tuple, list)) and len(ends) == 2 else (ends, ends)
+        if not (is_number(low) and is_number(high) and -np.inf < low < high < np.inf):
             raise InvalidInputError(
                 f"The bounds of {name!r} are {low} and {high}.", "use (smallest, largest)."
             )
-        found[formula.names.index(name)] = (low, high)
+        found[formula.names.index(name)] = (float(low), float(high))
     return found
 
 

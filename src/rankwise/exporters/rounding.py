@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from rankwise.arrays import ArrayLike, Floats, MatrixLike, shape_of
+from rankwise.data.containers import as_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.engines import is_linear, single_scores
@@ -104,9 +105,15 @@ def single_precision(
     (0, True)
     """
     formula = formula_of(model)
-    check_exportable(formula, "solr", whole_query=False, filled=True, bounded=bool(bounds))
-    limits, formula = limits_of(formula, bounds), folded(formula)
+    limits = limits_of(formula, bounds)
+    check_exportable(formula, "solr", whole_query=False, filled=True, bounded=bool(limits))
+    formula, X = folded(formula), as_rows("X", X)
     n_rows = shape_of(X)[0]
+    if shape_of(X)[1] != len(formula.names):
+        raise InvalidInputError(
+            f"X has {shape_of(X)[1]} columns, and the model takes {len(formula.names)}.",
+            "pass rows with the columns of the fit.",
+        )
     if n_rows == 0:
         raise InvalidInputError("The sample has no rows.", "pass rows that will be ranked.")
     queries = check_qid(qid, n_rows)

@@ -180,7 +180,7 @@ class Formula:
         table = Table(X, qid)
         out = np.full(table.n_rows, self.constant)
         for term in self.terms:
-            out += term.weight * table.values(term.column)
+            out += term.weight * table.numbers(term.column)
         for surface in self.surfaces:
             out += surface.apply(*(table.values(column) for column in surface.columns))
         if self.kernel is not None:
@@ -214,6 +214,16 @@ class Table:
                 before = self.values(Column(column.input, column.steps[:-1]))
                 self._made[key] = column.steps[-1].apply(before, self._qid)
         return self._made[key]
+
+    def numbers(self, column: Column) -> Floats:
+        """Return the values of a column after its steps, which are numbers then."""
+        found = self.values(column)
+        if found.dtype.kind == "O":
+            raise InvalidInputError(
+                f"Column {column.input} of X holds texts, and the model takes numbers there.",
+                "pass rows with the columns that the model was fitted with.",
+            )
+        return found
 
     def kernel_values(self, kernel: KernelSum) -> Floats:
         """Return the kernel between the rows and the basis."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -135,10 +136,10 @@ def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:
 def _one_output(given: ArrayLike, output: int | None) -> Floats:
     coef: Floats = np.asarray(given, dtype=np.float64)
     if coef.ndim == 1:
-        if output not in {None, 0}:
+        if output is not None and (not isinstance(output, Integral) or output != 0):
             raise InvalidInputError(f"The model has one output, and output is {output}.", "leave output out.")
         return coef
-    if output is None or not 0 <= output < coef.shape[0]:
+    if not isinstance(output, Integral) or not 0 <= output < coef.shape[0]:
         raise InvalidInputError(
             f"The model has {coef.shape[0]} outputs, and output is {output}.",
             f"choose one of them: output=0 to {coef.shape[0] - 1}.",

@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
+from rankwise.data.arguments import check_names
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["ModelView", "dense_rows"]
@@ -82,7 +83,7 @@ class ModelView:
     def names(self, n_columns: int, given: Sequence[str] | None) -> list[str]:
         """Return a name for each column: the caller's, the model's own, or its number."""
         if given is not None:
-            names = [str(name) for name in given]
+            names = check_names("feature_names", given)
             if len(names) != n_columns:
                 raise InvalidInputError(
                     f"The model has {n_columns} columns, and feature names of {len(names)} were given.",

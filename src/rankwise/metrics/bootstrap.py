@@ -14,8 +14,10 @@ import numpy.typing as npt
 import scipy.special
 
 from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.data.arguments import check_level
+from rankwise.data.containers import check_total
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_numbers, check_qid, check_weights, read_seed
+from rankwise.data.validation import check_count, check_numbers, check_qid, check_weights, read_seed
 from rankwise.deprecation import former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Doubles, Grouping, Metric, order_free_sum
@@ -167,6 +169,12 @@ def bootstrap_mean(
     if column.size == 0:
         raise InvalidInputError("values is empty.", "an interval needs at least one unit.")
     share = np.ones(column.size) if weight is None else check_numbers("weight", weight, column.size)
+    if (share < 0).any() or not share.any():
+        raise InvalidInputError(
+            "weight is negative, or 0 everywhere.", "use positive numbers, and 0 to leave out."
+        )
+    for name, numbers in (("values", column), ("weight", share)):
+        check_total(name, float(np.abs(numbers).max()), "use numbers around 1.")
     # As metrics are summed: the figure is that of the metric, to the bit.
     estimate = float(order_free_sum(column * share) / order_free_sum(share))
     if column.size == 1:
@@ -201,10 +209,8 @@ def read_labels(y_true: ArrayLike, qid: Grouping) -> tuple[Doubles, Queries]:
 
 def check_draws(level: float, n_resamples: int) -> None:
     """Check what says how to draw."""
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level={level!r} is not between 0 and 1.", "use 0.95.")
-    if not isinstance(n_resamples, (int, np.integer)) or n_resamples < 1:
-        raise InvalidInputError(f"n_resamples={n_resamples!r} is not a positive integer.", "use 2000.")
+    check_level(level)
+    check_count("n_resamples", n_resamples, optional=False)
 
 
 def block_sizes(n_resamples: int, size: int) -> Iterator[int]:

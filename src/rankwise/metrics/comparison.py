@@ -109,6 +109,7 @@ def compare_rankings(
     >>> result.difference.low > 0, result.p_value < 0.001
     (True, True)
     """
+    check_draws(level, n_resamples)
     chosen, seed = get_metric(metric), read_seed(random_state)
     labels, queries = read_labels(y_true, qid)
     columns = [check_numbers("scores", scores, labels.size) for scores in (first, second)]

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 import numpy.typing as npt
 import scipy.stats
 
 from rankwise.arrays import ArrayLike
-from rankwise.data.containers import unmasked
+from rankwise.data.arguments import check_level
+from rankwise.data.containers import as_array
 from rankwise.data.validation import check_numbers
 from rankwise.deprecation import former_names
 from rankwise.exceptions import InvalidInputError, NoPairsError
@@ -44,13 +46,22 @@ class AucEstimate:
 
         A column that ranks perfectly has no variance, and so an interval of one point.
         """
-        if not 0 < level < 1:
-            raise InvalidInputError(f"level={level!r} is not between 0 and 1.", "use for example 0.95.")
+        check_level(level)
         reach = scipy.stats.norm.ppf((1 + level) / 2) * np.sqrt(np.diagonal(self.covariance))
         return np.asarray(np.clip(np.column_stack([self.auc - reach, self.auc + reach]), 0.0, 1.0))
 
     def p_value(self, first: int = 0, second: int = 1) -> float:
         """Return the two-sided p-value of the hypothesis that two columns have the same AUC."""
+        for column in (first, second):
+            if (
+                not isinstance(column, Integral)
+                or isinstance(column, bool)
+                or not 0 <= column < self.auc.size
+            ):
+                raise InvalidInputError(
+                    f"There is no column {column!r} among {self.auc.size}.",
+                    "count the columns of scores from 0.",
+                )
         difference = float(self.auc[first] - self.auc[second])
         C = self.covariance
         variance = float(C[first, first] + C[second, second] - 2 * C[first, second])
@@ -84,7 +95,9 @@ def auc_estimate(y_true: ArrayLike, scores: ArrayLike) -> AucEstimate:
     ((2, 2), True)
     """
     labels = check_numbers("y_true", y_true)
-    table = np.asarray(unmasked("scores", scores))
+    table = as_array("scores", scores)
+    if table.ndim not in {1, 2} or table.size == 0:
+        raise InvalidInputError(f"scores has shape {table.shape}.", "pass one column of scores, or several.")
     table = table[:, np.newaxis] if table.ndim == 1 else table
     columns = np.column_stack([check_numbers("scores", column, labels.size) for column in table.T])
     levels = np.unique(labels)

@@ -9,6 +9,7 @@ import numpy as np
 
 from rankwise import _core
 from rankwise.arrays import ArrayLike
+from rankwise.data.arguments import check_real
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Grouping
@@ -142,6 +143,11 @@ class Err(TopMetric):
     base_name: ClassVar[str] = "err"
 
     max_grade: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.max_grade is not None:
+            check_real("max_grade", self.max_grade, "pass the largest grade that the labels can have")
 
     def describe(self) -> str:
         """Return the convention in words."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, ArrayLike
-from rankwise.data.containers import unmasked
+from rankwise.data.containers import as_array
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
@@ -126,7 +126,10 @@ class Evaluator(ABC):
 
     def many(self, scores: ArrayLike) -> Doubles:
         """Return the metric of each column of a (rows, columns) matrix of scores."""
-        block = np.asarray(unmasked("scores", scores), dtype=np.float64)
+        block = as_array("scores", scores)
+        if block.dtype.kind not in "biuf":
+            raise InvalidInputError(f"scores are {block.dtype}.", "pass a matrix of real numbers.")
+        block = block.astype(np.float64, copy=False)
         if block.ndim != 2 or block.shape[0] != self.queries.n_rows:
             raise InvalidInputError(
                 f"scores must have shape ({self.queries.n_rows}, columns), got {block.shape}.",

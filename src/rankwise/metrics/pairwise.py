@@ -7,11 +7,13 @@ writing the row twice, and a weight of 0 equals leaving it out. Queries without 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from rankwise.arrays import ArrayLike
+from rankwise.data.arguments import check_real
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Doubles, Evaluator, Grouping, Metric
@@ -100,6 +102,11 @@ class Auc(_OrderMetric):
 
     relevant: float | None = None
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.relevant is not None:
+            check_real("relevant", self.relevant, "pass the smallest label that is relevant")
+
     def describe(self) -> str:
         """Return the convention in words."""
         which = (
@@ -143,7 +150,7 @@ class KendallTau(_PairMetric):
 
 def check_tie_cost(ties: object) -> None:
     """Raise unless `ties` is a cost that some paper gives to a tie."""
-    if isinstance(ties, str) or ties not in (0, 0.5, 1):
+    if not isinstance(ties, Real) or ties not in (0, 0.5, 1):
         raise InvalidInputError(
             f"ties={ties!r} is not an option.", "a tie in the scores counts as 0.5 of an error, as 1 or as 0."
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from rankwise import _core
 from rankwise.arrays import ArrayLike, Bools
+from rankwise.data.arguments import check_real
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Grouping
 from rankwise.metrics.top import TopEvaluator, TopMetric, relevance
@@ -35,6 +36,10 @@ class _BinaryMetric(TopMetric):
     kernel: ClassVar[str]  # by name: a class that held it would outlive the compiled module
 
     relevant: float = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_real("relevant", self.relevant, "pass the smallest label that is relevant")
 
     def _conventions(self) -> str:
         return f"relevant means label >= {self.relevant:g}; {self._tail()}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from rankwise.metrics.pairwise import Auc, Concordance, KendallTau, PairwiseErro
 from rankwise.metrics.relevance import AveragePrecision, Precision, ReciprocalRank
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 __all__ = ["METRICS", "evaluate", "get_metric", "per_query"]
 
@@ -67,7 +67,7 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
         metric = name
     else:
         base, at, cutoff = name.partition("@") if isinstance(name, str) else (name, "", "")
-        if base not in METRICS:
+        if not isinstance(base, str) or base not in METRICS:
             close = get_close_matches(str(base), METRICS, n=1)
             guess = f"did you mean {close[0] + at + cutoff!r}? " if close else ""
             raise InvalidInputError(f"Unknown metric {name!r}.", f"{guess}There are {', '.join(METRICS)}.")
@@ -167,5 +167,7 @@ def evaluate(
     labels = check_numbers("y_true", y_true)
     column = check_numbers("scores", scores, labels.shape[0])
     queries = qid if isinstance(qid, Queries) else check_qid(qid, labels.shape[0])
+    if not isinstance(metrics, Iterable) or not getattr(metrics, "ndim", 1):
+        raise InvalidInputError(f"metrics={metrics!r} is no list.", "pass names, such as ['ndcg@10', 'map'].")
     chosen = [get_metric(metric) for metric in metrics]
     return {metric.name: metric.prepare(labels, queries).evaluate(column) for metric in chosen}

@@ -117,7 +117,7 @@ class TopMetric(Metric):
 
     def __post_init__(self) -> None:
         if self.k is not None and (
-            isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or self.k < 1
+            isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or not 1 <= self.k < 2**63
         ):
             raise InvalidInputError(
                 f"k={self.k!r}: the cutoff must be at least 1.",

@@ -7,16 +7,19 @@ from copy import deepcopy
 from numbers import Integral
 from typing import Any, ClassVar
 
+import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, clone
-from sklearn.model_selection import KFold, cross_validate
+from sklearn.model_selection import KFold, check_cv, cross_validate
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, shape_of
 from rankwise.data.containers import unmasked
+from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection.rankers import GROUPED, fit_ranker
 from rankwise.model_selection.scorers import make_ranking_scorer
 from rankwise.model_selection.splitters import QueryKFold
+from rankwise.selection.splits import read_splits
 
 __all__ = ["cross_validate_ranker"]
 
@@ -89,12 +92,18 @@ def cross_validate_ranker(
     X = unmasked("X", X)  # before scikit-learn takes rows of it
     if type(estimator).__module__.split(".")[0] in GROUPED:
         estimator = _Grouped(estimator)
+    if not isinstance(scoring, (str, Metric, list, tuple)):
+        raise InvalidInputError(
+            f"scoring={scoring!r} is no metric.", "name one, such as 'ndcg@10', or several."
+        )
     chosen = [scoring] if isinstance(scoring, (str, Metric)) else list(scoring)
     metrics = [get_metric(metric) for metric in chosen]
     scorers = {metric.name: make_ranking_scorer(metric, global_ranking=qid is None) for metric in metrics}
     if cv is None or isinstance(cv, Integral):  # what scikit-learn would make of them divides queries
         n_folds = 5 if cv is None else int(cv)
         cv = QueryKFold(n_folds) if qid is not None else KFold(n_folds, shuffle=True, random_state=0)
+    elif isinstance(cv, (list, tuple, np.ndarray)):
+        cv = list(read_splits(check_cv(cv), range(shape_of(X)[0]), None, None, "rows"))
     with sklearn.config_context(enable_metadata_routing=True):
         if qid is not None and hasattr(cv, "set_split_request"):
             cv = deepcopy(cv).set_split_request(groups="qid")

@@ -9,8 +9,9 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
-from rankwise.data.containers import unmasked
+from rankwise.data.containers import as_array, unmasked
 from rankwise.data.validation import check_qid
+from rankwise.exceptions import InvalidInputError
 
 __all__ = ["GROUPED", "fit_ranker", "predict_scores"]
 
@@ -47,6 +48,7 @@ def predict_scores(estimator: BaseEstimator, X: MatrixLike, qid: ArrayLike | Non
     True
     """
     rows = unmasked("X", X)
+    _check_has(estimator, "predict")
     with sklearn.config_context(enable_metadata_routing=True):
         wanted = qid is not None and hasattr(estimator, "get_metadata_routing")
         if wanted and estimator.get_metadata_routing().consumes("predict", ["qid"]):
@@ -86,6 +88,7 @@ def fit_ranker(
     >>> fit_ranker(RankRLS(), [[0.0], [1.0], [2.0]], [0, 1, 2], ["a", "a", "a"]).n_queries_
     1
     """
+    _check_has(estimator, "fit")
     package = type(estimator).__module__.split(".")[0]
     if package not in GROUPED:
         wanted = {"qid": qid, "sample_weight": sample_weight}
@@ -93,7 +96,7 @@ def fit_ranker(
         with sklearn.config_context(enable_metadata_routing=True):
             estimator.fit(X, y, **given)
         return estimator
-    labels = np.asarray(unmasked("y", y))
+    labels = as_array("y", y)
     queries = check_qid(qid, labels.shape[0])
     order, codes = queries.order, queries.codes[queries.order]
     weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)[order]
@@ -114,3 +117,8 @@ def fit_ranker(
 
 def _means(codes: Ints, values: Floats) -> Floats:
     return np.bincount(codes, values) / np.bincount(codes)
+
+
+def _check_has(estimator: object, method: str) -> None:
+    if isinstance(estimator, type) or not hasattr(estimator, method):
+        raise InvalidInputError(f"{estimator!r} has no {method}.", "pass a ranker, such as RankRLS().")

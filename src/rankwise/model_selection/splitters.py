@@ -16,8 +16,8 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator
 from sklearn.model_selection import GroupKFold
 
-from rankwise.arrays import AnyArray, ArrayLike, Bools, Labels, MatrixLike, RandomSource, Rows, shape_of
-from rankwise.data.containers import unmasked
+from rankwise.arrays import AnyArray, ArrayLike, Bools, Labels, MatrixLike, RandomSource, Rows
+from rankwise.data.containers import as_array
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_choice, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
@@ -84,7 +84,8 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=2,
             )
-        n_rows = shape_of(X)[0]
+        rows = X if hasattr(X, "shape") else as_array("X", X)
+        n_rows = rows.shape[0] if rows.shape else 0
         queries = check_qid(groups, n_rows, name="groups")
         if len(queries) < self.n_splits:
             raise InvalidInputError(
@@ -155,8 +156,9 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         check_choice("by", self.by, ("pairs", "items", "components", "groups"))
         if not isinstance(self.n_splits, Integral) or self.n_splits < 2:
             raise InvalidInputError(f"n_splits={self.n_splits!r} makes no folds.", "use 2 or more.")
-        edges = np.asarray(unmasked("pairs", X))
-        preferences = check_pairs(edges, int(edges.max(initial=0)) + 1 if edges.dtype.kind in "iuf" else 0)
+        edges = as_array("pairs", X)
+        are_numbers = edges.dtype.kind in "iuf" and np.isfinite(edges).all()
+        preferences = check_pairs(edges, int(edges.max(initial=0)) + 1 if are_numbers else 0)
         ends = np.column_stack([preferences.winner, preferences.loser])
         items, ends = np.unique(ends, return_inverse=True)
         ends = ends.reshape(-1, 2)

@@ -79,6 +79,9 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
+    notes = {} if notes is None else notes
+    if not isinstance(notes, Mapping):
+        raise ModelFileError(f"notes={notes!r} is no mapping.", "pass a dictionary.")
     chooser = model if hasattr(model, "best_estimator_") and isinstance(model, choosing_class()) else None
     if chooser is not None:
         check_is_fitted(chooser)
@@ -100,7 +103,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         "estimator": type(steps[-1][1]).__name__,
         "features": _feature_names(steps),
         "training": writer.write(_training_summary(model), "training"),
-        "notes": writer.write(dict(notes or {}), "notes"),
+        "notes": writer.write(dict(notes), "notes"),
     }
     header: dict[str, Json] = {
         "defaults": DEFAULTS,
@@ -161,9 +164,7 @@ def load(path: File) -> BaseEstimator:
 
 
 def _load(file: File) -> BaseEstimator:
-    # Asking for a method takes a tenth of the time of asking for the protocol of paths.
-    read: Callable[..., Container] = read_container if hasattr(file, "read") else read_file
-    container = read(file)
+    container = _reader(file)(file)
     header = container.header
     defaults = header.get("defaults", DEFAULTS)
     if type(defaults) is not int or not 0 < defaults <= DEFAULTS:
@@ -216,13 +217,21 @@ def read_header(path: File) -> dict[str, Any]:
     ('RankRLS', {'by': 'me'})
     """
     try:
-        read: Callable[..., Container] = read_container if hasattr(path, "read") else read_file
-        container = read(path, only_header=True)
+        container = _reader(path)(path, only_header=True)
     except ModelFileError as error:
         if not _has_name(path):
             raise
         raise _naming(path, error) from error
     return {**container.description, **container.header}
+
+
+def _reader(file: object) -> Callable[..., Container]:
+    # Asking for a method takes a tenth of the time of asking for the protocol of paths.
+    if hasattr(file, "read"):
+        return read_container
+    if not isinstance(file, (str, bytes, os.PathLike)) or "\0" in os.fsdecode(file):
+        raise ModelFileError(f"{file!r} is no path.", "pass the name of a file, a Path or a binary stream.")
+    return read_file
 
 
 def _has_name(file: File) -> TypeGuard[str | os.PathLike[str]]:

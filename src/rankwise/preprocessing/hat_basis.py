@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.additive.knots import plan_knots
 from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
-from rankwise.data.containers import unmasked
+from rankwise.data.arguments import check_names
+from rankwise.data.containers import as_array, unmasked
 from rankwise.data.queries import one_query
 from rankwise.data.validation import check_count, check_weights
 from rankwise.design.hats import hat_matrix
@@ -76,7 +77,9 @@ class HatBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_count("n_knots", self.n_knots, optional=False)
         rows = self._check(X, reset=True)
         n_rows, n_columns = rows.shape
-        levels = [] if self.categorical is None else list(self.categorical)
+        levels = (
+            [] if self.categorical is None else as_array("categorical", self.categorical).ravel().tolist()
+        )
         if not all(isinstance(column, (int, np.integer)) and 0 <= column < n_columns for column in levels):
             raise InvalidInputError(
                 f"categorical={self.categorical!r} names columns that X does not have.",
@@ -112,7 +115,11 @@ class HatBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         given = input_features if input_features is not None else getattr(self, "feature_names_in_", None)
-        names = [f"x{column}" for column in range(self.n_features_in_)] if given is None else list(given)
+        names = (
+            [f"x{column}" for column in range(self.n_features_in_)]
+            if given is None
+            else check_names("input_features", given)
+        )
         if len(names) != self.n_features_in_:
             raise InvalidInputError(
                 f"input_features should have length equal to number of features ({self.n_features_in_}), "

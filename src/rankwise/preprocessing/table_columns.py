@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Floats, MatrixLike
-from rankwise.data.containers import unmasked
+from rankwise.data.containers import as_array
 from rankwise.data.tables.arrow_columns import entries_of
 from rankwise.exceptions import InvalidInputError
 
@@ -57,7 +57,7 @@ def needs_encoding(X: MatrixLike) -> bool:
 def read_columns(X: MatrixLike, names: Sequence[str] | None = None) -> list[Column]:
     """Read the columns of a table, or some of them; of an array all, called ``x0``, ``x1``, and so on."""
     if not is_table_like(X):
-        array = np.asarray(unmasked("X", X))
+        array = as_array("X", X)
         if array.ndim != 2:
             raise InvalidInputError(f"X has {array.ndim} dimensions.", "pass a table or a matrix of rows.")
         found = {f"x{at}": array[:, at] for at in range(array.shape[1])}

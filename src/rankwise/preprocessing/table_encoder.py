@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike
+from rankwise.data.arguments import check_names
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.exceptions import InvalidInputError
@@ -118,13 +119,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_choice("method", self.method, _WORDS)
         for name in ("n_words", "min_rows", "max_levels"):
             check_count(name, getattr(self, name), optional=False)
-        columns = read_columns(X, self.columns)
+        roles = {name: check_names(name, getattr(self, name)) for name in ("categories", "words", "crosses")}
+        columns = read_columns(X, None if self.columns is None else check_names("columns", self.columns))
         if not columns or not columns[0].values.shape[0]:
             raise InvalidInputError("The table has no rows, or no columns.", "check what was read.")
         names = [column.name for column in columns]
-        crossed = {name for cross in self.crosses for name in _sides(cross, names)}
+        crossed = {name for cross in roles["crosses"] for name in _sides(cross, names)}
         for role in ("categories", "words"):
-            unknown = [name for name in getattr(self, role) if name not in names]
+            unknown = [name for name in roles[role] if name not in names]
             if unknown:
                 raise InvalidInputError(
                     f"{role} names {unknown[0]!r}, which is no column.",
@@ -138,10 +140,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
         if not len(self.get_feature_names_out()):
-            raise InvalidInputError(
-                "No column can tell the rows of a query apart.",
-                "; ".join(self.describe()) + ".",
-            )
+            why = "; ".join(self.describe()) + "."
+            del self.columns_  # nothing is fitted
+            raise InvalidInputError("No column can tell the rows of a query apart.", why)
         return self
 
     def fit_transform(

@@ -110,6 +110,8 @@ def evaluate_labels(
 ) -> Evidence:
     """Evaluate scores by labels inside queries."""
     X: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
+    if not isinstance(metrics, (list, tuple)):
+        raise InvalidInputError(f"metrics={metrics!r} is no list.", "pass names, such as ['ndcg@10', 'map'].")
     chosen = [get_metric(metric) for metric in metrics]
     if not chosen:
         raise InvalidInputError("metrics is empty.", "name at least one, such as 'ndcg@10'.")

@@ -9,7 +9,8 @@ from html import escape
 import numpy as np
 
 from rankwise.arrays import ArrayLike, MatrixLike, RandomSource, shape_of
-from rankwise.data.containers import unmasked
+from rankwise.data.arguments import check_names
+from rankwise.data.containers import as_rows, check_total
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts
 from rankwise.data.validation import check_numbers, check_qid, read_seed
@@ -128,8 +129,15 @@ class Report:
         if (y is None) == (pairs is None):
             raise InvalidInputError("A report needs either labels or pairs.", "pass y, or pairs, not both.")
         self._view = ModelView.of(model)
-        X = unmasked("X", X)
-        X = X if hasattr(X, "shape") else np.asarray(X)
+        X = as_rows("X", X)
+        for name, text in (("title", title), ("source", source), ("own_name", own_name)):
+            if not isinstance(text, str | None):
+                raise InvalidInputError(f"{name}={text!r} is no text.", "pass a text, or leave it out.")
+        for name, notes in (("settings", settings), ("choice", choice)):
+            if not isinstance(notes, Mapping | None):
+                raise InvalidInputError(
+                    f"{name}={notes!r} is no mapping.", "pass a dictionary, or leave it out."
+                )
         prepared = self._view.prepare(X, qid)
         self.scores = self._view.predict(prepared, qid)
         if self.scores.ndim != 1:
@@ -139,6 +147,10 @@ class Report:
         self._row_names = _checked_row_names(row_names, self.scores.size)
         seed = read_seed(random_state)
         labels = None if y is None else check_numbers("y", y, self.scores.size)
+        if labels is not None:
+            check_total(
+                "y", float(np.abs(labels).max(initial=0.0)), "use smaller labels; only their order matters."
+            )
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
         if labels is None:
             assert pairs is not None
@@ -186,8 +198,8 @@ class Report:
         )
         self._trained = None if train is None else on_training(train, self._view, self.evidence, seed)
         self._title = title or f"Report of {self._view.describe()}"
-        commands = [command] if isinstance(command, str) else (command or ())
-        self._commands = [str(one) for one in commands if one]
+        commands = [command] if isinstance(command, str) else () if command is None else command
+        self._commands = [one for one in check_names("command", commands) if one]
         self._settings = dict(settings or {})
 
     def _beside(
@@ -287,9 +299,10 @@ _LINKS = {
 def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str] | None:
     if names is None:
         return None
+    names = check_names("row_names", names)
     if len(names) != n_rows:
         raise InvalidInputError(
             f"row_names has {len(names)} entries, but X has {n_rows} rows.",
             "give one name per row, in the order of the rows.",
         )
-    return [str(name) for name in names]
+    return names

@@ -24,9 +24,11 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.cached import cached_property
+from rankwise.data.arguments import check_path
 from rankwise.data.store.format import HEADER, Header, damaged, read_header
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.text.query_ids import QueryRuns
+from rankwise.data.validation import check_count, check_flag
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.replacing import recover
 from rankwise.threads import default_threads
@@ -133,6 +135,7 @@ class Store:
 
         A block takes at most `block_bytes`, or is one query (one row, without ids) where that takes more.
         """
+        check_count("block_bytes", block_bytes, optional=False)
         ids = self.query_ids
         cuts = self.query_start if ids is not None else np.arange(self.header.rows + 1)
         start: AnyArray = self._arrays["row_start.bin"].view(np.int64)
@@ -148,6 +151,7 @@ class Store:
 
     def verify(self, n_threads: int | None = None) -> None:
         """Read everything once, and raise unless every checksum fits and every column number is in range."""
+        check_count("n_threads", n_threads)
         segments = []
         for name in self.header.names:
             at = 0
@@ -224,7 +228,9 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     >>> store.X.shape, store.y.tolist(), store.qid.tolist()
     ((4, 4), [2.0, 1.0, 0.0, 1.0], ['a', 'a', 'b', 'b'])
     """
-    folder = os.fspath(path)
+    folder = check_path("path", path)
+    check_flag("verify", verify)
+    check_count("n_threads", n_threads)
     recover(folder)
     if not Path(folder, HEADER).is_file():
         raise InvalidInputError(

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray
+from rankwise.data.arguments import check_dtype, check_path
 from rankwise.data.store.files import StoreFile, WritesBehind
 from rankwise.data.store.format import FILES, HEADER, ITEM_FILES, Header
 from rankwise.data.store.reading import open_store
@@ -101,9 +102,10 @@ def save_store(
     check_count("block_bytes", block_bytes, optional=False)
     check_count("n_features", n_features)
     check_flag("comments", comments)
-    if np.dtype(dtype) not in {np.dtype(np.float32), np.dtype(np.float64)}:
-        raise InvalidInputError(f"dtype={dtype!r} is not an option.", "use np.float32 or np.float64.")
-    target = Path(path)
+    check_flag("regroup", regroup)
+    check_flag("durable", durable)
+    check_dtype(dtype)
+    target = Path(check_path("path", path))
     if target.exists() and not (target / HEADER).is_file():
         raise InvalidInputError(
             f"{target} exists and is not a store; it was left as it is.", "name a folder that does not exist."

@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
 
+from rankwise.data.arguments import check_path
 from rankwise.data.tables.csv_files import looks_like_csv, of_csv
 from rankwise.data.tables.table_source import (
     TABLE_ENDINGS,
@@ -73,7 +74,7 @@ def open_sources(
 
 
 def _expand(source: str | os.PathLike[str]) -> list[Path]:
-    path = Path(source)
+    path = Path(check_path("source", source))
     if path.is_dir():
         found = sorted(child for child in path.iterdir() if plain_suffix(child) in TABLE_ENDINGS)
         wanted = "a folder without tables"

@@ -58,7 +58,7 @@ def of_csv(pa: ModuleType, path: Path, text_columns: Sequence[str], *, is_stream
     options = {
         "parse_options": pyarrow.csv.ParseOptions(delimiter=delimiter),
         "convert_options": pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(text_columns, pa.string()), null_values=NULLS
+            column_types=dict.fromkeys(filter(_is_name, text_columns), pa.string()), null_values=NULLS
         ),
     }
     if is_streamed:
@@ -155,3 +155,8 @@ def is_number_text(entry: object) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+def _is_name(given: object) -> bool:
+    """Tell whether a column of a file can be called so; others are refused where columns are looked for."""
+    return isinstance(given, str) and not any("\ud800" <= one <= "\udfff" for one in given)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.cached import cached_property
+from rankwise.data.arguments import check_dtype, check_names
 from rankwise.data.tables.arrow_columns import (
     amounts_of,
     check_finite,
@@ -98,19 +99,19 @@ class TablePlan:
     ) -> TablePlan:
         """Check what was asked against the first table; columns of `ids` are no features unless those are named."""
         check_choice("missing", missing, MISSING)
-        kind, source = np.dtype(dtype), sources[0]
-        if kind not in {np.dtype(np.float64), np.dtype(np.float32)}:
-            raise InvalidInputError(f"dtype={kind} is no type of X.", "use numpy.float64 or numpy.float32.")
+        kind, source = check_dtype(dtype), sources[0]
         for role, name in (("label", label), ("qid", qid), ("weight", weight), ("item_id", item_id)):
             if name is not None:
                 check_columns(source, [name], role)
-        embeddings = [embedding] if isinstance(embedding, str) else list(embedding or [])
+        given = () if embedding is None else (embedding,) if isinstance(embedding, str) else embedding
+        check_names("embedding", given)
+        embeddings = list(given)
         check_columns(source, embeddings, "embedding")
-        if isinstance(features, str):
-            raise InvalidInputError("features must be a list of names.", f"pass [{features!r}].")
-        sparse, chosen = None, list(features or [])
+        sparse, chosen = None, []
         if features is not None:
-            check_columns(source, features, "features")
+            check_names("features", features)
+            chosen = list(features)
+            check_columns(source, chosen, "features")
         elif not embeddings:
             sparse = SparseColumns.of(sources)
             if sparse is None:

@@ -95,7 +95,7 @@ def load_table(
     ([[0.5], [0.1], [0.9]], [1.0, 0.0, 2.0], ['a', 'a', 'b'], ['bm25'])
     """
     plan = TablePlan.of(
-        open_sources(source, text_columns=[qid] if qid else []),
+        open_sources(source, text_columns=[qid] if qid is not None else []),
         label=label,
         qid=qid,
         features=features,
@@ -143,7 +143,7 @@ def iter_table(
     """
     check_count("block_rows", block_rows, optional=False)
     plan = TablePlan.of(
-        open_sources(source, text_columns=[qid] if qid else []),
+        open_sources(source, text_columns=[qid] if qid is not None else []),
         label=label,
         qid=qid,
         features=features,

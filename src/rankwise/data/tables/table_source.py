@@ -88,7 +88,7 @@ def of_table(name: str, table: Table, first_line: int | None = None) -> TableSou
     """Open a table that is in memory."""
 
     def batches(columns: Sequence[str], n_rows: int) -> Iterator[RecordBatch]:
-        yield from table.select(list(columns)).to_batches(max_chunksize=n_rows)
+        yield from table.select(list(columns)).to_batches(max_chunksize=min(n_rows, 1 << 62))
 
     row_bytes = table.nbytes // max(1, table.num_rows)
     return TableSource(name, table.schema, table.num_rows, row_bytes, batches, first_line)

@@ -15,9 +15,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, MatrixLike
-from rankwise.data.containers import unmasked
+from rankwise.data.arguments import check_name, check_names, check_path
+from rankwise.data.containers import as_array, unmasked
 from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.data.tables.table_source import import_pyarrow
+from rankwise.data.validation import check_flag
 from rankwise.deprecation import former_names, former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.replacing import replacing
@@ -98,7 +100,7 @@ def save_table(
     ['bm25']
     """
     with TableWriter(path, feature_names, label=label, qid_name=qid_name, durable=durable) as writer:
-        writer.write(X, y, qid, {} if item_ids is None else {item_name: np.asarray(item_ids)})
+        writer.write(X, y, qid, None if item_ids is None else {check_name("item_name", item_name): item_ids})
 
 
 class TableWriter:
@@ -135,15 +137,18 @@ class TableWriter:
         qid_name: str = "qid",
         durable: bool = True,
     ) -> None:
+        check_flag("durable", durable)
         self._durable = durable
-        kind = _FORMATS.get(Path(path).suffix.lower())
+        kind = _FORMATS.get(Path(check_path("path", path)).suffix.lower())
         if kind is None:
             raise InvalidInputError(
-                f"{os.fspath(path)!r} does not say what kind of table it is.",
+                f"{os.fsdecode(path)!r} does not say what kind of table it is.",
                 f"end its name in one of {', '.join(_FORMATS)}; .parquet is compressed as it is.",
             )
         self._file, self._kind, self._label, self._qid_name = path, kind, label, qid_name
-        self._names = None if feature_names is None else [str(name) for name in feature_names]
+        check_name("label", label)
+        check_name("qid_name", qid_name)
+        self._names = None if feature_names is None else check_names("feature_names", feature_names)
         self._stack = ExitStack()
         self._stream: BinaryIO | None = None
         self._writer: Any = None
@@ -168,32 +173,24 @@ class TableWriter:
         X: MatrixLike,
         y: npt.ArrayLike | None = None,
         qid: npt.ArrayLike | None = None,
-        others: Mapping[str, AnyArray] | None = None,
+        others: Mapping[str, npt.ArrayLike] | None = None,
     ) -> None:
         """Write some rows; every block has the same columns. `others` are columns beside labels and ids."""
         pa = import_pyarrow()
         if self._stream is None:
             raise InvalidInputError("The writer is not open.", "use it in a with statement.")
         given, y, qid = unmasked("X", X), unmasked("y", y), unmasked("qid", qid)
-        rows = given.tocsr() if sp.issparse(given) else np.asarray(given)
+        rows = given.tocsr() if sp.issparse(given) else as_array("X", given)
         if rows.ndim != 2:
             raise InvalidInputError(f"X has shape {rows.shape}.", "pass one row per item.")
-        columns = {}
-        if qid is not None:
-            ids = np.asarray(qid)
-            if self._kind == "csv" and ids.dtype.kind == "f":
-                ids = np.array([str(value) for value in ids.tolist()])  # 1.0, where pyarrow would write 1
-            columns[self._qid_name] = pa.array(ids)
-        if y is not None:
-            columns[self._label] = pa.array(np.asarray(y))
-        for name, values in (others or {}).items():
-            columns[name] = pa.array(values)
-        for name, column in columns.items():
-            if len(column) != rows.shape[0]:
-                raise InvalidInputError(
-                    f"Column {name!r} has {len(column)} entries, but X has {rows.shape[0]} rows.",
-                    "pass one per row.",
-                )
+        beside: dict[str, object] = {} if qid is None else {self._qid_name: qid}
+        beside |= {} if y is None else {self._label: y}
+        if not isinstance(others, Mapping | None):
+            raise InvalidInputError(f"others={others!r} is no mapping.", "pass {'name of a column': values}.")
+        columns = {
+            name: self._beside(pa, name, values, rows.shape[0])
+            for name, values in {**beside, **(others or {})}.items()
+        }
         table = self._sparse(pa, rows, columns) if sp.issparse(rows) else self._dense(pa, rows, columns)
         if self._writer is None:
             self._writer = self._open(pa, table.schema)
@@ -214,6 +211,23 @@ class TableWriter:
         options = pyarrow.csv.WriteOptions(quoting_style="needed", delimiter=delimiter)
         text: _Writes = pyarrow.csv.CSVWriter(self._stream, schema, write_options=options)
         return text
+
+    def _beside(self, pa: ModuleType, name: str, given: object, n_rows: int) -> pa.Array:
+        values = as_array(name, given)
+        if values.ndim != 1 or values.size != n_rows:
+            n_given = values.size if values.ndim == 1 else f"{values.ndim} dimensions and {values.size}"
+            raise InvalidInputError(
+                f"Column {name!r} has {n_given} entries, but X has {n_rows} rows.", "pass one per row."
+            )
+        if self._kind == "csv" and name == self._qid_name and values.dtype.kind == "f":
+            values = np.array([str(value) for value in values.tolist()])  # 1.0, where pyarrow would write 1
+        try:
+            return pa.array(values)
+        except pa.ArrowException as error:
+            raise InvalidInputError(
+                f"Column {name!r} holds what no table can ({error}).",
+                "pass numbers or texts, all of one kind.",
+            ) from error
 
     def _dense(self, pa: ModuleType, X: AnyArray, columns: dict[str, pa.Array]) -> pa.Table:
         names = self._feature_names(X.shape[1])

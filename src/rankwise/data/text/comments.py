@@ -8,6 +8,8 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.data.arguments import check_names
+
 __all__ = ["comments_in", "item_ids"]
 
 _NAMED = re.compile(r"\b(?:docid|doc_id|id)\s*[=:]\s*(\S+)", re.IGNORECASE)
@@ -38,7 +40,7 @@ def item_ids(comments: Iterable[str]) -> npt.NDArray[np.str_]:
     ['GX008-86', '7555', '']
     """
     found = []
-    for comment in comments:
+    for comment in check_names("comments", comments):
         named = _NAMED.search(comment)
         words = comment.split(maxsplit=1)
         found.append(named.group(1) if named else words[0] if words else "")

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
+from rankwise.data.arguments import check_dtype
 from rankwise.data.text.comments import comments_in
 from rankwise.data.text.query_ids import QueryRuns
 from rankwise.data.text.sources import (
@@ -121,17 +122,16 @@ class TextReader:
         check_count("longest_line", longest_line, optional=False)
         check_count("n_threads", n_threads)
         self.missing = check_choice("missing", missing, MISSING)
-        if zero_based not in {"auto", True, False}:
+        if not isinstance(zero_based, (bool, np.bool_, str)) or zero_based not in {"auto", True, False}:
             raise InvalidInputError(
                 f"zero_based={zero_based!r} is not an option.",
                 "use True or False for columns that count from 0 or 1, or 'auto'.",
             )
-        if np.dtype(dtype) not in {np.dtype(np.float32), np.dtype(np.float64)}:
-            raise InvalidInputError(f"dtype={dtype!r} is not an option.", "use np.float32 or np.float64.")
+        kind = check_dtype(dtype)
         self.sources = list_sources(paths)
         self.n_features = n_features
         self.n_threads = n_threads or default_threads()
-        self.rows = _core.TextRows32() if np.dtype(dtype) == np.float32 else _core.TextRows64()
+        self.rows = _core.TextRows32() if kind == np.float32 else _core.TextRows64()
         self.base = 0 if zero_based is True else 1
         self.base_is_sure = zero_based != "auto"
         self.bytes_at_once = PARSED_AT_ONCE * self.n_threads

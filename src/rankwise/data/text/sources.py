@@ -18,6 +18,7 @@ from types import ModuleType
 from typing import BinaryIO, TypeVar, cast
 
 from rankwise import _core
+from rankwise.data.arguments import check_path
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
 from rankwise.memory import fits
 
@@ -63,7 +64,8 @@ class Source:
 
 def list_sources(paths: object) -> list[Source]:
     """Return the sources that a path, an open binary stream, ``"-"`` or a sequence of those means."""
-    places = paths if isinstance(paths, Iterable) and not _is_place(paths) else [paths]
+    is_list = isinstance(paths, Iterable) and not _is_place(paths) and getattr(paths, "ndim", None) != 0
+    places = cast("Iterable[object]", paths) if is_list else [paths]
     sources = [_source(place) for place in places]
     if not sources:
         raise InvalidInputError("There is no file to read.", "pass at least one path.")
@@ -83,7 +85,7 @@ def _source(place: object) -> Source:
                 "The stream yields text where bytes are needed.", "open the file with mode 'rb'."
             )
         return Source(str(getattr(place, "name", "stream")), cast("BinaryIO", place))
-    path = os.fsdecode(cast("str | bytes | os.PathLike[str]", place))
+    path = check_path("paths", place)
     return Source("standard input", sys.stdin.buffer) if path == "-" else Source(path, path)
 
 

@@ -19,12 +19,13 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, InMemory, MatrixLike, is_sparse
-from rankwise.data.containers import unmasked
+from rankwise.data.arguments import check_names
+from rankwise.data.containers import as_array, unmasked
 from rankwise.data.text.query_ids import encode_ids
 from rankwise.data.text.sources import import_zstandard
-from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
+from rankwise.data.validation import check_choice, check_count, check_flag, check_numbers, check_qid
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.replacing import replacing
+from rankwise.replacing import place_of, replacing
 from rankwise.threads import default_threads
 
 __all__ = ["TextWriter", "open_text", "save_svmlight"]
@@ -46,7 +47,7 @@ class TextWriter:
     def comment(self, text: str) -> None:
         """Write lines of comment."""
         for line in text.splitlines():
-            self._stream.write(f"# {line}\n".encode())
+            self._stream.write(f"# {line}\n".encode(errors="backslashreplace"))
 
     def write(
         self,
@@ -153,16 +154,23 @@ def save_svmlight(
     """
     check_choice("missing", missing, ("error", "nan"))
     check_count("n_threads", n_threads)
+    check_flag("zero_based", zero_based)
+    check_flag("durable", durable)
+    if not isinstance(comment, str | None):
+        raise InvalidInputError(f"comment={comment!r} is no text.", "pass a text, or leave it out.")
     given = unmasked("X", X)
-    rows: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
-    if len(rows.shape) != 2:
-        raise InvalidInputError(f"X has shape {rows.shape}.", "pass a matrix with one row per item.")
+    rows: InMemory = given.tocsr() if is_sparse(given) else as_array("X", given)
+    if len(rows.shape) != 2 or rows.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"X has shape {rows.shape} and type {rows.dtype}.",
+            "pass a matrix of numbers with one row per item.",
+        )
     labels = check_numbers("y", y, rows.shape[0])
     ids = None
     if qid is not None:
         queries = check_qid(qid, rows.shape[0])
         ids = np.asarray(queries)
-    texts = None if comments is None else [str(text).strip() for text in comments]
+    texts = None if comments is None else [text.strip() for text in check_names("comments", comments)]
     if texts is not None and (
         len(texts) != rows.shape[0] or any("\n" in text or "\r" in text for text in texts)
     ):
@@ -180,13 +188,14 @@ def save_svmlight(
 @contextmanager
 def open_text(path: str | os.PathLike[str] | BinaryIO, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a stream for writing: a file that appears once it is complete, standard output, or the stream given."""
-    if not isinstance(path, (str, os.PathLike)):
-        yield path
-    elif os.fspath(path) == "-":
+    if hasattr(path, "write"):
+        yield cast("BinaryIO", path)
+    elif isinstance(path, (str, os.PathLike)) and os.fspath(path) == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
-        name = Path(path).name
+        place_of(path)  # raises where it is no path
+        name = Path(os.fsdecode(path)).name
         with replacing(path, durable=durable) as file, _compressed(file, name) as stream:
             yield stream
 
