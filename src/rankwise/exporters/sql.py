@@ -109,12 +109,13 @@ class Sql(Language):
             depth[name] = after + 1
 
         for value in program.values:
-            after = 0 if value.source is None else depth[value.source]
-            x = self._raw(value.input) if value.source is None else value.source
+            after = max(depth.get(str(one), 0) for one in value.sources)
+            sources = [self._raw(one) if isinstance(one, int) else one for one in value.sources]
+            x = sources[0]
             if not value.is_query_scale:
-                emit(value.name, self.expression(value.step, x), after)
-            elif value.step.method == "standard":  # type: ignore[attr-defined]
-                if value.source is None:
+                emit(value.name, self.value(value, sources), after)
+            elif value.method == "standard":
+                if isinstance(value.sources[0], int):
                     emit(f"{value.name}_x", x, after)
                     x, after = f"{value.name}_x", after + 1
                 mean, spread = f"{value.name}_mean", f"{value.name}_spread"
@@ -134,7 +135,7 @@ class Sql(Language):
 
     def _scaled(self, value: Value, x: str) -> str:
         low, high = f"MIN({x}) {self._window}", f"MAX({x}) {self._window}"
-        if value.step.method == "minmax":  # type: ignore[attr-defined]
+        if value.method == "minmax":
             return self._if_varies(x, f"({x} - {low}) / ({high} - {low})")
         qid = self.identifier(self._qid)
         place = f"CAST(RANK() OVER (PARTITION BY {qid}, {x} IS NULL ORDER BY {x}) AS FLOAT8)"
