@@ -322,20 +322,40 @@ def test_levels_of_a_crossed_category_become_one_table(models):
     np.testing.assert_allclose(formula.evaluate(rows), wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("target", ["sqlite", "duckdb", "onnx", "c"])
-def test_two_categories_of_many_levels(target, tmp_path):
+@pytest.fixture(scope="module")
+def wide():
+    """Return a table with two categories of many levels, labels, queries and an encoder that crosses them."""
     rng = np.random.default_rng(0)
     table = pd.DataFrame(
         {"a": rng.integers(0, 60, 900).astype(str), "b": rng.integers(0, 45, 900).astype(str)}
     )
     y, qid = rng.integers(0, 3, 900), np.arange(900) // 9
     own = TableEncoder(crosses=["a:b"], min_rows=1).fit(table, qid=qid)
+    assert len(own.get_feature_names_out()) > 2500
+    return table, y, qid, own
+
+
+@pytest.mark.parametrize("target", ["sqlite", "onnx"])
+@pytest.mark.parametrize("kind", ["linear", "curves"])
+def test_two_categories_of_many_levels(wide, kind, target, tmp_path):
+    table, y, qid, own = wide
     X = own.transform(table)
-    assert X.shape[1] > 2500
-    model = Pipeline([("table", own), ("scale", StandardScaler().fit(X)), ("rank", RankRLS())])
-    model.steps[-1][1].fit(model.steps[1][1].transform(X), y, qid)
+    scale = StandardScaler().fit(X)
+    ranker = RankRLS() if kind == "linear" else AdditiveRanker(alpha=0.1, interactions=0)
+    model = Pipeline([("table", own), ("scale", scale), ("rank", ranker.fit(scale.transform(X), y, qid))])
     found = run(target, rankwise.export(model, target), table, qid, False, tmp_path)
-    np.testing.assert_allclose(found, model.predict(table), rtol=0, atol=1e-9)
+    wanted = model.predict(table)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
+def test_more_columns_than_a_database_takes_are_refused(wide, target):
+    table, y, qid, own = wide
+    scale = QueryScaler("standard").fit(own.transform(table), qid=qid)
+    rows = scale.transform(own.transform(table), qid=qid)
+    model = Pipeline([("table", own), ("scale", scale), ("rank", RankRLS().fit(rows, y, qid))])
+    with pytest.raises(InvalidInputError, match=r"columns in between, and .* export to duckdb"):
+        rankwise.export(model, target)
 
 
 def test_centres_of_products_of_numbers_are_kept():

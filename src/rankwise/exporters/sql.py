@@ -14,6 +14,7 @@ from rankwise.formula.formula import Formula
 __all__ = ["Sql"]
 
 _LONGEST_NAME = 63  # bytes, in PostgreSQL
+_MOST_COLUMNS = {"sqlite": 2000, "postgresql": 1664}  # of a SELECT
 
 
 class Sql(Language):
@@ -39,6 +40,7 @@ class Sql(Language):
             self._prefix += "_"
         program = Program(formula, self._prefix)
         levels = self._levels(program)
+        self._check_width(len(formula.names) + sum(map(len, levels)) + 2)
         source, parts = self.identifier(self._table), []
         for number, level in enumerate(levels):
             made = ",\n    ".join(f"{expression} AS {one}" for one, expression in level)
@@ -152,6 +154,15 @@ class Sql(Language):
             terms.append(name if weight == 1 else f"{self.number(weight)} * {name}")
         terms += [self.surface(surface, *names) for surface, names in program.surfaces]
         return _balanced(terms) if terms else self.number(0.0)
+
+    def _check_width(self, n_columns: int) -> None:
+        if n_columns > _MOST_COLUMNS.get(self._dialect, n_columns):
+            raise InvalidInputError(
+                f"The statement has {n_columns:,} columns in between, and {self._dialect} takes "
+                f"{_MOST_COLUMNS[self._dialect]:,}.",
+                "export to duckdb, ONNX, C, JavaScript or Python, or train with fewer levels (max_levels) or without "
+                "scaling inside queries.",
+            )
 
     def _check_name(self, name: str) -> None:
         if not name or "\0" in name:

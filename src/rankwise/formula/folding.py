@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.formula.formula import Column, Formula, Product, Term
-from rankwise.formula.steps import Affine, Curve, Levels, Pieces, Stairs, Step
+from rankwise.formula.steps import Affine, Curve, IsMissing, Levels, Pieces, QueryScale, Stairs, Step
 
 __all__ = ["folded", "raw"]
 
@@ -23,7 +23,8 @@ def folded(formula: Formula) -> Formula:
     constant, terms = formula.constant, []
     for term in formula.terms:
         more, plain = _fold_affine(term)
-        constant += more
+        rest, plain = _fold_marks(plain)
+        constant += more + rest
         terms.append(plain)
     return replace(formula, constant=constant, terms=tuple(_merged(terms)))
 
@@ -55,6 +56,29 @@ def _fold_affine(term: Term) -> tuple[float, Term]:
     if not steps and late and _table_side(term.column) is None:
         return constant, Term(weight, Column(term.column.input, (Affine(center=late),)))
     return constant - weight * late, Term(weight, replace(term.column, steps=tuple(steps)))
+
+
+def _fold_marks(term: Term) -> tuple[float, Term]:
+    """Return what goes to the constant, and the term: a curve of a product that is 0 or 1 is a weight of it.
+
+    Two categories have as many products as pairs of levels, which are merged only where nothing comes after them.
+    """
+    column, ends = replace(term.column, steps=()), np.array([0.0, 1.0])
+    if not _is_mark(column) or any(isinstance(step, QueryScale) for step in term.column.steps):
+        return 0.0, term
+    for step in term.column.steps:
+        ends = step.apply(ends, None)
+    return term.weight * float(ends[0]), Term(term.weight * float(ends[1] - ends[0]), column)
+
+
+def _is_mark(column: Column) -> bool:
+    """Tell whether a column is 0 or 1, being a level, a mark of what is missing, or a product of those."""
+    if not column.steps:
+        return bool(column.sides) and all(map(_is_mark, column.sides))
+    last = column.steps[-1]
+    return isinstance(last, IsMissing) or (
+        isinstance(last, Levels) and {*last.values, last.other, last.missing} <= {0.0, 1.0}
+    )
 
 
 def _merged(terms: Iterable[Term]) -> list[Term]:
