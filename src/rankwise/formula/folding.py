@@ -63,12 +63,16 @@ def _fold_marks(term: Term) -> tuple[float, Term]:
 
     Two categories have as many products as pairs of levels, which are merged only where nothing comes after them.
     """
-    column, ends = replace(term.column, steps=()), np.array([0.0, 1.0])
-    if not _is_mark(column) or any(isinstance(step, QueryScale) for step in term.column.steps):
+    steps, sides = term.column.steps, term.column.sides
+    is_mark = bool(sides) and all(map(_is_mark, sides))
+    if not (steps and is_mark) or any(isinstance(step, QueryScale) for step in steps):
         return 0.0, term
-    for step in term.column.steps:
+    ends = np.array([0.0, 1.0])
+    for step in steps:
         ends = step.apply(ends, None)
-    return term.weight * float(ends[0]), Term(term.weight * float(ends[1] - ends[0]), column)
+    return term.weight * float(ends[0]), Term(
+        term.weight * float(ends[1] - ends[0]), Column(term.column.input)
+    )
 
 
 def _is_mark(column: Column) -> bool:
