@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from rankwise.formula import steps
-from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term
+from rankwise.formula.formula import Column, Formula, KernelSum, Product, Surface, Term
 from rankwise.kernels import Kernel
 
 
@@ -365,7 +365,8 @@ def _read_formula(document, names):
             )
             for one in part["steps"]
         ]
-        return Column(part["column"], tuple(made))
+        source = Product(*map(column, part["product"])) if "product" in part else part["column"]
+        return Column(source, tuple(made))
 
     kernel = document["kernel"]
     return Formula(

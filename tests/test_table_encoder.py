@@ -98,6 +98,17 @@ def test_crosses():
         TableEncoder(crosses=["price:nothing"]).fit(pd.DataFrame(data))
 
 
+@pytest.mark.parametrize(
+    ("name", "words"), [("same", "one value everywhere"), ("id", "nearly every row has another text")]
+)
+def test_a_cross_with_a_column_that_is_left_out_says_why(name, words):
+    table = pd.DataFrame({"price": np.arange(20.0), "same": 1.0, "id": [f"s{at}" for at in range(20)]})
+    with pytest.raises(
+        InvalidInputError, match=f"'{name}' is to be crossed, and is left out, because .*{words}"
+    ):
+        TableEncoder(crosses=[f"price:{name}"]).fit(table)
+
+
 def test_categories_of_numbers_and_hashed_words():
     frame = pd.DataFrame({"zip": np.repeat([100, 200, 300], 20), "text": ["a b", "b c c"] * 30})
     encoder = TableEncoder(categories=["zip"], words=["text"], n_words=64).fit(frame)

@@ -192,12 +192,9 @@ def test_engines_refuse_texts_with_a_reason(models):
 def test_what_has_no_formula_is_refused():
     table, y, _ = shop()
     table["title"] = ["a few words" if at % 2 else "some others" for at in range(len(table))]
-    for own, words in (
-        (TableEncoder(words=["title"]), "word by word"),
-        (TableEncoder(crosses=["price:colour"]), "product of columns"),
-    ):
+    for own in (TableEncoder(words=["title"]), TableEncoder(words=["title"], crosses=["title:price"])):
         model = Pipeline([("table", own), ("rank", RankRLS())]).fit(table, y)
-        with pytest.raises(InvalidInputError, match=words):
+        with pytest.raises(InvalidInputError, match="word by word"):
             rankwise.export(model, "python")
     numbers = pd.DataFrame({"number": np.repeat([1234567.0, 7654321.0, 5.0], 20), "x": np.arange(60.0)})
     model = Pipeline([("table", TableEncoder(categories=["number"])), ("rank", RankRLS())])
@@ -241,3 +238,16 @@ def test_curves_of_many_knots_and_many_levels_are_written_flat(target, tmp_path)
     formula = Formula(tuple(f"x{at}" for at in range(X.shape[1])), (False,) * X.shape[1], terms=tuple(terms))
     found = run(target, export_formula(formula, target), X, np.zeros(len(X)), False, tmp_path)
     np.testing.assert_allclose(found, formula.evaluate(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_codes_of_texts_may_have_levels_of_their_own(target, tmp_path):
+    """As OrdinalEncoder makes them and AdditiveRanker(categorical=...) takes them."""
+    codes, values = (
+        Levels(("red", "blue"), (0.0, 1.0), 2.0, 3.0),
+        Levels((0.0, 2.0, 3.0), (5.0, -1.0, 4.0), 0.5),
+    )
+    formula = Formula(("x0", "x1"), (True, False), terms=(Term(2.0, Column(0, (codes, values))),))
+    X = pd.DataFrame({"x0": ["red", "blue", "green", None], "x1": [1.0, 2.0, 3.0, 4.0]})
+    found = run(target, export_formula(formula, target), X, np.zeros(4), False, tmp_path)
+    assert found.tolist() == [10.0, 1.0, -2.0, 8.0]

@@ -37,7 +37,7 @@ def encoder_exportable_to(encoder: TableEncoder) -> list[str]:
     """Name the targets that can do with a table what an encoder does."""
     try:
         return formula_exportable_to(formula_of_encoder(encoder))
-    except InvalidInputError:  # words and crosses
+    except InvalidInputError:  # words
         return []
 
 

@@ -27,14 +27,14 @@ class _Contributions:
     Attributes
     ----------
     names : list of str
-    inputs : list of tuple of int
-        Which columns a part is about.
+    inputs : list of tuple of tuple of int
+        Which columns a part is about: one, two of a surface; each is several where it is a product.
     values : (rows, parts) float64
     constant : float
     """
 
     names: list[str]
-    inputs: list[tuple[int, ...]]
+    inputs: list[tuple[tuple[int, ...], ...]]
     values: Floats
     constant: float
 
@@ -149,17 +149,17 @@ def contributions(
 ) -> _Contributions:
     """Return what every part of a formula contributes to the scores of some rows; queries are scaled by all of X."""
     table = Table(X, qid)
-    parts: dict[tuple[int, ...], Floats] = {}
+    parts: dict[tuple[tuple[int, ...], ...], Floats] = {}
     for term in formula.terms:
-        key: tuple[int, ...] = (term.column.input,)
+        key: tuple[tuple[int, ...], ...] = (term.column.inputs,)
         added = term.weight * table.numbers(term.column)[list(rows)]
         parts[key] = parts[key] + added if key in parts else added
     for surface in formula.surfaces:
-        key = tuple(column.input for column in surface.columns)
+        key = tuple(column.inputs for column in surface.columns)
         added = surface.apply(*(table.values(column)[list(rows)] for column in surface.columns))
         parts[key] = parts[key] + added if key in parts else added
     inputs = list(parts)
-    names = [" × ".join(formula.names[number] for number in key) for key in inputs]
+    names = [formula.title(key) for key in inputs]
     values = np.column_stack(list(parts.values())) if parts else np.zeros((len(rows), 0))
     if formula.kernel is not None:
         kernel = table.kernel_values(formula.kernel)[list(rows)] * formula.kernel.dual
@@ -213,11 +213,11 @@ def _parts(found: _Contributions, numbers: Floats, values: list[tuple[object, ..
     )
 
 
-def _values(table: Table, inputs: tuple[int, ...], rows: Sequence[int]) -> tuple[object, ...]:
+def _values(table: Table, inputs: tuple[tuple[int, ...], ...], rows: Sequence[int]) -> tuple[object, ...]:
     """Return what the rows have in the columns of a part."""
     if not inputs:
         return ()
-    columns = [table.values(Column(number)) for number in inputs]
+    columns = [table.values(Column(number)) for own in inputs for number in own]
     found = [tuple(_plain(column[row]) for column in columns) for row in rows]
     return tuple(values[0] if len(values) == 1 else values for values in found)
 

@@ -20,12 +20,13 @@ _WIDTH = 24  # letters of the longest bar in text
 
 @dataclass(frozen=True)
 class Part:
-    """What one column, pair of columns or basis row contributes.
+    """What one column, product or pair of columns, or basis row contributes.
 
     Attributes
     ----------
     name : str
-        Of the column, in the user's words; ``a × b`` for a pair; ``basis row 3`` for a kernel.
+        Of the column, in the user's words; ``a:b`` for a product, ``a × b`` for a pair; ``basis row 3`` for a
+        kernel.
     values : tuple
         What the row has there, in the column's own units; of a pair of rows, both.
     contribution : float

@@ -102,16 +102,11 @@ class CSource(CodeLanguage):
     def raw(self, number: int, is_text: bool) -> str:
         return f"text[{number}]" if is_text else f"row[{number}]"
 
-    def source_of(self, value: Value, program: Program) -> str:
-        source = super().source_of(value, program)
-        by_name = {one.name: one for one in program.values}
-        return f"t_{source}" if source in by_name and self._is_text(by_name[source], program) else source
+    def named(self, name: str, is_text: bool) -> str:
+        return f"t_{name}" if is_text else name
 
-    def _is_text(self, value: Value, program: Program) -> bool:
-        return type(value.step).__name__ == "Fill" and program.formula.is_text[value.input]
-
-    def declare(self, value: Value, expression: str, *, is_text: bool) -> str:
-        if is_text:
+    def declare(self, value: Value, expression: str) -> str:
+        if value.is_text:
             return f"const char *t_{value.name} = {expression};"
         return f"const double {value.name} = {expression};"
 
@@ -160,7 +155,7 @@ class CSource(CodeLanguage):
 
     def one_row(self, program: Program, name: str) -> str:
         texts = ", const char *const *text" if any(program.formula.is_text) else ""
-        body = [*self.lines(program, program.values), *self._sum(program), "return total;"]
+        body = [*self.lines(program.values), *self._sum(program), "return total;"]
         return (
             f"double {name}(const double *row{texts}) {{\n    (void)row;\n    " + "\n    ".join(body) + "\n}"
         )
@@ -176,12 +171,12 @@ class CSource(CodeLanguage):
             "    if (room == NULL) return -1;",
         ]
         for place, (value, chain) in enumerate(scaled):
-            method = value.step.method  # type: ignore[attr-defined]
+            method = value.method
             spare = f", room + {len(scaled)} * n_rows" if method == "rank" else ""
             out += [
                 f"    double *const {value.name}_of = room + {place} * n_rows;",
                 *self._loop(program, chain),
-                f"        {value.name}_of[number] = {self.source_of(value, program)};",
+                f"        {value.name}_of[number] = {self.sources_of(value)[0]};",
                 "    }",
                 f"    scale_{method}({value.name}_of, n_rows{spare});",
             ]
@@ -204,7 +199,7 @@ class CSource(CodeLanguage):
             if value.is_query_scale:
                 out.append(f"        const double {value.name} = {value.name}_of[number];")
             else:
-                out.append(f"        {self.lines(program, [value])[0]}")
+                out.append(f"        {self.lines([value])[0]}")
         return out
 
     def _sum(self, program: Program) -> list[str]:

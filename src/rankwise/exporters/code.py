@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import rankwise
 from rankwise.exporters.expressions import Language
 from rankwise.exporters.program import Program, Value
 from rankwise.formula.formula import Formula, KernelSum
-from rankwise.formula.steps import Fill
 
 __all__ = ["CodeLanguage", "kernel_parts"]
 
@@ -26,7 +25,7 @@ class CodeLanguage(Language):
         program = Program(formula)
         parts = [self.head(formula, name), self.tables(program)]
         if formula.needs_whole_queries:
-            parts.append(self.scalers({v.step.method for v in program.values if v.is_query_scale}))  # type: ignore[attr-defined]
+            parts.append(self.scalers({v.method for v in program.values if v.is_query_scale}))
             parts.append(self.whole_query(program, name))
         else:
             parts.append(self.one_row(program, name))
@@ -72,27 +71,25 @@ class CodeLanguage(Language):
         """Write the value of a column."""
 
     @abstractmethod
-    def declare(self, value: Value, expression: str, *, is_text: bool) -> str:
+    def declare(self, value: Value, expression: str) -> str:
         """Write a line that gives a value its name."""
 
     # --- what they share ---
 
-    def source_of(self, value: Value, program: Program) -> str:
-        """Write what a step is applied to."""
-        if value.source is not None:
-            return value.source
-        return self.raw(value.input, program.formula.is_text[value.input])
-
-    def lines(self, program: Program, values: Sequence[Value]) -> list[str]:
-        """Write the values of a row that have names."""
+    def sources_of(self, value: Value) -> list[str]:
+        """Write what a value is made of."""
         return [
-            self.declare(
-                value,
-                self.expression(value.step, self.source_of(value, program)),
-                is_text=_stays_text(value, program),
-            )
-            for value in values
+            self.raw(one, value.takes_text) if isinstance(one, int) else self.named(one, value.takes_text)
+            for one in value.sources
         ]
+
+    def named(self, name: str, is_text: bool) -> str:
+        """Write the name of a value."""
+        return name
+
+    def lines(self, values: Sequence[Value]) -> list[str]:
+        """Write the values of a row that have names."""
+        return [self.declare(value, self.value(value, self.sources_of(value))) for value in values]
 
     def terms(self, program: Program) -> list[str]:
         """Write what is added beside the weighted columns."""
@@ -101,39 +98,21 @@ class CodeLanguage(Language):
 
     def scaled(self, program: Program) -> list[tuple[Value, list[Value]]]:
         """Return the values that need whole queries, each with the values that it is made of."""
-        by_name = {value.name: value for value in program.values}
-        out = []
-        for value in program.values:
-            if value.is_query_scale:
-                chain: list[Value] = []
-                source = value.source
-                while source is not None:
-                    chain.insert(0, by_name[source])
-                    source = by_name[source].source
-                out.append((value, chain))
-        return out
+        return [(value, _parts(program, value.sources)) for value in program.values if value.is_query_scale]
 
     def used(self, program: Program) -> list[Value]:
         """Return the values that are added up, and what they are made of after queries have been scaled."""
-        by_name = {value.name: value for value in program.values}
-        wanted = [name for _, name in program.sums] + [
-            name for _, names in program.surfaces for name in names
-        ]
-        wanted += [name for _, name in program.kernel_inputs if name is not None]
-        found: set[str] = set()
-        for name in wanted:
-            at: str | None = name
-            while at is not None and at not in found:
-                found.add(at)
-                at = None if by_name[at].is_query_scale else by_name[at].source
-        return [value for value in program.values if value.name in found]
+        of_surfaces = [name for _, names in program.surfaces for name in names]
+        return _parts(program, [*(name for _, name in program.sums), *of_surfaces, *program.kernel_inputs])
 
     def _weighted(self, weight: float) -> str:
         return "" if weight == 1 else f"{self.number(weight)} * "
 
     def kernel_row(self, program: Program) -> list[str]:
         """Write the values that a kernel compares."""
-        return [name or self.raw(number, is_text=False) for number, name in program.kernel_inputs]
+        return [
+            self.raw(one, is_text=False) if isinstance(one, int) else one for one in program.kernel_inputs
+        ]
 
     def array(self, values: Sequence[str], indent: str = "    ", width: int = 110) -> str:
         """Write entries of an array over several lines."""
@@ -146,8 +125,16 @@ class CodeLanguage(Language):
         return "\n".join([*lines, line.rstrip().rstrip(",")])
 
 
-def _stays_text(value: Value, program: Program) -> bool:
-    return program.formula.is_text[value.input] and isinstance(value.step, Fill)
+def _parts(program: Program, wanted: Iterable[str | int]) -> list[Value]:
+    """Return values and what they are made of, back to those that were scaled inside queries."""
+    by_name = {value.name: value for value in program.values}
+    todo, found = list(wanted), set()
+    while todo:
+        at = todo.pop()
+        if isinstance(at, str) and at not in found:
+            found.add(at)
+            todo += [] if by_name[at].is_query_scale else by_name[at].sources
+    return [value for value in program.values if value.name in found]
 
 
 def kernel_parts(kernel: KernelSum) -> tuple[str, float, float, float]:

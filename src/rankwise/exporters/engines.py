@@ -50,7 +50,7 @@ def plug_in(formula: Formula, name: str, error: float | None, bounds: Bounds) ->
     if is_linear(formula):
         plain = raw(formula)
         kind = "model/linear"
-        definition: Any = {plain.names[term.column.input]: term.weight for term in plain.terms}
+        definition: Any = {plain.names[term.column.number]: term.weight for term in plain.terms}
     else:
         trees, _ = trees_of(formula, error, bounds)
         kind, definition = "model/xgboost+json", [_boosted_tree(tree, formula) for tree in trees]
@@ -104,7 +104,7 @@ def single_scores(formula: Formula, X: MatrixLike, error: float | None, limits: 
             total += leaves_of(tree, table, np.arange(total.size)).astype(np.float32)
         return total.astype(np.float64)
     for term in formula.terms:
-        x = table.values(Column(term.column.input)).astype(np.float32)
+        x = table.values(Column(term.column.number)).astype(np.float32)
         for step in term.column.steps:
             assert isinstance(step, Affine)
             x = x - np.float32(step.center)
@@ -119,12 +119,12 @@ def is_linear(formula: Formula) -> bool:
 
 def _normalised(formula: Formula) -> tuple[list[dict[str, Json]], dict[str, float]]:
     """Return Solr's features and weights; a feature that occurs twice has its terms added up, without centres."""
-    inputs = [term.column.input for term in formula.terms]
+    inputs = [term.column.number for term in formula.terms]
     if len(set(inputs)) < len(inputs):
         formula = raw(formula)
     features, weights = [], {}
     for term in formula.terms:
-        name = formula.names[term.column.input]
+        name = formula.names[term.column.number]
         feature: dict[str, Json] = {"name": name}
         for step in term.column.steps:
             assert isinstance(step, Affine)

@@ -26,9 +26,9 @@ from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.trees import trees_of
 from rankwise.exporters.vespa import Vespa
 from rankwise.formula.folding import folded
-from rankwise.formula.formula import Formula, Term
+from rankwise.formula.formula import Column, Formula, Product, Term
 from rankwise.formula.reading import formula_of
-from rankwise.formula.steps import Fill, IsMissing
+from rankwise.formula.steps import Affine, Fill, IsMissing
 from rankwise.replacing import replacing
 
 __all__ = ["export", "export_formula", "limits_of"]
@@ -221,15 +221,33 @@ def _filled(formula: Formula) -> Formula:
     """Leave out what is done to missing values, of which there are none."""
     terms = []
     for term in formula.terms:
-        steps = term.column.steps
-        if any(isinstance(step, IsMissing) for step in steps):
-            # 0 everywhere, and so are the steps after it, at 0.
-            rest = steps[next(at for at, step in enumerate(steps) if isinstance(step, IsMissing)) + 1 :]
-            value = np.zeros(1)
-            for step in rest:
-                value = step.apply(value, None)
-            formula = replace(formula, constant=formula.constant + term.weight * float(value[0]))
-            continue
-        kept = tuple(step for step in steps if not isinstance(step, Fill))
-        terms.append(Term(term.weight, replace(term.column, steps=kept)))
+        column = _without_gaps(term.column)
+        if isinstance(column, Column):
+            terms.append(Term(term.weight, column))
+        else:
+            formula = replace(formula, constant=formula.constant + term.weight * column)
     return replace(formula, terms=tuple(terms))
+
+
+def _without_gaps(column: Column) -> Column | float:
+    """Return a column without what fills gaps, or the number that it is where it did nothing but mark them."""
+    start: Column | float = replace(column, steps=())
+    if column.sides:
+        first, second = map(_without_gaps, column.sides)
+        start = _multiplied(first, second)
+    for step in column.steps:
+        if isinstance(step, IsMissing):
+            start = 0.0
+        elif not isinstance(start, Column):
+            start = float(step.apply(np.array([start]), None)[0])
+        elif not isinstance(step, Fill):
+            start = start.then(step)
+    return start
+
+
+def _multiplied(first: Column | float, second: Column | float) -> Column | float:
+    if isinstance(first, Column):
+        if isinstance(second, Column):
+            return Column(Product(first, second))
+        return first.then(Affine(scale=second)) if second else 0.0
+    return _multiplied(second, first) if isinstance(second, Column) else first * second

@@ -7,6 +7,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
+from rankwise.exporters.program import Value
 from rankwise.formula.formula import Surface
 from rankwise.formula.steps import (
     Affine,
@@ -68,6 +69,10 @@ class Language(ABC):
     def literal(self, value: float | str) -> str:
         """Write a number or a text."""
         return self.text(value) if isinstance(value, str) else self.number(value)
+
+    def value(self, value: Value, sources: Sequence[str]) -> str:
+        """Write what a value is, of what it is made of."""
+        return " * ".join(sources) if value.step is None else self.expression(value.step, sources[0])
 
     def expression(self, step: Step, x: str) -> str:  # noqa: PLR0911 - one line per kind of step
         """Write a step of a value that has a name."""

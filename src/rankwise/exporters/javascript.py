@@ -79,7 +79,7 @@ class JavaScript(CodeLanguage):
     def raw(self, number: int, is_text: bool) -> str:
         return f"row[{number}]" if is_text or not self._takes_missing else f"asNumber(row[{number}])"
 
-    def declare(self, value: Value, expression: str, *, is_text: bool) -> str:
+    def declare(self, value: Value, expression: str) -> str:
         return f"const {value.name} = {expression};"
 
     def head(self, formula: Formula, name: str) -> str:
@@ -108,28 +108,28 @@ class JavaScript(CodeLanguage):
         return "\n".join(_SCALERS[method] for method in sorted(methods))
 
     def one_row(self, program: Program, name: str) -> str:
-        body = [*self.lines(program, program.values), *self._sum(program), "return total;"]
+        body = [*self.lines(program.values), *self._sum(program), "return total;"]
         return f"function {name}(row) {{\n  " + "\n  ".join(body) + "\n}\n" + self._end(name)
 
     def whole_query(self, program: Program, name: str) -> str:
         out = [f"function {name}(rows) {{"]
         for value, chain in self.scaled(program):
-            x, method = self.source_of(value, program), value.step.method  # type: ignore[attr-defined]
+            x, method = self.sources_of(value)[0], value.method
             out += [
                 f"  const {value.name}_of = scale{method.capitalize()}(rows.map((row, number) => {{",
-                *self._named(program, chain),
+                *self._named(chain),
                 f"    return {x};",
                 "  }));",
             ]
-        out += ["  return rows.map((row, number) => {", *self._named(program, self.used(program))]
+        out += ["  return rows.map((row, number) => {", *self._named(self.used(program))]
         out += [*(f"    {line}" for line in self._sum(program)), "    return total;", "  });", "}"]
         return "\n".join(out) + "\n" + self._end(name)
 
-    def _named(self, program: Program, values: list[Value]) -> list[str]:
+    def _named(self, values: list[Value]) -> list[str]:
         return [
             f"    const {value.name} = {value.name}_of[number];"
             if value.is_query_scale
-            else f"    {self.lines(program, [value])[0]}"
+            else f"    {self.lines([value])[0]}"
             for value in values
         ]
 

@@ -47,11 +47,12 @@ def json_source(formula: Formula) -> str:
 
 
 def _column(column: Column) -> dict[str, object]:
+    source = {"product": [_column(one) for one in column.sides]} if column.sides else {"column": column.input}
     steps = [
         {"kind": type(step).__name__, **{part.name: getattr(step, part.name) for part in fields(step)}}  # type: ignore[arg-type]
         for step in column.steps
     ]
-    return {"column": column.input, "steps": steps}
+    return {**source, "steps": steps}
 
 
 def _kernel(formula: Formula) -> dict[str, object] | None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import AnyArray
+from rankwise.arrays import AnyArray, ArrayLike, Floats
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.formula.formula import Formula, Term
+from rankwise.formula.formula import Column, Formula, Term
 from rankwise.formula.steps import Clip, Curve, Levels, Pieces, Stairs, Step
 
 __all__ = ["lifted"]
 
+Ends = tuple[float, float]
+Limits = Mapping[int, Ends]
+
 _ROUNDING = 1e-12
 
 
-def lifted(formula: Formula, limits: Mapping[int, tuple[float, float]]) -> Formula:
+def lifted(formula: Formula, limits: Limits) -> Formula:
     """Add what makes no score negative while columns keep to their limits."""
     if formula.kernel is not None or formula.needs_whole_queries:
         raise InvalidInputError(
@@ -27,11 +30,13 @@ def lifted(formula: Formula, limits: Mapping[int, tuple[float, float]]) -> Formu
         )
     lowest, size = formula.constant, abs(formula.constant)
     for term in formula.terms:
-        number = term.column.input
-        least = _least(term, formula.is_text[number], limits.get(number, (-np.inf, np.inf)))
+        least = _least(term, formula.is_text, limits)
         if not np.isfinite(least):
+            inputs = term.column.inputs
+            unknown = [at for at in inputs if at not in limits and not formula.is_text[at]] or inputs
+            name = formula.names[unknown[0]]
             raise InvalidInputError(
-                f"How small a score can be depends on the bounds of {formula.names[number]!r}, which are not known.",
+                f"How small a score can be depends on the bounds of {name!r}, which are not known.",
                 "pass bounds={name: (smallest, largest)} of every column.",
                 Change("bounds"),
             )
@@ -41,27 +46,55 @@ def lifted(formula: Formula, limits: Mapping[int, tuple[float, float]]) -> Formu
     return replace(formula, constant=formula.constant - lowest + _ROUNDING * size)
 
 
-def _least(term: Term, is_text: bool, ends: tuple[float, float]) -> float:
-    """Return the smallest value of a term: a range of numbers goes through its steps, and single values beside it."""
-    steps = term.column.steps
-    alone: Any = np.array([np.nan])
-    between = None if is_text else ends
-    if is_text:
-        levels = [level for step in steps for level in getattr(step, "levels", ())]
-        alone = np.array([*levels, "", None], dtype=object)
+def _least(term: Term, is_text: Sequence[bool], limits: Limits) -> float:
+    """Return the smallest value of a term, NaN where it is not known."""
     with np.errstate(invalid="ignore"):
-        for step in steps:
-            alone = step.apply(alone, None)
-            if between is None:
-                continue
-            values = step.apply(_places(step, *between), None)
-            if isinstance(step, Levels | Stairs):  # what comes after sees these values, and none between
-                alone, between = np.concatenate((alone, values)), None
-            else:
-                between = float(values.min()), float(values.max())
+        alone, between = _range(term.column, is_text, limits)
         found = term.weight * np.append(np.asarray(alone, dtype=np.float64), between or ())
     # A value that is missing where the model takes none has no score; a number without one has no bound.
     return float(np.nanmin(found)) if between is None or not np.isnan(between).any() else np.nan
+
+
+def _range(column: Column, is_text: Sequence[bool], limits: Limits) -> tuple[AnyArray, Ends | None]:
+    """Return what a column can be: a range of numbers goes through its steps, and single values beside it."""
+    alone: Any = np.array([np.nan])
+    between: Ends | None = None
+    if column.sides:
+        alone, between = _product(*(_range(side, is_text, limits) for side in column.sides))
+    elif is_text[column.number]:
+        levels = [level for step in column.steps for level in getattr(step, "levels", ())]
+        alone = np.array([*levels, "", None], dtype=object)
+    else:
+        between = limits.get(column.number, (-np.inf, np.inf))
+    for step in column.steps:
+        alone = step.apply(alone, None)
+        if between is None:
+            continue
+        values = step.apply(_places(step, *between), None)
+        if isinstance(step, Levels | Stairs):  # what comes after sees these values, and none between
+            alone, between = np.concatenate((alone, values)), None
+        else:
+            between = float(values.min()), float(values.max())
+    return alone, between
+
+
+def _product(
+    first: tuple[AnyArray, Ends | None], second: tuple[AnyArray, Ends | None]
+) -> tuple[Floats, Ends | None]:
+    """Return what the product of two can be, whatever one is beside the other."""
+    (alone, between), (other, beside) = first, second
+    single = [np.unique(np.asarray(one, dtype=np.float64)) for one in (alone, other)]
+    known = [one[~np.isnan(one)] for one in single]
+    pairs = ((between, beside), (between, known[1]), (known[0], beside))
+    ends = np.concatenate([[], *(_times(a, b) for a, b in pairs if a is not None and b is not None)])
+    return _times(*single), (float(ends.min()), float(ends.max())) if ends.size else None
+
+
+def _times(first: ArrayLike, second: ArrayLike) -> Floats:
+    """Multiply each with each; what has no end is still a number, and nothing of it is nothing."""
+    a, b = np.broadcast_arrays(np.asarray(first)[:, None], np.asarray(second)[None])
+    found: Floats = np.where((a == 0) & np.isinf(b) | (b == 0) & np.isinf(a), 0.0, a * b)
+    return found.ravel()
 
 
 def _places(step: Step, low: float, high: float) -> AnyArray:

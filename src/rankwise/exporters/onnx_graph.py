@@ -86,8 +86,12 @@ class _Graph(Nodes):
         program, parts = self.program, []
         names: dict[str, str] = {}
         for value in program.values:
-            x = self.raw(value.input) if value.source is None else names[value.source]
-            names[value.name] = self.step(value.step, x, is_text=self.formula.is_text[value.input])
+            made_of = [self.raw(one) if isinstance(one, int) else names[one] for one in value.sources]
+            names[value.name] = (
+                self.node("Mul", made_of)
+                if value.step is None
+                else self.step(value.step, made_of[0], is_text=value.takes_text)
+            )
         if program.linear:
             parts.append(self._linear())
         if program.sums:
@@ -97,7 +101,7 @@ class _Graph(Nodes):
             )
         parts += [self._surface(surface, *(names[one] for one in both)) for surface, both in program.surfaces]
         if program.kernel is not None:
-            seen = [names[name] if name else self.raw(number) for number, name in program.kernel_inputs]
+            seen = [self.raw(one) if isinstance(one, int) else names[one] for one in program.kernel_inputs]
             parts.append(self._kernel(self.node("Concat", seen, axis=1)))
         constant = self.doubles([[program.constant]])
         if not parts:  # a column of nothing but the constant

@@ -81,7 +81,7 @@ class PythonSource(CodeLanguage):
     def raw(self, number: int, is_text: bool) -> str:
         return f"row[{number}]" if is_text or not self._takes_missing else f"_number(row[{number}])"
 
-    def declare(self, value: Value, expression: str, *, is_text: bool) -> str:
+    def declare(self, value: Value, expression: str) -> str:
         return f"{value.name} = {expression}"
 
     def head(self, formula: Formula, name: str) -> str:
@@ -110,20 +110,20 @@ class PythonSource(CodeLanguage):
         return "\n\n".join(_SCALERS[method] for method in sorted(methods))
 
     def one_row(self, program: Program, name: str) -> str:
-        body = [*self.lines(program, program.values), *self._sum(program), "return total"]
+        body = [*self.lines(program.values), *self._sum(program), "return total"]
         return f"\ndef {name}(row):\n    " + "\n    ".join(body)
 
     def whole_query(self, program: Program, name: str) -> str:
         out = ["", f"def {name}(rows):"]
         for value, chain in self.scaled(program):
-            x = self.source_of(value, program)
+            x = self.sources_of(value)[0]
             out += [
                 f"    {value.name}_of = []",
-                *self._loop(program, chain),
+                *self._loop(chain),
                 f"        {value.name}_of.append({x})",
-                f"    {value.name}_of = _{value.step.method}({value.name}_of)",  # type: ignore[attr-defined]
+                f"    {value.name}_of = _{value.method}({value.name}_of)",
             ]
-        out += ["    totals = []", *self._loop(program, self.used(program))]
+        out += ["    totals = []", *self._loop(self.used(program))]
         return "\n".join(
             [
                 *out,
@@ -133,14 +133,12 @@ class PythonSource(CodeLanguage):
             ]
         )
 
-    def _loop(self, program: Program, values: list[Value]) -> list[str]:
+    def _loop(self, values: list[Value]) -> list[str]:
         """Write a loop over rows in which the values have their names."""
         out = ["    for number, row in enumerate(rows):"]
         for value in values:
             line = (
-                f"{value.name} = {value.name}_of[number]"
-                if value.is_query_scale
-                else self.lines(program, [value])[0]
+                f"{value.name} = {value.name}_of[number]" if value.is_query_scale else self.lines([value])[0]
             )
             out.append(f"        {line}")
         return out

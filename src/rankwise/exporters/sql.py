@@ -14,6 +14,7 @@ from rankwise.formula.formula import Formula
 __all__ = ["Sql"]
 
 _LONGEST_NAME = 63  # bytes, in PostgreSQL
+_MOST_COLUMNS = {"sqlite": 2000, "postgresql": 1664}  # of a SELECT
 
 
 class Sql(Language):
@@ -39,6 +40,7 @@ class Sql(Language):
             self._prefix += "_"
         program = Program(formula, self._prefix)
         levels = self._levels(program)
+        self._check_width(len(formula.names) + sum(map(len, levels)) + 2)
         source, parts = self.identifier(self._table), []
         for number, level in enumerate(levels):
             made = ",\n    ".join(f"{expression} AS {one}" for one, expression in level)
@@ -109,12 +111,13 @@ class Sql(Language):
             depth[name] = after + 1
 
         for value in program.values:
-            after = 0 if value.source is None else depth[value.source]
-            x = self._raw(value.input) if value.source is None else value.source
+            after = max(depth.get(str(one), 0) for one in value.sources)
+            sources = [self._raw(one) if isinstance(one, int) else one for one in value.sources]
+            x = sources[0]
             if not value.is_query_scale:
-                emit(value.name, self.expression(value.step, x), after)
-            elif value.step.method == "standard":  # type: ignore[attr-defined]
-                if value.source is None:
+                emit(value.name, self.value(value, sources), after)
+            elif value.method == "standard":
+                if isinstance(value.sources[0], int):
                     emit(f"{value.name}_x", x, after)
                     x, after = f"{value.name}_x", after + 1
                 mean, spread = f"{value.name}_mean", f"{value.name}_spread"
@@ -134,7 +137,7 @@ class Sql(Language):
 
     def _scaled(self, value: Value, x: str) -> str:
         low, high = f"MIN({x}) {self._window}", f"MAX({x}) {self._window}"
-        if value.step.method == "minmax":  # type: ignore[attr-defined]
+        if value.method == "minmax":
             return self._if_varies(x, f"({x} - {low}) / ({high} - {low})")
         qid = self.identifier(self._qid)
         place = f"CAST(RANK() OVER (PARTITION BY {qid}, {x} IS NULL ORDER BY {x}) AS FLOAT8)"
@@ -151,6 +154,15 @@ class Sql(Language):
             terms.append(name if weight == 1 else f"{self.number(weight)} * {name}")
         terms += [self.surface(surface, *names) for surface, names in program.surfaces]
         return _balanced(terms) if terms else self.number(0.0)
+
+    def _check_width(self, n_columns: int) -> None:
+        if n_columns > _MOST_COLUMNS.get(self._dialect, n_columns):
+            raise InvalidInputError(
+                f"The statement has {n_columns:,} columns in between, and {self._dialect} takes "
+                f"{_MOST_COLUMNS[self._dialect]:,}.",
+                "export to duckdb, ONNX, C, JavaScript or Python, or train with fewer levels (max_levels) or without "
+                "scaling inside queries.",
+            )
 
     def _check_name(self, name: str) -> None:
         if not name or "\0" in name:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.code import kernel_parts
 from rankwise.formula.folding import raw
-from rankwise.formula.formula import Formula
+from rankwise.formula.formula import Column, Formula
 from rankwise.formula.steps import Fill, IsMissing, NormalQuantile, QueryScale
 
 __all__ = ["TARGETS", "Target", "check_exportable", "exportable_to"]
@@ -33,6 +33,8 @@ class Target:
         Whether it takes functions of columns that were scaled inside queries.
     mixes : bool
         Whether it takes weights beside curves though nobody says what values the columns can have.
+    products : bool
+        Whether it multiplies columns.
     """
 
     title: str
@@ -44,14 +46,17 @@ class Target:
     nonlinear: bool = True
     goes_on: bool = True
     mixes: bool = True
+    products: bool = True
 
 
 _CODE = {"kernels": _KERNELS, "scales": _ALL_SCALES, "texts": True, "missing": True}
 TARGETS: dict[str, Target] = {
-    "solr": Target("Solr", mixes=False),
-    "elasticsearch-ltr": Target("The Elasticsearch learning-to-rank plug-in", mixes=False),
-    "opensearch-ltr": Target("The OpenSearch learning-to-rank plug-in", mixes=False),
-    "elasticsearch": Target("Elasticsearch's own learning to rank", missing=True, weights=False, mixes=False),
+    "solr": Target("Solr", mixes=False, products=False),
+    "elasticsearch-ltr": Target("The Elasticsearch learning-to-rank plug-in", mixes=False, products=False),
+    "opensearch-ltr": Target("The OpenSearch learning-to-rank plug-in", mixes=False, products=False),
+    "elasticsearch": Target(
+        "Elasticsearch's own learning to rank", missing=True, weights=False, mixes=False, products=False
+    ),
     "vespa": Target("A Vespa rank profile", scales=frozenset({"minmax"}), missing=True, goes_on=False),
     "onnx": Target("ONNX", kernels=_KERNELS, scales=_ALL_SCALES, texts=True, missing=True),
     "sqlite": Target("SQL", scales=_ALL_SCALES, texts=True, missing=True),
@@ -95,7 +100,10 @@ def check_exportable(
                 f"{target.title} cannot express {reason}.", f"{instead}, or train a linear model."
             )
     methods = {
-        step.method for column in formula.columns for step in column.steps if isinstance(step, QueryScale)
+        step.method
+        for column in formula.columns
+        for step in column.every_step
+        if isinstance(step, QueryScale)
     }
     if methods - target.scales:
         see = (
@@ -113,7 +121,7 @@ def check_exportable(
             "pass whole_query=True, and run the model on the rows of one query at a time.",
             Change("whole_query", True),
         )
-    if methods and not target.goes_on and any(_goes_on(column.steps) for column in formula.columns):
+    if methods and not target.goes_on and any(map(_goes_on, formula.columns)):
         raise InvalidInputError(
             "Vespa's normalisers stand alone in the last phase, and the model goes on from the scaled columns.",
             "train a linear model on columns scaled by minmax, or use another scaling.",
@@ -125,6 +133,7 @@ def check_exportable(
             "make one feature per category in the engine and train on those, or export to ONNX, SQL, C, JavaScript or "
             "Python.",
         )
+    _check_products(formula, target)
     if {Fill, IsMissing} & formula.kinds and not target.missing and not filled:
         raise InvalidInputError(
             f"{target.title} hands over 0 where a value is missing, and the model treats it otherwise.",
@@ -145,6 +154,16 @@ def check_exportable(
         )
 
 
+def _check_products(formula: Formula, target: Target) -> None:
+    products = [column for column in formula.columns if column.sides]
+    if products and not target.products:
+        raise InvalidInputError(
+            f"{target.title} multiplies no columns, and the model has {formula.title([products[0].inputs])}.",
+            "make the product a feature of its own in the engine and train on that, or export to ONNX, SQL, C, "
+            "JavaScript or Python.",
+        )
+
+
 def exportable_to(formula: Formula) -> list[str]:
     """Return the targets that take a formula, given what a caller can tell them."""
     found = []
@@ -157,5 +176,6 @@ def exportable_to(formula: Formula) -> list[str]:
     return found
 
 
-def _goes_on(steps: tuple[object, ...]) -> bool:
-    return any(isinstance(step, QueryScale) for step in steps[:-1])
+def _goes_on(column: Column) -> bool:
+    inside = [step for side in column.sides for step in side.every_step]
+    return any(isinstance(step, QueryScale) for step in (*inside, *column.steps[:-1]))

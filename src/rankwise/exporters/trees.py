@@ -59,7 +59,7 @@ def trees_of(formula: Formula, error: float | None, bounds: Bounds) -> tuple[lis
     """
     columns: dict[int, list[Term]] = {}
     for term in formula.terms:
-        columns.setdefault(term.column.input, []).append(term)
+        columns.setdefault(term.column.number, []).append(term)
     builder = _Builder(formula, bounds)
     curves = [(at, _function(terms), builder.edges(at, terms)) for at, terms in columns.items()]
     spreads = [float(np.ptp(f(np.asarray(edges)))) if edges else 0.0 for _, f, edges in curves]
@@ -190,7 +190,7 @@ class _Builder:
         if np.asarray(surface.values).shape != shape:
             return self._with_gaps(surface, shape, error)
         first, second = (sorted({_single(k) for k in knots}) for knots in surface.knots)
-        a, b = (column.input for column in surface.columns)
+        a, b = (column.number for column in surface.columns)
         wide, high = ([(k[0], k[0]), *pairwise(k), (k[-1], k[-1])] for k in (first, second))
         cells = iter(self._rectangles(surface, [(*x, *y) for x in wide for y in high], error))
         rows = [_joined(b, second, [next(cells) for _ in high]) for _ in wide]
@@ -221,14 +221,14 @@ class _Builder:
             right[own, at[coarse]] = middle[coarse]
             halves = self._rectangles(surface, np.concatenate((left, right)).tolist(), error)
             for place, number in enumerate(coarse.tolist()):
-                column = surface.columns[0 if along_first[number] else 1].input
+                column = surface.columns[0 if along_first[number] else 1].number
                 out[number] = Split(column, float(middle[number]), halves[place], halves[place + coarse.size])
         return out
 
     def _with_gaps(self, surface: Surface, shape: tuple[int, int], error: float) -> Tree:
         """Return the tree of a surface with values of its own where one or both columns are missing."""
         grid, lowest = np.asarray(surface.values), -float(np.finfo(np.float32).max)
-        a, b = (column.input for column in surface.columns)
+        a, b = (column.number for column in surface.columns)
 
         def line(values: Floats, number: int, knots: Sequence[float]) -> Tree:
             curve = Curve(tuple(knots), tuple(values.tolist()))

@@ -34,12 +34,12 @@ class Vespa(Language):
         program = Program(formula, "rankwise_")
         functions = []
         for value in program.values:
-            x = features[value.input] if value.source is None else value.source
+            sources = [features[one] if isinstance(one, int) else one for one in value.sources]
             if value.is_query_scale:
                 # A normaliser takes the name of a function, and stands in the expression of the global phase itself.
-                functions.append((f"{value.name}_input", x))
+                functions.append((f"{value.name}_input", sources[0]))
             else:
-                functions.append((value.name, self.expression(value.step, x)))
+                functions.append((value.name, self.value(value, sources)))
         scaled = {value.name for value in program.values if value.is_query_scale}
         terms = [self.number(program.constant)]
         terms += [

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.formula.formula import Column, Formula, Term
-from rankwise.formula.steps import Affine, Curve, Levels, Pieces, Stairs, Step
+from rankwise.formula.formula import Column, Formula, Product, Term
+from rankwise.formula.steps import Affine, Curve, IsMissing, Levels, Pieces, QueryScale, Stairs, Step
 
 __all__ = ["folded", "raw"]
 
@@ -17,12 +17,14 @@ __all__ = ["folded", "raw"]
 def folded(formula: Formula) -> Formula:
     """Fold scales and shifts into weights and the constant, and add up what is a function of the same values.
 
-    A centre stays where it is, ``weight * (x - center)``, because a difference that is taken late loses digits.
+    A centre stays where it is, ``weight * (x - center)``, because a difference that is taken late loses digits; but for
+    a product with a category, which is nothing in most rows. Its levels become one table times the other side.
     """
     constant, terms = formula.constant, []
     for term in formula.terms:
         more, plain = _fold_affine(term)
-        constant += more
+        rest, plain = _fold_marks(plain)
+        constant += more + rest
         terms.append(plain)
     return replace(formula, constant=constant, terms=tuple(_merged(terms)))
 
@@ -51,31 +53,75 @@ def _fold_affine(term: Term) -> tuple[float, Term]:
         # weight * ((x - center) * scale + shift - late)
         constant += weight * (last.shift - late)
         weight, late = weight * last.scale, last.center
-    if not steps and late:
+    if not steps and late and _table_side(term.column) is None:
         return constant, Term(weight, Column(term.column.input, (Affine(center=late),)))
     return constant - weight * late, Term(weight, replace(term.column, steps=tuple(steps)))
+
+
+def _fold_marks(term: Term) -> tuple[float, Term]:
+    """Return what goes to the constant, and the term: a curve of a product that is 0 or 1 is a weight of it.
+
+    Two categories have as many products as pairs of levels, which are merged only where nothing comes after them.
+    """
+    steps, sides = term.column.steps, term.column.sides
+    is_mark = bool(sides) and all(map(_is_mark, sides))
+    if not (steps and is_mark) or any(isinstance(step, QueryScale) for step in steps):
+        return 0.0, term
+    ends = np.array([0.0, 1.0])
+    for step in steps:
+        ends = step.apply(ends, None)
+    return term.weight * float(ends[0]), Term(
+        term.weight * float(ends[1] - ends[0]), Column(term.column.input)
+    )
+
+
+def _is_mark(column: Column) -> bool:
+    """Tell whether a column is 0 or 1, being a level, a mark of what is missing, or a product of those."""
+    if not column.steps:
+        return bool(column.sides) and all(map(_is_mark, column.sides))
+    last = column.steps[-1]
+    return isinstance(last, IsMissing) or (
+        isinstance(last, Levels) and {*last.values, last.other, last.missing} <= {0.0, 1.0}
+    )
 
 
 def _merged(terms: Iterable[Term]) -> list[Term]:
     """Add up terms of the same column: weights, and the values of tables with the same keys."""
     groups: dict[object, list[Term]] = {}
     for term in terms:
-        steps = term.column.steps
-        keys = _keys(steps[-1]) if steps else None
-        groups.setdefault(term.column if keys is None else (term.column.input, steps[:-1], keys), []).append(
-            term
-        )
-    merged = []
-    for group in groups.values():
-        first = group[0]
-        if len(group) == 1:
-            merged.append(first)
-        elif not first.column.steps or _keys(first.column.steps[-1]) is None:
-            merged.append(replace(first, weight=sum(term.weight for term in group)))
-        else:
-            step = _added([term.column.steps[-1] for term in group], [term.weight for term in group])
-            merged.append(Term(1.0, replace(first.column, steps=(*first.column.steps[:-1], step))))
-    return merged
+        groups.setdefault(_what(term.column), []).append(term)
+    return [group[0] if len(group) == 1 else _sum(group) for group in groups.values()]
+
+
+def _what(column: Column) -> object:
+    """Return what columns have in common whose terms become one."""
+    at = None if column.steps else _table_side(column)
+    if at is not None:
+        own, other = column.sides[at], column.sides[1 - at]
+        return at, other, own.input, own.steps[:-1]
+    keys = _keys(column.steps[-1]) if column.steps else None
+    return column if keys is None else (column.input, column.steps[:-1], keys)
+
+
+def _sum(group: Sequence[Term]) -> Term:
+    """Return the sum of terms that have the same in common."""
+    column, weights = group[0].column, [term.weight for term in group]
+    at = None if column.steps else _table_side(column)
+    if at is not None:
+        sides = list(column.sides)
+        step = _added([term.column.sides[at].steps[-1] for term in group], weights)
+        sides[at] = replace(sides[at], steps=(*sides[at].steps[:-1], step))
+        return Term(1.0, Column(Product(*sides)))
+    if not column.steps or _keys(column.steps[-1]) is None:
+        return Term(sum(weights), column)
+    step = _added([term.column.steps[-1] for term in group], weights)
+    return Term(1.0, replace(column, steps=(*column.steps[:-1], step)))
+
+
+def _table_side(column: Column) -> int | None:
+    """Return which side of a product is a category, the second before the first."""
+    found = [at for at, side in enumerate(column.sides) if side.steps and isinstance(side.steps[-1], Levels)]
+    return found[-1] if found else None
 
 
 def _keys(step: Step) -> object:

@@ -1,4 +1,4 @@
-"""The formula of a score: a constant and terms of the user's columns, of pairs of them, or of a kernel.
+"""The formula of a score: a constant and terms of the user's columns, of products or pairs of them, or of a kernel.
 
 Numbers are added in the order of the terms. Everything here is plain data that an exporter can write in another
 language; `evaluate` is what such a text must agree with.
@@ -22,6 +22,7 @@ __all__ = [
     "Column",
     "Formula",
     "KernelSum",
+    "Product",
     "Surface",
     "Table",
     "Term",
@@ -33,14 +34,45 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the user's, and the steps on its way into the model."""
+    """A column of the user's, or a product of two, and the steps on its way into the model."""
 
-    input: int
+    input: int | Product
     steps: tuple[Step, ...] = ()
+
+    @property
+    def sides(self) -> tuple[Column, ...]:
+        """Both factors of a product, or nothing."""
+        return (self.input.first, self.input.second) if isinstance(self.input, Product) else ()
+
+    @property
+    def number(self) -> int:
+        """Which column of the user's it is; products are several."""
+        assert isinstance(self.input, int)
+        return self.input
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """Which columns of the user's it is made of."""
+        if isinstance(self.input, int):
+            return (self.input,)
+        return tuple(number for side in self.sides for number in side.inputs)
+
+    @property
+    def every_step(self) -> tuple[Step, ...]:
+        """Its steps, after those of its factors."""
+        return (*(step for side in self.sides for step in side.every_step), *self.steps)
 
     def then(self, *steps: Step) -> Column:
         """Return the column with more steps."""
         return replace(self, steps=(*self.steps, *steps))
+
+
+@dataclass(frozen=True)
+class Product:
+    """Two columns, each after its own steps, multiplied."""
+
+    first: Column
+    second: Column
 
 
 @dataclass(frozen=True)
@@ -124,7 +156,9 @@ class Formula:
         place = {number: at for at, number in enumerate(kept)}
 
         def moved(column: Column) -> Column:
-            return replace(column, input=place[column.input])
+            if isinstance(column.input, int):
+                return replace(column, input=place[column.input])
+            return replace(column, input=Product(*map(moved, column.sides)))
 
         kernel = self.kernel
         return Formula(
@@ -148,7 +182,7 @@ class Formula:
     @property
     def kinds(self) -> frozenset[type]:
         """Which steps occur."""
-        return frozenset(type(step) for column in self.columns for step in column.steps)
+        return frozenset(type(step) for column in self.columns for step in column.every_step)
 
     @property
     def needs_whole_queries(self) -> bool:
@@ -159,18 +193,26 @@ class Formula:
     def takes_missing(self) -> bool:
         """Whether missing values have a meaning."""
         return bool({Fill, IsMissing} & self.kinds) or any(
-            getattr(step, "missing", None) is not None for column in self.columns for step in column.steps
+            getattr(step, "missing", None) is not None
+            for column in self.columns
+            for step in column.every_step
         )
 
     @property
     def weights(self) -> Floats | None:
         """One weight per column where the score is the constant and a weighted sum of them as they come."""
-        if self.surfaces or self.kernel is not None or any(term.column.steps for term in self.terms):
+        if self.surfaces or self.kernel is not None:
             return None
         out = np.zeros(len(self.names))
         for term in self.terms:
-            out[term.column.input] += term.weight
+            if term.column.steps or term.column.sides:
+                return None
+            out[term.column.number] += term.weight
         return out
+
+    def title(self, columns: Sequence[Sequence[int]]) -> str:
+        """Name a column by its inputs, a product as ``a:b``, and several columns together as ``a × b``."""
+        return " × ".join(":".join(self.names[number] for number in inputs) for inputs in columns)
 
     def evaluate(self, X: MatrixLike, qid: ArrayLike | None = None) -> Floats:
         """Return the score of each row."""
@@ -202,25 +244,27 @@ class Table:
         self._X = rows.tocsc() if is_sparse(X) else rows
         self._qid = None if qid is None else np.asarray(qid)
         self.n_rows = int(self._X.shape[0])
-        self._made: dict[tuple[int, tuple[Step, ...]], AnyArray] = {}
+        self._made: dict[Column, AnyArray] = {}
 
     def values(self, column: Column) -> AnyArray:
         """Return the values of a column after its steps."""
-        key = (column.input, column.steps)
-        if key not in self._made:
-            if not column.steps:
-                self._made[key] = self._raw(column.input)
+        if column not in self._made:
+            if column.steps:
+                before = self.values(replace(column, steps=column.steps[:-1]))
+                self._made[column] = column.steps[-1].apply(before, self._qid)
+            elif column.sides:
+                first, second = map(self.numbers, column.sides)
+                self._made[column] = first * second
             else:
-                before = self.values(Column(column.input, column.steps[:-1]))
-                self._made[key] = column.steps[-1].apply(before, self._qid)
-        return self._made[key]
+                self._made[column] = self._raw(column.number)
+        return self._made[column]
 
     def numbers(self, column: Column) -> Floats:
         """Return the values of a column after its steps, which are numbers then."""
         found = self.values(column)
         if found.dtype.kind == "O":
             raise InvalidInputError(
-                f"Column {column.input} of X holds texts, and the model takes numbers there.",
+                f"Column {column.inputs[0]} of X holds texts, and the model takes numbers there.",
                 "pass rows with the columns that the model was fitted with.",
             )
         return found

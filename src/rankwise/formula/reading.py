@@ -182,10 +182,13 @@ def _texts(columns: Sequence[Column], n_inputs: int) -> list[bool]:
     """Tell which inputs hold texts: those that are compared with texts, or filled with one."""
     found = [False] * n_inputs
     for column in columns:
+        if column.sides:
+            found = [a or b for a, b in zip(found, _texts(column.sides, n_inputs), strict=True)]
+            continue
         for step in column.steps:
             if isinstance(step, Fill | IsMissing):
-                found[column.input] |= isinstance(getattr(step, "value", None), str)
+                found[column.number] |= isinstance(getattr(step, "value", None), str)
                 continue
-            found[column.input] |= isinstance(step, Levels) and step.is_text
+            found[column.number] |= isinstance(step, Levels) and step.is_text
             break
     return found

@@ -1,4 +1,4 @@
-"""`TableEncoder` as steps of columns: what it does with missing values, categories, dates and lists.
+"""`TableEncoder` as steps of columns: what it does with missing values, categories, dates, lists and crosses.
 
 An encoder reads some texts as missing values, such as ``NA``, and so must whoever runs the formula: they are levels
 here. Truth values are 1 and 0, dates days since 1970, and a list is a column for each place, ``name[0]`` and so on.
@@ -7,17 +7,18 @@ here. Truth values are 1 and 0, dates days since 1970, and a list is a column fo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import MatrixLike
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.formula import Column
+from rankwise.formula.formula import Column, Product
 from rankwise.formula.steps import Fill, IsMissing, Levels
 from rankwise.preprocessing.column_steps import MISSING, OTHER, ColumnStep, levels_of
 from rankwise.preprocessing.table_columns import MISSING_TEXTS, read_columns
-from rankwise.preprocessing.table_encoder import TableEncoder
+from rankwise.preprocessing.table_encoder import TableEncoder, sides_of
 
 __all__ = ["columns_of_encoder", "inputs_of", "rows_as_read"]
 
@@ -45,18 +46,19 @@ def rows_as_read(encoder: TableEncoder, X: MatrixLike) -> npt.NDArray[np.object_
 
 def columns_of_encoder(encoder: TableEncoder, columns: Sequence[Column]) -> list[Column]:
     """Return the columns that a fitted encoder makes."""
-    if encoder.crosses:
-        raise InvalidInputError(
-            f"The cross {encoder.crosses[0]} is a product of columns, and has no formula in single ones.",
-            "make the product where the columns are made, or train without it.",
-        )
+    made: dict[str, list[Column]] = {}
     out: list[Column] = []
     at = 0
     for step in encoder.columns_:
         own = columns[at : at + len(_names(step))]
         at += len(own)
         if step["kind"] != "left out":
-            out += _made(step, own)
+            made[step["name"]] = _made(step, own)
+            out += [] if step.get("only_crossed") else made[step["name"]]
+    names = [step["name"] for step in encoder.columns_]
+    for cross in encoder.crosses:
+        first, second = (made[name] for name in sides_of(cross, names))
+        out += [Column(Product(a, b)) for a, b in product(first, second)]
     return out
 
 

@@ -29,7 +29,7 @@ from rankwise.preprocessing.column_steps import (
 )
 from rankwise.preprocessing.table_columns import Column, read_columns
 
-__all__ = ["TableEncoder"]
+__all__ = ["TableEncoder", "sides_of"]
 
 _WORDS = ("hash", "tf-idf")
 
@@ -124,7 +124,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not columns or not columns[0].values.shape[0]:
             raise InvalidInputError("The table has no rows, or no columns.", "check what was read.")
         names = [column.name for column in columns]
-        crossed = {name for cross in roles["crosses"] for name in _sides(cross, names)}
+        crossed = {name for cross in roles["crosses"] for name in sides_of(cross, names)}
         for role in ("categories", "words"):
             unknown = [name for name in roles[role] if name not in names]
             if unknown:
@@ -137,6 +137,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.columns_ = [
             self._decide(column, queries, is_crossed=column.name in crossed) for column in columns
         ]
+        left_out = {step["name"]: step["why"] for step in self.columns_ if step["kind"] == "left out"}
+        for name in sorted(crossed & left_out.keys()):
+            raise InvalidInputError(
+                f"Column {name!r} is to be crossed, and is left out, because {left_out[name]}.",
+                "cross other columns.",
+            )
         self.feature_names_in_ = np.array(names, dtype=object)
         self.n_features_in_ = len(names)
         if not len(self.get_feature_names_out()):
@@ -176,7 +182,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         names = [str(name) for name in self.feature_names_in_]
         parts = [blocks[step["name"]] for step in taken if not step.get("only_crossed")]
         for cross in self.crosses:
-            first, second = (blocks[name] for name in _sides(cross, names))
+            first, second = (blocks[name] for name in sides_of(cross, names))
             parts.append(_products(first, second))
         if any(sp.issparse(part) for part in parts):
             return sp.hstack([sp.csr_matrix(part) for part in parts], format="csr")
@@ -200,7 +206,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ]
         names = [str(name) for name in self.feature_names_in_]
         for cross in self.crosses:
-            first, second = _sides(cross, names)
+            first, second = sides_of(cross, names)
             found += [f"{a}:{b}" for a, b in product(own[first], own[second])]
         return np.array(found, dtype=object)
 
@@ -291,7 +297,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def _sides(cross: str, names: Sequence[str]) -> tuple[str, str]:
+def sides_of(cross: str, names: Sequence[str]) -> tuple[str, str]:
     """Return the two columns that a cross names."""
     for at in [at for at, character in enumerate(cross) if character == ":"]:
         first, second = cross[:at], cross[at + 1 :]

@@ -23,10 +23,10 @@ class FormulaParts:
 
     def __init__(self, formula: Formula, qid: Any) -> None:
         self._formula, self._qid = formula, qid
-        inputs = [(term.column.input,) for term in formula.terms]
-        pairs = [tuple(column.input for column in surface.columns) for surface in formula.surfaces]
+        inputs = [(term.column.inputs,) for term in formula.terms]
+        pairs = [tuple(column.inputs for column in surface.columns) for surface in formula.surfaces]
         self._inputs = list(dict.fromkeys([*inputs, *pairs]))
-        by_column = [" × ".join(formula.names[at] for at in own) for own in self._inputs]
+        by_column = [formula.title(own) for own in self._inputs]
         n_basis = 0 if formula.kernel is None else formula.kernel.dual.size
         self.names: Sequence[str] = [*by_column, *(f"basis row {number}" for number in range(n_basis))]
         of_columns = "what each column adds, after all that prepares it"
@@ -40,8 +40,9 @@ class FormulaParts:
         shown = dense_rows(X, rows)
         values = np.full((rows.size, len(self.names)), np.nan)
         for at, own in enumerate(self._inputs):
-            if len(own) == 1:
-                values[:, at] = shown[:, own[0]]
+            numbers = [number for inputs in own for number in inputs]
+            if len(numbers) == 1:
+                values[:, at] = shown[:, numbers[0]]
         return found, values
 
     def _added(self, X: Any, rows: npt.NDArray[np.int64]) -> Doubles:

@@ -100,7 +100,7 @@ def _targets(choice: Choice) -> list[str]:
     """Return what the model can be exported to; `--for` keeps to what one of these can run."""
     try:
         return exportable_to(formula_of(choice.ranker))
-    except InvalidInputError:  # words and crosses have no formula in single columns
+    except InvalidInputError:  # words have no formula in columns
         return []
 
 

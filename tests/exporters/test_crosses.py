@@ -1,0 +1,472 @@
+"""Products of two columns of a table go along with the model: exported, explained, or refused with a way out."""
+
+import json
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+import rankwise
+from command_line import call, call_json
+from exported import insert_statements, run
+from rankwise import AdditiveRanker, AutoRanker, AverageRanker, KernelRankRLS, RankRLS
+from rankwise.exceptions import InvalidInputError
+from rankwise.exporters import TARGETS, export_formula
+from rankwise.formula.folding import folded
+from rankwise.formula.formula import Column, Formula, Product, Table, Term
+from rankwise.formula.reading import formula_of, rows_for
+from rankwise.formula.steps import Affine, Clip, Curve, Fill, IsMissing, Levels, QueryScale
+from rankwise.preprocessing import QueryScaler, TableEncoder
+from rankwise.report import Report
+
+GENERAL = ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "json"]
+ENGINES = ["solr", "elasticsearch-ltr", "opensearch-ltr", "elasticsearch"]
+LISTS = [f"vector[{at}]" for at in range(2)]
+
+
+def shop(seed=0, n_rows=240):
+    """Return a table with a column that is constant inside queries, labels and queries."""
+    rng = np.random.default_rng(seed)
+    qid = np.arange(n_rows) // 12
+    table = pd.DataFrame(
+        {
+            "price": np.where(rng.random(n_rows) < 0.2, np.nan, 3 + rng.lognormal(size=n_rows)),
+            "season": np.array(["summer", "winter", "spring"])[qid % 3],
+            "budget": (qid % 5) * 10.0,
+            "colour": rng.choice(["red", "dark 'blue'", "rare one", None], n_rows, p=[0.5, 0.39, 0.02, 0.09]),
+            "stock": rng.integers(0, 9, n_rows).astype(float),
+            "new": rng.random(n_rows) < 0.5,
+            "postcode": rng.choice([1010.0, 2020.0, 3030.0], n_rows),
+        }
+    )
+    table["vector"] = list(rng.normal(size=(n_rows, 2)))
+    sign = np.where(table["season"] == "winter", 1, -1)
+    worth = sign * np.nan_to_num(table["price"], nan=4) + (table["colour"] == "red") * table["stock"] / 4
+    return table, np.digitize(worth + rng.normal(size=n_rows), [-5, 0, 4]), qid
+
+
+def fresh():
+    """Return rows of the same shop, with levels that training did not have and other gaps."""
+    table, _, qid = shop(1, 60)
+    table.loc[:11, "season"] = "monsoon"
+    table.loc[12:23, "season"] = None
+    table.loc[:3, "colour"] = ["pink", "null", "NaN", None]
+    table.loc[4, "postcode"] = 9999.0
+    table.loc[5:6, "stock"] = np.nan
+    return table, qid
+
+
+def as_given(table):
+    """Return the rows as whoever runs the model has them."""
+    out = table.drop(columns="vector").assign(new=table["new"].astype(float))
+    return out.assign(**{name: [row[at] for row in table["vector"]] for at, name in enumerate(LISTS)})
+
+
+def encoder():
+    """Cross numbers, categories, flags and lists, with sides that are nothing but crossed."""
+    crosses = [
+        "price:stock",
+        "price:season",
+        "colour:season",
+        "postcode:colour",
+        "vector:new",
+        "budget:price",
+    ]
+    return TableEncoder(categories=["postcode"], crosses=crosses, min_rows=6)
+
+
+def numbers():
+    """Cross columns of numbers alone, which Vespa takes too."""
+    return TableEncoder(
+        ["price", "stock", "new", "budget"], crosses=["price:stock", "price:new", "price:budget"]
+    )
+
+
+MODELS = {
+    "linear": [RankRLS()],
+    "standardised": [StandardScaler(), RankRLS()],
+    "query min-max": [QueryScaler("minmax"), RankRLS()],
+    "query standard": [QueryScaler("standard"), RankRLS()],
+    "query rank": [StandardScaler(), QueryScaler("rank"), RankRLS()],
+    "curves": [AdditiveRanker(interactions=[(0, 13), (15, 16)], alpha=0.01)],
+    "curves inside queries": [QueryScaler("minmax"), AdditiveRanker(alpha=0.01)],
+    "kernel": [StandardScaler(), KernelRankRLS("rbf", basis=12)],
+}
+
+
+def fitted(own, steps):
+    table, y, qid = shop()
+    X = own.fit(table, qid=qid).transform(table)
+    steps, parts = [clone(step) for step in steps], [("table", own)]
+    for at, step in enumerate(steps[:-1]):
+        X = (
+            step.fit(X, qid=qid).transform(X, qid=qid)
+            if isinstance(step, QueryScaler)
+            else step.fit_transform(X)
+        )
+        parts.append((f"step{at}", step))
+    return Pipeline([*parts, ("rank", steps[-1].fit(X, y, qid))])
+
+
+def scores(model, table, qid):
+    X = table
+    for _, step in model.steps[:-1]:
+        X = step.transform(X, qid=qid) if isinstance(step, QueryScaler) else step.transform(X)
+    return model.steps[-1][1].predict(X)
+
+
+def needs_queries(model):
+    return any(isinstance(step, QueryScaler) for _, step in model.steps)
+
+
+@pytest.fixture(scope="module")
+def models():
+    made = {name: fitted(encoder(), steps) for name, steps in MODELS.items()}
+    assert [made["linear"].steps[0][1].columns_[at].get("only_crossed") for at in (1, 2)] == [True, True]
+    return made
+
+
+@pytest.mark.parametrize("target", GENERAL)
+@pytest.mark.parametrize("name", MODELS)
+def test_crossed_tables_round_trip(models, name, target, tmp_path):
+    model = models[name]
+    if name == "kernel" and target in {"sqlite", "duckdb"}:
+        with pytest.raises(InvalidInputError, match="kernel"):
+            rankwise.export(model, target)
+        return
+    made = rankwise.export(model, target, whole_query=True)
+    for table, qid in (shop()[::2], fresh()):
+        wanted = scores(model, table, qid)
+        found = run(target, made, as_given(table), qid, needs_queries(model), tmp_path)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "kernel"])
+def test_postgresql(models, name, postgresql):
+    made = rankwise.export(models[name], "postgresql")
+    table, qid = fresh()
+    rows = insert_statements(as_given(table), qid)
+    script = f"BEGIN;\n{rows}SELECT score FROM ({made}) AS s ORDER BY number;\nROLLBACK;\n"
+    found = np.array([float(line) for line in postgresql(script).split()])
+    wanted = scores(models[name], table, qid)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("target", ["vespa", *GENERAL])
+@pytest.mark.parametrize("name", ["linear", "standardised", "query min-max", "curves inside queries"])
+def test_crossed_numbers_round_trip(name, target, tmp_path):
+    steps = (
+        [AdditiveRanker(alpha=0.01)]
+        if name == "curves inside queries" and target == "vespa"
+        else MODELS[name]
+    )
+    model = fitted(numbers(), steps)
+    table, qid = fresh()
+    made = rankwise.export(model, target, whole_query=True)
+    rows = table[["price", "stock", "new", "budget"]].astype(float)
+    found, wanted = run(target, made, rows, qid, needs_queries(model), tmp_path), scores(model, table, qid)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+
+
+def test_a_mean_of_models_with_crosses_round_trips(tmp_path):
+    table, y, qid = shop()
+    own = encoder().fit(table, qid=qid)
+    X = own.transform(table)
+    parts = (RankRLS().fit(X, y, qid), KernelRankRLS("rbf", basis=10).fit(X, y, qid))
+    model = Pipeline([("table", own), ("rank", AverageRanker(parts).fit(X, y, qid=qid))])
+    found = run("c", rankwise.export(model, "c"), as_given(table), qid, False, tmp_path)
+    np.testing.assert_allclose(found, model.predict(table), atol=1e-9)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_explanations_add_up_and_name_the_crosses(models, name):
+    model = models[name]
+    for table, qid in (shop()[::2], fresh()):
+        wanted = scores(model, table, qid)
+        size = max(1.0, np.abs(wanted).max())
+        rows, seen = [0, 4, 13, 30, 31], set()
+        for row, why in zip(rows, rankwise.explain(model, table, qid, rows=rows), strict=True):
+            total = sum(part.contribution for part in why.parts) + why.constant
+            assert abs(total - wanted[row]) <= 1e-12 * size
+            seen |= {part.name for part in why.parts}
+        why = rankwise.explain_pair(model, table, 30, 31, qid)
+        assert abs(sum(part.contribution for part in why.parts) - (wanted[30] - wanted[31])) <= 1e-12 * size
+    if name != "kernel":
+        assert {"price:season", "price:stock", "budget:price", "vector[0]:new"} <= seen
+        assert not {"season", "budget"} & seen
+    if name == "curves":
+        assert {"price × price:stock", "price:season × price:season"} <= seen
+
+
+def test_an_explanation_shows_the_values_of_both_sides(models):
+    table, _, qid = shop()
+    row = int(np.flatnonzero(table["price"].notna())[0])
+    (why,) = rankwise.explain(models["linear"], table, qid, rows=[row])
+    shown = {part.name: part.values for part in why.parts}  # noqa: PD011 - no data frame
+    assert shown["price:season"] == ((table["price"][row], table["season"][row]),)
+    assert str(table["season"][row]) in why.text(n_parts=99)
+
+
+def test_the_report_explains_crosses():
+    table, y, qid = shop()
+    table = table[["price", "stock", "new", "budget"]].astype(float)
+    own = numbers().fit(table, qid=qid)
+    model = Pipeline([("table", own), ("rank", RankRLS().fit(own.transform(table), y, qid))])
+    report = Report(model, table, y, qid)
+    constant = rankwise.explain(model, table, qid, rows=[0])[0].constant
+    for query in report.opened:
+        for row in query.rows:
+            assert row.parts.sum() + constant == pytest.approx(report.scores[row.row], abs=1e-9)
+    assert "price:stock" in report.html()
+
+
+def test_a_model_that_was_saved_is_exported_alike(tmp_path):
+    table, y, qid = shop()
+    model = AutoRanker(methods=["rls"], encoder=encoder()).fit(table, y, qid=qid)
+    assert {"sqlite", "onnx", "c", "json"} <= set(model.leaderboard_.chosen.exportable_to)
+    assert not {*ENGINES, "vespa"} & set(model.leaderboard_.chosen.exportable_to)
+    rankwise.save(model, tmp_path / "m.rw")
+    again = rankwise.load(tmp_path / "m.rw")
+    made = rankwise.export(again, "python")
+    assert made == rankwise.export(model, "python")
+    new, searches = fresh()
+    found = run("python", made, as_given(new), searches, model.needs_queries_, tmp_path)
+    wanted = model.predict(new, qid=searches) if model.needs_queries_ else model.predict(new)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("target", ENGINES)
+def test_engines_refuse_products_with_a_way_out(target):
+    model = fitted(numbers(), MODELS["standardised"])
+    with pytest.raises(InvalidInputError, match=r"price:stock.*feature of its own"):
+        rankwise.export(model, target, bounds={"price": (0, 9)}, filled=True)
+    table, y, qid = shop()
+    with pytest.raises(InvalidInputError, match=r"price:stock.*feature of its own"):
+        AutoRanker(methods=["rls"], target=target, encoder=numbers()).fit(table, y, qid=qid)
+
+
+def test_automatic_choice_for_a_target_keeps_crosses():
+    table, y, qid = shop()
+    model = AutoRanker(methods=["rls", "curves"], target="vespa", encoder=numbers()).fit(table, y, qid=qid)
+    assert "vespa" in model.leaderboard_.chosen.exportable_to
+    assert "product" not in rankwise.export(model, "vespa")
+
+
+def test_the_command_line_exports_and_explains_crosses(capsys, tmp_path):
+    table, y, qid = shop()
+    plain = table.drop(columns="vector").assign(new=table["new"].astype(int), label=y, qid=qid)
+    plain.to_csv(tmp_path / "t.csv", index=False)
+    model, made = tmp_path / "m.rw", tmp_path / "made"
+    options = ["--cross", "price:season", "--method", "rls", "-o", model]
+    code, out, err = call(capsys, "fit", tmp_path / "t.csv", *options, "--for", "sqlite")
+    assert code == 0, err
+    assert "sqlite" in out.partition("runs in")[2]
+    code, _, err = call(capsys, "export", model, "--to", "sqlite", "-o", made)
+    assert code == 0, err
+    assert call(capsys, "predict", model, tmp_path / "t.csv", "-o", tmp_path / "scores.txt")[0] == 0
+    rows = plain.drop(columns=["label", "qid"])
+    found, wanted = (
+        run("sqlite", made.read_text(), rows, qid, False, tmp_path),
+        np.loadtxt(tmp_path / "scores.txt"),
+    )
+    np.testing.assert_allclose(found, wanted, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+    why = call_json(capsys, "explain", model, tmp_path / "t.csv", "--top", 1)["explanations"][0]
+    assert "price:season" in {part["name"] for part in why["parts"]}
+    code, _, err = call(capsys, "fit", tmp_path / "t.csv", "--cross", "price:new", "--features", "price,new,stock",
+                        "--for", "solr", "-o", tmp_path / "other.rw")  # fmt: skip
+    assert code != 0
+    assert "price:new" in err
+    assert "feature of its own" in err
+
+
+# --- formulas ---
+
+
+def product_of(first, second, *steps):
+    return Column(Product(first, second), steps)
+
+
+def test_a_product_is_what_it_says():
+    X = np.array([[2.0, 3.0], [np.nan, 5.0], [-1.0, np.nan]])
+    column = product_of(Column(0, (Fill(4.0),)), Column(1, (Affine(1.0), Fill(0.5))), Affine(scale=10.0))
+    assert Table(X).values(column).tolist() == [40.0, 160.0, -5.0]
+    assert column.inputs == (0, 1)
+    formula = Formula(
+        ("a", "b", "c"), (False,) * 3, terms=(Term(1.0, product_of(Column(0), Column(2))),), left_out=(1,)
+    )
+    assert formula.without_left_out().columns[0].inputs == (0, 1)
+    assert formula.weights is None
+    assert Fill in Formula(("a", "b"), (False, False), terms=(Term(1.0, column),)).kinds
+
+
+def test_levels_of_a_crossed_category_become_one_table(models):
+    """As many products as the first side has columns; else databases would run out of columns."""
+    formula = folded(formula_of(models["standardised"]))
+    crossed = Counter(formula.title([term.column.inputs]) for term in formula.terms if term.column.sides)
+    assert crossed == {
+        "price:stock": 2,  # and the mark of what is missing
+        "price:season": 2,
+        "colour:season": 4,
+        "postcode:colour": 3,
+        "vector[0]:new": 1,
+        "vector[1]:new": 1,
+        "budget:price": 2,
+    }
+    table, qid = fresh()
+    rows = rows_for(models["standardised"], table)
+    wanted = scores(models["standardised"], table, qid)
+    np.testing.assert_allclose(formula.evaluate(rows), wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
+
+
+@pytest.fixture(scope="module")
+def wide():
+    """Return a table with two categories of many levels, labels, queries and an encoder that crosses them."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {"a": rng.integers(0, 60, 900).astype(str), "b": rng.integers(0, 45, 900).astype(str)}
+    )
+    y, qid = rng.integers(0, 3, 900), np.arange(900) // 9
+    own = TableEncoder(crosses=["a:b"], min_rows=1).fit(table, qid=qid)
+    assert len(own.get_feature_names_out()) > 2500
+    return table, y, qid, own
+
+
+@pytest.mark.parametrize("target", ["sqlite", "onnx"])
+@pytest.mark.parametrize("kind", ["linear", "curves"])
+def test_two_categories_of_many_levels(wide, kind, target, tmp_path):
+    table, y, qid, own = wide
+    X = own.transform(table)
+    scale = StandardScaler().fit(X)
+    ranker = RankRLS() if kind == "linear" else AdditiveRanker(alpha=0.1, interactions=0)
+    model = Pipeline([("table", own), ("scale", scale), ("rank", ranker.fit(scale.transform(X), y, qid))])
+    found = run(target, rankwise.export(model, target), table, qid, False, tmp_path)
+    wanted = model.predict(table)
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+
+
+@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
+def test_more_columns_than_a_database_takes_are_refused(wide, target):
+    table, y, qid, own = wide
+    scale = QueryScaler("standard").fit(own.transform(table), qid=qid)
+    rows = scale.transform(own.transform(table), qid=qid)
+    model = Pipeline([("table", own), ("scale", scale), ("rank", RankRLS().fit(rows, y, qid))])
+    with pytest.raises(InvalidInputError, match=r"columns in between, and .* export to duckdb"):
+        rankwise.export(model, target)
+
+
+def test_centres_of_products_of_numbers_are_kept():
+    """Far from zero, a difference that is taken late loses digits."""
+    rng = np.random.default_rng(0)
+    X = np.column_stack([1e9 + rng.normal(size=50), 1.0 + 1e-9 * rng.normal(size=50)])
+    column = product_of(Column(0), Column(1))
+    values = Table(X).values(column)
+    formula = Formula(("a", "b"), (False, False), terms=(Term(3.0, column.then(Affine(values.mean(), 2.0))),))
+    plain = folded(formula)
+    assert plain.constant == 0
+    np.testing.assert_allclose(plain.evaluate(X), 6 * (values - values.mean()), rtol=0, atol=1e-12)
+
+
+CASES = {
+    "numbers": product_of(Column(0), Column(1)),
+    "a number and a category": product_of(Column(0), Column(1, (Levels((1.0, 2.0), (3.0, -2.0), 0.5),))),
+    "clipped": product_of(Column(0, (Affine(1.0, 2.0),)), Column(1, (Clip(-1.0, 1.0),)), Affine(0.5, -1.0)),
+    "a curve of it": product_of(Column(0), Column(1), Curve((-4.0, 0.0, 5.0), (1.0, -3.0, 2.0))),
+    "marks": product_of(Column(0, (Fill(1.5),)), Column(1, (IsMissing(),))),
+    "thrice": product_of(product_of(Column(0), Column(1)), Column(1, (Fill(2.0),)), Affine(1.0)),
+}
+
+
+@pytest.mark.parametrize("weight", [2.0, -2.0])
+@pytest.mark.parametrize("name", CASES)
+def test_products_are_lifted_by_what_they_can_be(name, weight):
+    ends = {"a": (-3.0, 2.0), "b": (-1.0, 4.0)}
+    grid = np.stack(np.meshgrid(*(np.linspace(*own, 101) for own in ends.values())), axis=-1).reshape(-1, 2)
+    formula = Formula(("a", "b"), (False, False), terms=(Term(weight, CASES[name]),))
+    if formula.takes_missing:
+        grid = np.concatenate([grid, np.column_stack([grid[:, 0], np.full(len(grid), np.nan)])])
+    made = export_formula(formula, "python", nonnegative=True, bounds=ends)
+    found = run("python", made, pd.DataFrame(grid, columns=list(ends)), None, False, None)
+    least = np.nanmin(found)
+    assert least >= 0
+    assert least < 1e-9 or name == "thrice"  # a factor that comes twice is taken for two
+
+
+@pytest.mark.parametrize("name", ["numbers", "thrice"])
+def test_bounds_of_either_side_are_asked_for(name):
+    formula = Formula(("a", "b"), (False, False), terms=(Term(1.0, CASES[name]),))
+    for known, unknown in ("ab", "ba"):
+        with pytest.raises(InvalidInputError, match=f"bounds of '{unknown}', which are not known"):
+            export_formula(formula, "python", nonnegative=True, bounds={known: (0.0, 1.0)})
+
+
+def test_no_bounds_are_asked_for_where_none_matter():
+    for name in ("a curve of it", "marks"):
+        formula = Formula(("a", "b"), (False, False), terms=(Term(1.0, CASES[name]),))
+        assert export_formula(formula, "python", nonnegative=True, bounds={"a": (-1.0, 0.0)})
+
+
+@pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "vespa", "duckdb", "json"])
+@pytest.mark.parametrize("name", CASES)
+def test_products_round_trip(name, target, tmp_path):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=40), rng.integers(0, 4, 40)])
+    formula = Formula(
+        ("x0", "x1"), (False, False), 0.25, terms=(Term(-1.5, CASES[name]), Term(1.0, Column(0)))
+    )
+    for filled in (False, True):
+        made = export_formula(formula, target, filled=filled)
+        found = run(target, made, X, np.zeros(40), False, tmp_path)
+        np.testing.assert_allclose(found, formula.evaluate(X), atol=1e-10)
+
+
+def test_what_marks_gaps_is_nothing_where_values_are_filled():
+    gone = Column(1, (IsMissing(),))
+    cases = {
+        product_of(Column(0), gone): 0.0,
+        product_of(Column(0), gone, Affine(0.0, 1.0, 2.0)): 2.0,
+        product_of(Column(0), gone.then(Affine(0.0, 1.0, 3.0))): np.arange(5.0) * 3,
+        product_of(gone.then(Affine(0.0, 1.0, 3.0)), gone.then(Affine(0.0, 1.0, 2.0))): 6.0,
+    }
+    X = np.column_stack([np.arange(5.0), np.ones(5)])
+    for column, wanted in cases.items():
+        formula = Formula(("x0", "x1"), (False, False), terms=(Term(1.0, column),))
+        made = export_formula(formula, "python", filled=True)
+        assert run("python", made, X, None, False, None).tolist() == np.broadcast_to(wanted, 5).tolist()
+        assert "None" not in made
+
+
+@pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "json"])
+def test_a_side_may_be_scaled_inside_queries(target, tmp_path):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(40, 2)), np.arange(40) // 8
+    inner = product_of(
+        Column(0, (QueryScale("minmax"),)), Column(1, (Affine(0.5),)), Affine(0.1), QueryScale("rank")
+    )
+    formula = Formula(
+        ("x0", "x1"), (False, False), terms=(Term(2.0, inner), Term(1.0, Column(0, (QueryScale("minmax"),))))
+    )
+    made = export_formula(formula, target, whole_query=True)
+    np.testing.assert_allclose(
+        run(target, made, X, qid, True, tmp_path), formula.evaluate(X, qid), atol=1e-12
+    )
+    with pytest.raises(InvalidInputError, match="goes on"):
+        export_formula(Formula(("x0", "x1"), (False, False), terms=(Term(1.0, product_of(
+            Column(0, (QueryScale("minmax"),)), Column(1))),)), "vespa")  # fmt: skip
+
+
+def test_json_says_what_is_multiplied(models):
+    document = json.loads(rankwise.export(models["linear"], "json"))
+    names = [column["name"] for column in document["columns"]]
+    crossed = [term for term in document["terms"] if "product" in term]
+    assert {tuple(names[side["column"]] for side in term["product"]) for term in crossed} >= {
+        ("price", "season")
+    }
+    assert all("column" not in term and "steps" in term for term in crossed)
+
+
+def test_every_target_takes_crosses_or_says_why_not():
+    assert {*GENERAL, *ENGINES, "vespa", "postgresql"} == set(TARGETS)
