@@ -75,6 +75,8 @@ def encoder():
         "postcode:colour",
         "vector:new",
         "budget:price",
+        "season:stock",
+        "stock:stock",
     ]
     return TableEncoder(categories=["postcode"], crosses=crosses, min_rows=6)
 
@@ -315,6 +317,8 @@ def test_levels_of_a_crossed_category_become_one_table(models):
         "vector[0]:new": 1,
         "vector[1]:new": 1,
         "budget:price": 2,
+        "season:stock": 1,
+        "stock:stock": 1,
     }
     table, qid = fresh()
     rows = rows_for(models["standardised"], table)
