@@ -15,8 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
 from rankwise.data.arguments import check_names
 from rankwise.exceptions import InvalidInputError
+from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["ModelView", "dense_rows"]
+__all__ = ["ModelView", "dense_rows", "without_encoder"]
 
 Doubles = npt.NDArray[np.float64]
 
@@ -117,6 +118,17 @@ class ModelView:
         if models is not None:
             names[-1] += f" of {'; '.join(ModelView.of(model).describe() for model in models)}"
         return ", ".join(names)
+
+
+def without_encoder(model: object) -> tuple[object, TableEncoder | None]:
+    """Return a model of numbers, and what makes these of a table's columns before it; None where nothing does."""
+    chosen = getattr(model, "best_estimator_", None)
+    if chosen is not None:
+        encoder = getattr(model, "encoder_", None)
+        return without_encoder(chosen) if encoder is None else (chosen, encoder)
+    if isinstance(model, Pipeline) and len(model.steps) > 1 and isinstance(model.steps[0][1], TableEncoder):
+        return model[1:], model.steps[0][1]
+    return model, None
 
 
 def dense_rows(X: MatrixLike, rows: npt.NDArray[np.int64]) -> Doubles:

@@ -14,10 +14,11 @@ from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.view import ModelView
+from rankwise.formula.view import ModelView, without_encoder
 from rankwise.metrics import Comparison, Interval, bootstrap_interval, compare_rankings, get_metric
 from rankwise.metrics.comparison import p_text
 from rankwise.metrics.sharing import compare_over_pairs, mean_over_pairs, wrong_pairs
+from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.report.evidence import Evidence
 from rankwise.report.markup import decimals, name, number, plain, section, table, text
 from rankwise.report.sections import in_words, title_of
@@ -76,8 +77,9 @@ def read_other(
     """Return the scores of another model, and what it is called."""
     if not hasattr(other, "predict"):
         return check_numbers("against", other, n_rows), called or "the other model"
-    view = ModelView.of(other)
-    scores = np.asarray(view.ranker.predict(view.prepare(X, qid)), dtype=np.float64)
+    model, encoder = without_encoder(other)
+    view = ModelView.of(model)
+    scores = view.predict(view.prepare(X if encoder is None else encoder.transform(X), qid), qid)
     return check_numbers("the scores of against", scores, n_rows), called or view.describe()
 
 
@@ -86,19 +88,23 @@ def told_apart(own: str, other: str) -> tuple[str, str]:
     return (own, other) if own != other else (f"{own} (this one)", f"{other} (the other)")
 
 
-def on_training(train: tuple[object, ...], view: ModelView, evidence: Evidence, seed: int) -> list[Beside]:
+def on_training(
+    train: tuple[object, ...], view: ModelView, encoder: TableEncoder | None, evidence: Evidence, seed: int
+) -> list[Beside]:
     """Evaluate a model on the rows that it was trained on, by the metrics of a report."""
     if not isinstance(train, (tuple, list)) or len(train) not in {2, 3}:
         raise InvalidInputError(
             "train is not a tuple of two or three.", "pass (X, y), (X, y, qid) or (X, pairs)."
         )
     X, y, qid = (
-        unmasked("X of train", train[0]),
+        unmasked("X of train", train[0])
+        if encoder is None
+        else encoder.transform(cast("MatrixLike", train[0])),
         train[1],
         cast("ArrayLike | None", train[2] if train[2:] else None),
     )
     X = X if hasattr(X, "shape") else np.asarray(X)
-    scores = np.asarray(view.ranker.predict(view.prepare(X, qid)), dtype=np.float64)
+    scores = view.predict(view.prepare(X, qid), qid)
     first = evidence.figures[0]
     if first.metric is None:
         pairs = check_pairs(cast("ArrayLike", y), scores.size)

@@ -15,9 +15,10 @@ from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts
 from rankwise.data.validation import check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.view import Doubles, ModelView
+from rankwise.formula.view import Doubles, ModelView, without_encoder
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
+from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.replacing import replacing
 from rankwise.report.against import (
     Against,
@@ -128,16 +129,17 @@ class Report:
     ) -> None:
         if (y is None) == (pairs is None):
             raise InvalidInputError("A report needs either labels or pairs.", "pass y, or pairs, not both.")
+        _check_kinds(str, "a text", title=title, source=source, own_name=own_name)
+        _check_kinds(Mapping, "a dictionary", settings=settings, choice=choice)
+        table, whole = X, model
+        model, encoder = without_encoder(model)
+        if encoder is not None:
+            # Everything below is about the columns that the model was given.
+            X = encoder.transform(X)
+            feature_names = _names_of(encoder, feature_names)
+            settings = {"columns": "; ".join(encoder.describe()), **(settings or {})}
         self._view = ModelView.of(model)
         X = as_rows("X", X)
-        for name, text in (("title", title), ("source", source), ("own_name", own_name)):
-            if not isinstance(text, str | None):
-                raise InvalidInputError(f"{name}={text!r} is no text.", "pass a text, or leave it out.")
-        for name, notes in (("settings", settings), ("choice", choice)):
-            if not isinstance(notes, Mapping | None):
-                raise InvalidInputError(
-                    f"{name}={notes!r} is no mapping.", "pass a dictionary, or leave it out."
-                )
         prepared = self._view.prepare(X, qid)
         self.scores = self._view.predict(prepared, qid)
         if self.scores.ndim != 1:
@@ -146,11 +148,7 @@ class Report:
         self._parts = parts_of(self._view, self._names) or formula_parts(model, self._names, qid)
         self._row_names = _checked_row_names(row_names, self.scores.size)
         seed = read_seed(random_state)
-        labels = None if y is None else check_numbers("y", y, self.scores.size)
-        if labels is not None:
-            check_total(
-                "y", float(np.abs(labels).max(initial=0.0)), "use smaller labels; only their order matters."
-            )
+        labels = None if y is None else _checked_labels(y, self.scores.size)
         queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
         if labels is None:
             assert pairs is not None
@@ -180,23 +178,24 @@ class Report:
         )
         n_pairs = shape_of(pairs)[0] if pairs is not None else None
         thing = "row" if pairs is None or row_names is None else "item"
-        lowest, highest = (0.0, 0.0) if labels is None else (float(labels.min()), float(labels.max()))
-        # Grades say by themselves what is irrelevant; other labels only in comparison.
-        lowest = 0.0 if labels is not None and is_graded(labels) else lowest
-        self._naming = RowNaming(thing, row_names is not None, lowest, highest)
+        self._naming = RowNaming(thing, row_names is not None, *_range_of(labels))
         self._own_name = own_name or self._view.describe()
         self._duels = None
         if pairs is not None:
-            chances = probability_of(self._view.ranker, calibration or getattr(model, "calibration_", None))
+            chances = probability_of(self._view.ranker, calibration or getattr(whole, "calibration_", None))
             self._duels = look_at_duels(pairs, weight, self.scores, chances, self._row_names)
         self._facts = data_facts(X, labels, queries, n_pairs, thing)
         self._source = source
         self._trial = read_trial(choice)
         self._grades = [] if labels is None else label_counts(labels)
         self._other = (
-            None if against is None else self._beside(against, against_name, X, qid, labels, queries, seed)
+            None
+            if against is None
+            else self._beside(against, against_name, table, qid, labels, queries, seed)
         )
-        self._trained = None if train is None else on_training(train, self._view, self.evidence, seed)
+        self._trained = (
+            None if train is None else on_training(train, self._view, encoder, self.evidence, seed)
+        )
         self._title = title or f"Report of {self._view.describe()}"
         commands = [command] if isinstance(command, str) else () if command is None else command
         self._commands = [one for one in check_names("command", commands) if one]
@@ -294,6 +293,34 @@ _LINKS = {
     "data": "Data",
     "settings": "Settings",
 }
+
+
+def _check_kinds(kind: type, what: str, **given: object) -> None:
+    for name, value in given.items():
+        if not isinstance(value, kind | None):
+            raise InvalidInputError(f"{name}={value!r} is not {what}.", f"pass {what}, or leave it out.")
+
+
+def _checked_labels(y: object, n_rows: int) -> Doubles:
+    labels = check_numbers("y", y, n_rows)
+    check_total("y", float(np.abs(labels).max(initial=0.0)), "use smaller labels; only their order matters.")
+    return labels
+
+
+def _range_of(labels: Doubles | None) -> tuple[float, float]:
+    if labels is None:
+        return 0.0, 0.0
+    # Grades say by themselves what is irrelevant; other labels only in comparison.
+    return 0.0 if is_graded(labels) else float(labels.min()), float(labels.max())
+
+
+def _names_of(encoder: TableEncoder, given: Sequence[str] | None) -> list[str]:
+    if given is not None:
+        raise InvalidInputError(
+            "The model makes other columns of the table's, and names them after those.",
+            "leave feature_names out.",
+        )
+    return [str(name) for name in encoder.get_feature_names_out()]
 
 
 def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str] | None:
