@@ -91,16 +91,6 @@ void bind_csr_once(nb::module_& m) {
     using Starts = Vector<const Offset>;
 
     m.def(
-        "csr_squared_norms",
-        [](Values values, Columns ids, Starts start, Reals weight, Vector<double> out, int n_threads, const Disk* disk) {
-            const auto X = matrix(values, ids, start, length(out), disk);
-            require_length(weight, X.rows, "weight and rows disagree");
-            without_gil([&] { squared_norms(X, weight.data(), out.data(), n_threads); });
-        },
-        "values"_a.noconvert(), "ids"_a.noconvert(), "start"_a.noconvert(), "weight"_a.noconvert(),
-        "out"_a.noconvert(), "n_threads"_a, "disk"_a.none() = nb::none());
-
-    m.def(
         "csr_gram_diagonal",
         [](Values values, Columns ids, Starts start, const BlockArrays& blocks, Vector<double> out, int n_threads,
            const Disk* disk) {

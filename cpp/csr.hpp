@@ -242,19 +242,6 @@ private:
     std::vector<double> x_;
 };
 
-// out_j = sum over rows of weight_i x_ij^2.
-template <typename Matrix>
-void squared_norms(const Matrix& X, const double* weight, double* out, int n_threads) {
-    const auto cuts = split_lines(X.start, X.rows, n_threads);
-    Accumulators g(n_threads, X.columns);
-    run_threads(n_threads, [&](int t) {
-        double* mine = g.open(t);
-        RowSquares squares(X.columns);
-        walk_rows(X, cuts[t], cuts[t + 1], [&](const Matrix& view, int64_t i) { squares.add(view, i, weight[i], mine); });
-    });
-    unpack_sum<1>(g, out, X.columns, 1, 0, 1, nullptr, n_threads);
-}
-
 // How often each column occurs.
 template <typename Column>
 void count_columns(const Column* ids, int64_t nnz, int64_t columns, int64_t* out, int n_threads) {

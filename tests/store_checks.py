@@ -141,7 +141,6 @@ def _multiply(store, qid):
     one, two = np.ones(n_columns), np.ones((n_columns, 2))
     assert design.dot(one).shape == (n_rows,)
     assert design.tdot(design.dot(two)).shape == (n_columns, 2)
-    assert design.squared_norms().shape == (n_columns,)
     assert (store.X @ one).shape == (n_rows,)
     design.relabel_columns()
     assert design.dot(one).shape == (n_rows,)

@@ -218,12 +218,6 @@ CASES: dict[str, Callable[[], Case]] = {
         ),
         ("out",),
     ),
-    "csr_squared_norms": lambda: Case(
-        _core.csr_squared_norms,
-        with_matrix(_core.csr_squared_norms, weight=np.ones(M), out=np.zeros(N)),
-        ("out",),
-        (("out", 0),),
-    ),
     "csr_gram_diagonal": lambda: Case(
         _core.csr_gram_diagonal,
         with_matrix(_core.csr_gram_diagonal, blocks=blocks(), out=np.zeros(N)),

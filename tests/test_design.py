@@ -99,17 +99,6 @@ def test_products(stored, values, k):
     assert stored.reads == 2
 
 
-def test_column_moments(stored, values):
-    w = np.random.default_rng(4).random(ROWS)
-    np.testing.assert_allclose(stored.column_sums(), values.sum(axis=0), rtol=1e-12)
-    np.testing.assert_allclose(stored.column_sums(w), w @ values, rtol=1e-12)
-    if not stored.has_rows:
-        assert stored.squared_norms() is None
-    else:
-        np.testing.assert_allclose(stored.squared_norms(), (values**2).sum(axis=0), rtol=1e-12)
-        np.testing.assert_allclose(stored.squared_norms(w), w @ values**2, rtol=1e-12)
-
-
 @pytest.mark.parametrize("distinct", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("coupling", COUPLINGS)
@@ -284,7 +273,6 @@ def test_rows(stored, values, index):
     np.testing.assert_allclose(
         part.dot(np.ones((COLUMNS, 2))), values[index] @ np.ones((COLUMNS, 2)), rtol=1e-12
     )
-    np.testing.assert_allclose(part.column_sums(), values[index].sum(axis=0), rtol=1e-12)
 
 
 def test_nothing_is_copied(values):

@@ -116,17 +116,6 @@ def test_empty_rows_and_rows_out_of_proportion():
     close(design.tdot(u), X.toarray().T @ u, scale=1e4)
 
 
-@pytest.mark.parametrize("n_threads", THREADS)
-def test_squared_norms_of_columns_that_occur_twice(n_threads):
-    X = random_csr(40, 9)
-    twice = CsrDesign(with_duplicates(X), n_threads)
-    dense, weights = X.toarray(), np.random.default_rng(0).random(40)
-    close(twice.squared_norms(), (dense**2).sum(axis=0))
-    close(twice.squared_norms(weights), weights @ dense**2)
-    close(twice.column_sums(weights), weights @ dense)
-    close(twice.column_sums(), dense.sum(axis=0))
-
-
 @cache
 def problem(kind, coupling, weighted, rows=60, seed=0):
     rng = np.random.default_rng(seed)

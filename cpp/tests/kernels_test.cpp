@@ -235,12 +235,6 @@ void check_products(const Matrix& X, int64_t k, int n_threads) {
     transposed_dot(X.view(), nullptr, U.data(), k, G.data(), n_threads);
     require_close(G, X.transposed_times(U, k), "transposed_dot");
 
-    Doubles weight = random_doubles(X.rows), norms(static_cast<std::size_t>(X.columns)), expected(norms.size(), 0.0);
-    squared_norms(X.view(), weight.data(), norms.data(), n_threads);
-    for (int64_t i = 0; i < X.rows; ++i)
-        for (int64_t j = 0; j < X.columns; ++j) expected[j] += weight[i] * std::pow(X.dense[i * X.columns + j], 2);
-    require_close(norms, expected, "squared_norms");
-
     Integers count(static_cast<std::size_t>(X.columns)), naive(count.size(), 0);
     count_columns(X.ids.data(), static_cast<int64_t>(X.ids.size()), X.columns, count.data(), n_threads);
     for (const auto id : X.ids) ++naive[id];

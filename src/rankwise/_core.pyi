@@ -191,15 +191,6 @@ def csr_fused(
     n_threads: int,
     disk: Disk | None = None,
 ) -> None: ...
-def csr_squared_norms(
-    values: npt.NDArray[Any],
-    ids: npt.NDArray[Any],
-    start: npt.NDArray[Any],
-    weight: _Doubles,
-    out: _Doubles,
-    n_threads: int,
-    disk: Disk | None = None,
-) -> None: ...
 def csr_gram_diagonal(
     values: npt.NDArray[Any],
     ids: npt.NDArray[Any],

@@ -105,14 +105,6 @@ class KernelDesign:
         """None: nobody asks this of a kernel."""
         return None
 
-    def column_sums(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the rows."""
-        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
-
-    def squared_norms(self, weights: Floats | None = None) -> Floats | None:
-        """None: nobody asks this of a kernel."""
-        return None
-
     def gathered(self, rows: npt.NDArray[np.int64]) -> KernelDesign:
         """Return the design of a subset of rows."""
         return self.rows(rows)

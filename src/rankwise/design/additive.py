@@ -175,20 +175,6 @@ class AdditiveDesign:
             out += weight[pairs] @ np.square(self._rows(one[pairs]) - self._rows(other[pairs]))
         return out
 
-    def column_sums(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the rows."""
-        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
-
-    def squared_norms(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the squared rows."""
-        self.reads += 1
-        weights = np.ones(self.shape[0]) if weights is None else weights
-        out = np.zeros(self.shape[1])
-        for rows in self._row_blocks(self.shape[0]):
-            numbers = np.arange(rows.start, min(rows.stop, self.shape[0]))
-            out += weights[rows] @ np.square(self._rows(numbers))
-        return out
-
     def rows(self, index: RowIndex) -> AdditiveDesign:
         """Return the design of a subset of rows; a slice copies nothing."""
         if isinstance(index, slice) and index.step in {None, 1}:

@@ -156,18 +156,6 @@ class CsrDesign:
             )
         return out
 
-    def column_sums(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the rows."""
-        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
-
-    def squared_norms(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the squared rows."""
-        self.reads += 1
-        weights = np.ones(self.shape[0]) if weights is None else as_table(weights).ravel()
-        out = np.empty(self.shape[1])
-        _core.csr_squared_norms(*self.arrays, weights, out, self._threads(), self.disk)
-        return out
-
     def rows(self, index: RowIndex) -> CsrDesign | OperatorDesign:
         """Return the design of a subset of rows; of a matrix on disk, many rows stay there. A slice copies nothing."""
         if isinstance(index, slice) and index.step in {None, 1}:

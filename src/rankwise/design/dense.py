@@ -89,19 +89,6 @@ class DenseDesign:
             out += weight[pairs] @ np.square(difference, out=difference)
         return out
 
-    def column_sums(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the rows."""
-        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
-
-    def squared_norms(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the squared rows."""
-        self.reads += 1
-        out = np.zeros(self.shape[1])
-        for rows in self._row_blocks():
-            squares = np.square(self.X[rows], dtype=np.float64)
-            out += squares.sum(axis=0) if weights is None else weights[rows] @ squares
-        return out
-
     def gathered(self, rows: npt.NDArray[np.int64]) -> DenseDesign:
         return self.rows(rows)
 

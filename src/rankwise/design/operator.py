@@ -69,14 +69,6 @@ class OperatorDesign:
         """Return None: they would take a product for each column."""
         return None
 
-    def column_sums(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the rows."""
-        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
-
-    def squared_norms(self, weights: Floats | None = None) -> Floats | None:
-        """Return None: they would take a product for each column."""
-        return None
-
     def matrix(self) -> Floats:
         """Return the matrix, made by a product for each column."""
         return self.dot(np.eye(self.shape[1]))

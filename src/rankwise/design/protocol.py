@@ -90,12 +90,6 @@ class Design(Protocol):
         This is ``diag(X' L X)`` of pairs that are listed one by one.
         """
 
-    def column_sums(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the rows."""
-
-    def squared_norms(self, weights: Floats | None = None) -> Floats | None:
-        """Return the weighted sum of the squared rows; None where the storage cannot give it."""
-
     def rows(self, index: RowIndex) -> Design:
         """Return the design of a subset of rows; of a matrix on disk, many rows stay there."""
 

@@ -130,18 +130,6 @@ class ShiftedDesign:
         """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column: differences do not see a shift."""
         return self.base.squared_differences(one, other, weight)
 
-    def column_sums(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the rows."""
-        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
-
-    def squared_norms(self, weights: Floats | None = None) -> Floats | None:
-        """Return the weighted sum of the squared rows."""
-        norms = self.base.squared_norms(weights)
-        if norms is not None:
-            squares = np.square(self._block)
-            norms[self.shift.columns] = squares.sum(axis=0) if weights is None else weights @ squares
-        return norms
-
     def rows(self, index: RowIndex) -> ShiftedDesign:
         """Return the design of a subset of rows."""
         return ShiftedDesign(self.base.rows(index), self.shift, self._block[index])

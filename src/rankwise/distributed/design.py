@@ -115,18 +115,6 @@ class DaskDesign:
             total += found
         return total
 
-    def column_sums(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the rows."""
-        return self.tdot(np.ones(self.shape[0]) if weights is None else weights)
-
-    def squared_norms(self, weights: Floats | None = None) -> Floats:
-        """Return the weighted sum of the squared rows."""
-        self.reads += 1
-        shares = self.cluster.shares
-        told = [(None,)] * len(shares) if weights is None else [(part,) for part in shares.split(weights)]
-        found: Floats = self.cluster.total(WorkerRows.squared_norms, told)
-        return found
-
     def rows(self, index: RowIndex) -> Design:
         """Return the design of a subset of rows: a few come to the client, of many only scores do."""
         rows = np.arange(self.shape[0])[index]

@@ -153,12 +153,6 @@ class WorkerRows:
         local.centre = None if local.centre is None else self.named(local.centre)
         return local
 
-    def squared_norms(self, weights: Floats | None) -> Floats:
-        """Return the weighted sum of the squared rows."""
-        norms = self.design.squared_norms(weights)
-        assert norms is not None  # rows in memory have norms
-        return self.unnamed(norms)
-
     def squared_differences(self, one: Ints, other: Ints, weight: Floats) -> Floats:
         """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column."""
         found = self.design.squared_differences(one, other, weight)

@@ -174,7 +174,7 @@ class AdditiveRankerCV(AdditiveModel):
     def _learn_squares(self, problem: AdditiveProblem, wanted: Wanted, eval_set: object) -> None:
         """Choose among all alphas at once, which the squared loss of given terms allows."""
         by = exact_for_columns(self.cv, "tikhonov", problem.data, len(wanted.ladder.alphas), "folds")
-        held_out = self._held_out(problem.data, eval_set, by=by)
+        held_out = self._held_out(problem.data, eval_set, by)
         self.cv_ = held_out.description
         search = SquaredSearch(problem, held_out, self._metric, wanted)
         search.run()

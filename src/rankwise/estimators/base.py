@@ -44,6 +44,8 @@ class Ranker(FittedRanker):
     _coefficients: ClassVar[str] = "coef_"
     # What parameters may be that have other names to choose from in other classes.
     _choices: ClassVar[Mapping[str, Collection[str]]] = {}
+    # Whether folds of pairs that nobody named divide no connected component of the rows.
+    _whole_components: ClassVar[bool] = False
     # The default of `alphas`, for those who choose.
     _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO
 
@@ -251,6 +253,7 @@ class Ranker(FittedRanker):
             warn_of_near_ties(data)
 
     def _require_labels(self, y: Labels | None) -> None:
+        """Raise unless there are labels, and the ranker learns from labels."""
         if y is None:
             raise InvalidInputError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None.",
@@ -307,19 +310,12 @@ class Ranker(FittedRanker):
             return self._eval_set(data, eval_set)
         return held_out_share(data, self.validation_fraction, read_seed(self.random_state))
 
-    def _held_out(
-        self,
-        data: TrainingProblem,
-        eval_set: object,
-        *,
-        by: Decomposition | None = None,
-        whole_components: bool = False,
-    ) -> HeldOut:
-        """Return what a choice is made on: an eval set, or what `cv` says."""
+    def _held_out(self, data: TrainingProblem, eval_set: object, by: Decomposition | None = None) -> HeldOut:
+        """Return what a choice is made on: an eval set, or what `cv` says, `by` a decomposition if there is one."""
         if eval_set is not None:
             return self._eval_set(data, eval_set)
         sampling = Sampling(read_seed(self.random_state), self.judge_rows)
-        return plan_of(self.cv, data, self._metric, sampling, by, whole_components=whole_components)
+        return plan_of(self.cv, data, self._metric, sampling, by, whole_components=self._whole_components)
 
     # --- what a fit leaves ---
 

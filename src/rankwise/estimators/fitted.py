@@ -61,7 +61,7 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
     feature_names_in_: npt.NDArray[np.object_]
     fitted_with_qid_: bool
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         parameters = signature(cls.__init__).parameters.values()
         cls._defaults = {one.name: one.default for one in parameters if one.default is not one.empty}

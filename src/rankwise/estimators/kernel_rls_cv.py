@@ -97,6 +97,7 @@ class KernelRankRLSCV(KernelRanker):
     """
 
     _choices: ClassVar = {"solver": ("auto", "eigen", "cg")}
+    _whole_components = True
 
     def __init__(
         self,
@@ -139,10 +140,10 @@ class KernelRankRLSCV(KernelRanker):
             n_rows = data.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             by = Decomposition(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        plan = held_out = self._held_out(data, eval_set, by=by, whole_components=True)
+        plan = held_out = self._held_out(data, eval_set, by)
         if eval_set is not None and by is not None and isinstance(data, PairData):
             # Groups of pairs are decomposed together, whoever scores them.
-            plan = self._held_out(data, None, by=by, whole_components=True)
+            plan = self._held_out(data, None, by)
         self.cv_ = held_out.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []

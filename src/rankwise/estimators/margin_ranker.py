@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 
-from rankwise.arrays import AnyArray, ArrayLike, Floats, Importance, Labels, MatrixLike
+from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, MatrixLike
 from rankwise.deprecation import former_names
 from rankwise.design import Design
 from rankwise.estimators.base import Ranker
@@ -19,7 +19,7 @@ from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.restriction import Restriction
-from rankwise.problems.training import TrainingData, TrainingProblem
+from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.margin_fit import MarginFit, curvature_of
 from rankwise.selection.result import Selection, one_or_all
@@ -58,20 +58,13 @@ class MarginRanker(Ranker):
                 f"use solver='auto' or one of {', '.join(map(repr, able))}.",
             )
 
-    def _training_data(
-        self,
-        X: MatrixLike,
-        y: Labels,
-        qid: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_importance: Importance | None,
-    ) -> TrainingData:
+    def _require_labels(self, y: Labels | None) -> None:
         if LOSSES[self.loss].is_probability:
             raise InvalidInputError(
                 "loss='logistic' is a model of listed pairs, and labels induce too many to list.",
                 "use fit_pairs with the pairs that were observed, or loss='squared_hinge' for labels.",
             )
-        return super()._training_data(X, y, qid, sample_weight, query_importance)
+        super()._require_labels(y)
 
     def _margin_fit(self, pairs: MarginPairs, restriction: Restriction | None = None) -> MarginFit:
         return MarginFit.of_pairs(pairs, self.loss, self.solver, float(self.tol), self.max_iter, restriction)

@@ -179,7 +179,7 @@ class RankRLSCV(LinearRanker):
     def _choose_freely(self, data: TrainingProblem, eval_set: object) -> None:
         alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
         by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
-        held_out = self._held_out(data, eval_set, by=by)
+        held_out = self._held_out(data, eval_set, by)
         self.cv_ = held_out.description
         if not isinstance(held_out, EvalSet) and held_out.is_exact:
             spaces = [ColumnSpace.of_design(data.design, power) for power in powers]

@@ -250,4 +250,4 @@ def one_ranking(
         coupling="all",
         row_weight=row_weight,
     )
-    return RunningMean(total, design.column_sums(share), share @ labels), blocks
+    return RunningMean(total, design.tdot(share), share @ labels), blocks
