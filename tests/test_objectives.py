@@ -24,7 +24,7 @@ from rankwise.objectives import (
     prior_scale,
 )
 from rankwise.objectives.accumulated import GrowingRanking, MatrixObjective, PassedQueries, needs_levels
-from rankwise.objectives.parts import RunningMean, part_rows, parts_of
+from rankwise.objectives.parts import RunningMean, part_rows, parts_of, row_parts
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
@@ -256,6 +256,22 @@ def test_means_of_rows_that_come_in_parts():
     np.testing.assert_allclose(mean.row, [4.0, 2.0])
     np.testing.assert_allclose(np.outer(gap, gap), 2 * 6 / 8 * np.outer([4, 0], [4, 0]))
     np.testing.assert_allclose(gap * label_gap, 2 * 6 / 8 * np.array([4, 0]) * 4)
+
+
+def test_rows_that_go_on_where_others_ended():
+    problem = make_problem(9, queries=1, weighted=True)
+    problem.qid = None
+    H, b = explicit(problem)
+    before, parts = RunningMean.empty(5, ()), []
+    for rows in (slice(0, 15), slice(15, 40)):
+        design = as_design(problem.X[rows])
+        for part, mean in row_parts(design, problem.y[rows], problem.sample_weight[rows], 10, before):
+            parts.append(part)
+            before = mean
+    assert len(parts) == 5
+    np.testing.assert_allclose(sum(part.product(np.eye(5)) for part in parts), H, atol=1e-10)
+    np.testing.assert_allclose(sum(part.rhs for part in parts), b, atol=1e-10)
+    assert before.weight == pytest.approx(problem.sample_weight.sum())
 
 
 # --- rows that pass by ---
