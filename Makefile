@@ -139,10 +139,10 @@ FUZZ_MODELS := tests/persistence/model_corpus.txt
 
 fuzz: fuzz-text fuzz-store fuzz-models fuzz-mutations
 
-# Stores, models, tables, preferences and command lines, damaged at random and quickly, without sanitizers; each input is
+# Stores, models, tables, text, preferences, runs and command lines, damaged at random and quickly, without sanitizers; each input is
 # told by its number.
 FUZZ_FIRST ?= 0
-FUZZ_KINDS ?= stores models tables preferences arguments
+FUZZ_KINDS ?= stores models tables text preferences runs arguments
 fuzz-mutations: $(VENV)/.installed
 	for kind in $(FUZZ_KINDS); do \
 		$(BIN)/python fuzz/mutations.py $$kind --first $(FUZZ_FIRST) --inputs $(FUZZ_RUNS) --seconds $(FUZZ_SECONDS) || exit 1; done

@@ -40,6 +40,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "losses.py": ("tests/test_losses.py",),
     "pairs": ("tests/pairs",),
     "objectives": (
+        "tests/test_objectives.py",
         "tests/solvers/test_quadratic.py",
         "tests/test_losses.py",
         "tests/solvers/test_margins.py",

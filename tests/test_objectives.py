@@ -1,0 +1,402 @@
+"""Every objective against its matrix, written out pair by pair."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.sparse.linalg import aslinearoperator
+
+from oracles import label_pairs
+from rankwise import memory
+from rankwise.data.validation import check_qid
+from rankwise.design import as_design
+from rankwise.exceptions import MemoryLimitError
+from rankwise.losses import LOSSES
+from rankwise.objectives import (
+    HingeObjective,
+    MatrixQuadratic,
+    MeanLoss,
+    MovedQuadratic,
+    ScaledObjective,
+    SquaredObjective,
+    SumOfQuadratics,
+    WithoutColumns,
+    prior_scale,
+)
+from rankwise.objectives.accumulated import GrowingRanking, MatrixObjective, PassedQueries, needs_levels
+from rankwise.objectives.parts import RunningMean, part_rows, parts_of, row_parts
+from rankwise.pairs.labels import label_graph
+from rankwise.pairs.preferences import preference_graph
+from rankwise.pairs.violations import ViolationSweep
+from strategies import make_problem
+
+RNG = np.random.default_rng(0)
+
+
+def squared(problem, design=None, **options):
+    graph = label_graph(
+        problem.y, check_qid(problem.qid, len(problem.y)), row_weight=problem.sample_weight, **options
+    )
+    return SquaredObjective(as_design(problem.X) if design is None else design, graph)
+
+
+def explicit(problem, **options):
+    """Return H and b, from the list of pairs."""
+    pairs = label_pairs(problem.y, problem.qid, sample_weight=problem.sample_weight, **options)
+    return problem.X.T @ pairs.laplacian @ problem.X, problem.X.T @ pairs.pull
+
+
+def check(objective, H, b):
+    """Compare all that an objective says of itself with its matrix and its linear term."""
+    n = H.shape[0]
+    assert objective.n_features == n
+    np.testing.assert_allclose(objective.rhs, b, atol=1e-10)
+    np.testing.assert_allclose(objective.matrix(), H, atol=1e-10)
+    np.testing.assert_allclose(objective.diagonal(), np.diag(H), atol=1e-10)
+    before = objective.n_products
+    v, block = RNG.normal(size=n), RNG.normal(size=(n, 3))
+    np.testing.assert_allclose(objective.product(v), H @ v, atol=1e-10)
+    assert objective.n_products == before + 1
+    np.testing.assert_allclose(objective.product(block), H @ block, atol=1e-10)
+    if not isinstance(
+        objective, ScaledObjective
+    ):  # whose points are those of coefficients that are not scaled
+        np.testing.assert_allclose(objective.at(v).hessian_product(block), 2 * H @ block, atol=1e-10)
+
+
+def check_point(objective, H, b, constant=0.0):
+    """Compare values and gradients, of one vector or of several."""
+    v = RNG.normal(size=H.shape[0])
+    point = objective.at(v)
+    np.testing.assert_allclose(point.value, v @ H @ v - 2 * b @ v + constant, atol=1e-9)
+    np.testing.assert_allclose(point.gradient, 2 * (H @ v - b), atol=1e-9)
+
+
+PROBLEMS = [make_problem(1, queries=6), make_problem(2, queries=1), make_problem(3, weighted=True)]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=["queries", "one ranking", "weighted"])
+@pytest.mark.parametrize("ties", ["include", "exclude"])
+def test_the_squared_loss(problem, ties):
+    H, b = explicit(problem, ties=ties)
+    pairs = label_pairs(problem.y, problem.qid, sample_weight=problem.sample_weight, ties=ties)
+    for design in (as_design(problem.X), as_design(aslinearoperator(problem.X))):
+        objective = squared(problem, design, ties=ties)
+        check(objective, H, b)
+        check_point(objective, H, b, pairs.constant)
+        assert objective.n_products >= 4  # three of a block, one alone
+    kept = squared(problem, ties=ties)
+    np.testing.assert_allclose(kept.matrix(), H, atol=1e-10)  # before the linear term was asked for
+    np.testing.assert_allclose(kept.rhs, b, atol=1e-10)
+
+
+def test_listed_pairs():
+    X = RNG.normal(size=(12, 3))
+    winner, loser = np.array([0, 3, 5, 7, 7]), np.array([1, 4, 2, 8, 9])
+    weight, magnitude = RNG.random(5) + 0.5, RNG.random(5) + 0.5
+    graph = preference_graph(winner, loser, 12, magnitude=magnitude, weight=weight)
+    A = X[winner] - X[loser]
+    H, b = A.T @ (weight[:, None] * A), A.T @ (weight * magnitude)
+    check(SquaredObjective(as_design(X), graph), H, b)
+    check(SquaredObjective(as_design(aslinearoperator(X)), graph), H, b)
+
+
+def test_wide_matrices_are_made_in_pieces():
+    """More columns than are multiplied at once, through products alone."""
+    problem = SimpleNamespace(X=RNG.normal(size=(9, 150)), y=np.arange(9) % 3.0, qid=None, sample_weight=None)
+    H, _ = explicit(problem)
+    matrix = squared(problem, as_design(aslinearoperator(problem.X))).matrix()
+    np.testing.assert_allclose(matrix, H, atol=1e-9)
+    np.testing.assert_array_equal(matrix, matrix.T)
+
+
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_other_coordinates(outputs):
+    problem = PROBLEMS[0]
+    H, b = explicit(problem)
+    n = H.shape[0]
+    scale = RNG.random(n) + 0.5
+    origin = RNG.normal(size=n)
+    whole = squared(problem)
+    S = np.diag(scale)
+    if outputs is not None:
+        whole = MatrixObjective(H, np.column_stack([b, 2 * b]))
+        b = np.column_stack([b, 2 * b])
+        pulled = (H @ origin)[:, None]
+    else:
+        pulled = H @ origin
+    check(ScaledObjective(whole, scale), S @ H @ S, S @ b)
+    moved = MovedQuadratic(whole, origin, scale)
+    check(moved, S @ H @ S, S @ (b - pulled))
+    check(MovedQuadratic(whole, np.zeros(n), scale), S @ H @ S, S @ b)
+    u = RNG.normal(size=(n, 2))
+    np.testing.assert_allclose(moved.to_coef(u), origin[:, None] + S @ u)
+    np.testing.assert_allclose(moved.to_coef(u[:, 0]), origin + S @ u[:, 0])
+    assert moved.n_reads == moved.n_products
+    if outputs is None:
+        check_point(moved, S @ H @ S, S @ (b - pulled))
+        unscaled = ScaledObjective(whole, scale).at(origin)  # of coefficients themselves
+        np.testing.assert_allclose(unscaled.gradient, 2 * (H @ origin - b), atol=1e-9)
+
+
+def test_scales_of_a_prior():
+    objective = MatrixObjective(np.diag([4.0, 0.0, 9.0]), np.zeros(3))
+    np.testing.assert_allclose(prior_scale(objective, 0.5), [0.5, 1.0, 1 / 3])
+    np.testing.assert_allclose(prior_scale(objective, 0.25), [4**-0.25, 1.0, 9**-0.25])
+
+
+@pytest.mark.parametrize("is_singular", [False, True])
+def test_columns_at_their_best(is_singular):
+    problem = make_problem(4, features=5)
+    if is_singular:
+        problem.X[:, 3] = 2 * problem.X[:, 1]
+    H, b = explicit(problem)
+    is_out = np.array([False, True, False, True, False])
+    K, U = np.ix_(~is_out, ~is_out), np.ix_(~is_out, is_out)
+    inverse = np.linalg.pinv(H[np.ix_(is_out, is_out)], hermitian=True)
+    left = WithoutColumns(squared(problem), is_out)
+    H_left, b_left = H[K] - H[U] @ inverse @ H[U].T, b[~is_out] - H[U] @ inverse @ b[is_out]
+    check(left, H_left, b_left)
+    check_point(left, H_left, b_left)
+    v = RNG.normal(size=3)
+    whole = left.to_whole(v)
+    np.testing.assert_array_equal(whole[~is_out], v)
+    np.testing.assert_allclose((H @ whole - b)[is_out], 0.0, atol=1e-9)  # the others can do no better
+    two = WithoutColumns(MatrixObjective(H, np.column_stack([b, -b])), is_out)
+    np.testing.assert_allclose(two.rhs, np.column_stack([b_left, -b_left]), atol=1e-10)
+    np.testing.assert_allclose(two.to_whole(np.column_stack([v, -v]))[:, 1], -whole, atol=1e-10)
+    hidden = WithoutColumns(
+        MatrixObjective(np.ones((2, 2)) * (1 - 1e-16), np.ones(2)), np.array([False, True])
+    )
+    assert hidden.diagonal()[0] >= 0.0
+
+
+def test_sums_and_matrices():
+    (H, b), (H2, b2) = explicit(PROBLEMS[0]), explicit(PROBLEMS[2])
+    both = SumOfQuadratics([squared(PROBLEMS[0]), squared(PROBLEMS[2])])
+    check(both, H + H2, b + b2)
+    np.testing.assert_allclose(both.at(b).gradient, 2 * ((H + H2) @ b - b - b2), atol=1e-9)
+    expected = sum(squared(problem).at(b).value for problem in (PROBLEMS[0], PROBLEMS[2]))
+    np.testing.assert_allclose(both.at(b).value, expected)
+    check(MatrixQuadratic(H, b), H, b)
+    check_point(MatrixQuadratic(H, b), H, b)
+    assert MatrixQuadratic(H, b).n_reads == 0
+    objective = MatrixObjective(H, b)
+    check(objective, H, b)
+    assert objective.n_products == 7  # a vector, and two blocks of three
+    check_point(objective, H, b)
+
+
+# --- parts ---
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=["queries", "one ranking", "weighted"])
+@pytest.mark.parametrize("n_rows", [1, 7, 1000])
+@pytest.mark.parametrize("query_weight", ["size", "pairs"])
+def test_parts_add_up(problem, n_rows, query_weight):
+    H, b = explicit(problem, query_weight=query_weight)
+    n = H.shape[0]
+    scale = RNG.random(n) + 0.5
+    whole = squared(problem, query_weight=query_weight)
+    for objective, S in ((whole, np.eye(n)), (ScaledObjective(whole, scale), np.diag(scale))):
+        parts = list(parts_of(objective, n_rows))
+        assert (len(parts) > 1) == (n_rows < 1000)
+        np.testing.assert_allclose(sum(part.rhs for part in parts), S @ b, atol=1e-9)
+        np.testing.assert_allclose(sum(part.product(S) for part in parts), S @ H @ S @ S, atol=1e-9)
+        v = RNG.normal(size=n)
+        np.testing.assert_allclose(sum(part.product(v) for part in parts), S @ H @ S @ v, atol=1e-9)
+        np.testing.assert_allclose(sum(part.diagonal() for part in parts), np.diag(S @ H @ S), atol=1e-9)
+    both = list(parts_of(SumOfQuadratics([whole, whole]), n_rows))
+    np.testing.assert_allclose(sum(part.rhs for part in both), 2 * b, atol=1e-9)
+
+
+def test_parts_of_several_outputs_and_of_weighted_rows():
+    X, weight = RNG.normal(size=(30, 4)), RNG.integers(0, 3, size=30).astype(float)
+    Y = RNG.normal(size=(30, 2))
+    graph = label_graph(Y, check_qid(None, 30), row_weight=weight)
+    objective = SquaredObjective(as_design(X), graph)
+    parts = list(parts_of(objective, 7))
+    assert len(parts) == 5
+    np.testing.assert_allclose(sum(part.rhs for part in parts), objective.rhs, atol=1e-10)
+    np.testing.assert_allclose(sum(part.product(np.eye(4)) for part in parts), objective.matrix(), atol=1e-10)
+
+
+def test_what_cannot_be_cut_is_one_part():
+    problem = PROBLEMS[0]
+    on_operator = squared(problem, as_design(aslinearoperator(problem.X)))
+    assert list(parts_of(on_operator, 3)) == [on_operator]
+    matrix = MatrixObjective(np.eye(2), np.ones(2))
+    assert list(parts_of(matrix)) == [matrix]
+    design = as_design(problem.X)
+    reads = design.reads
+    list(parts_of(squared(problem, design), 7))
+    assert design.reads == reads + 1
+
+
+def test_how_many_rows_a_part_has():
+    def rows(nnz, n):
+        return part_rows(SimpleNamespace(nnz=nnz, shape=(n, 3)))
+
+    assert rows(0, 0) == rows(10, 10) == 20_000
+    assert rows(1000 * 8388, 1000) == 2000  # 2**24 / 8388
+    assert rows(10**9, 1) == 1
+
+
+def test_means_of_rows_that_come_in_parts():
+    nothing = RunningMean.empty(2, ())
+    assert nothing.joined(nothing)[0] is nothing
+    first = RunningMean(2.0, np.array([1.0, 2.0]), np.array(3.0))
+    mean, gap, label_gap = nothing.joined(first)
+    assert mean.weight == 2.0
+    np.testing.assert_array_equal(mean.row, first.row)
+    np.testing.assert_array_equal(gap, [0.0, 0.0])
+    second = RunningMean(6.0, np.array([5.0, 2.0]), np.array(7.0))
+    mean, gap, label_gap = first.joined(second)
+    assert (mean.weight, mean.label) == (8.0, 6.0)
+    np.testing.assert_allclose(mean.row, [4.0, 2.0])
+    np.testing.assert_allclose(np.outer(gap, gap), 2 * 6 / 8 * np.outer([4, 0], [4, 0]))
+    np.testing.assert_allclose(gap * label_gap, 2 * 6 / 8 * np.array([4, 0]) * 4)
+
+
+def test_rows_that_go_on_where_others_ended():
+    problem = make_problem(9, queries=1, weighted=True)
+    problem.qid = None
+    H, b = explicit(problem)
+    before, parts = RunningMean.empty(5, ()), []
+    for rows in (slice(0, 15), slice(15, 40)):
+        design = as_design(problem.X[rows])
+        for part, mean in row_parts(design, problem.y[rows], problem.sample_weight[rows], 10, before):
+            parts.append(part)
+            before = mean
+    assert len(parts) == 5
+    np.testing.assert_allclose(sum(part.product(np.eye(5)) for part in parts), H, atol=1e-10)
+    np.testing.assert_allclose(sum(part.rhs for part in parts), b, atol=1e-10)
+    assert before.weight == pytest.approx(problem.sample_weight.sum())
+
+
+# --- rows that pass by ---
+
+
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+@pytest.mark.parametrize("cost", ["magnitude", "unit", "relative"])
+@pytest.mark.parametrize("ties", ["include", "exclude"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_ranking_that_grows(ties, cost, query_weight, weighted):
+    if (ties, cost) == ("include", "relative"):
+        return  # refused by validation
+    problem = make_problem(5, queries=1, weighted=weighted)
+    problem.qid = None
+    ranking = GrowingRanking(ties, cost, query_weight)
+    design = as_design(problem.X)
+    for rows in (slice(0, 11), slice(11, 12), slice(12, 40)):
+        weight = None if problem.sample_weight is None else problem.sample_weight[rows]
+        ranking = ranking.plus(design.rows(rows), problem.y[rows], weight)
+    assert ranking.by_level == needs_levels(ties, cost, query_weight) == (len(ranking.groups) > 1)
+    check(ranking.objective(), *explicit(problem, ties=ties, cost=cost, query_weight=query_weight))
+
+
+def test_rows_of_an_operator_pass_by():
+    problem = make_problem(6, queries=1)
+    problem.qid = None
+    ranking = GrowingRanking("include", "magnitude", "size")
+    ranking = ranking.plus(as_design(aslinearoperator(problem.X)), problem.y, None)
+    check(ranking.objective(), *explicit(problem))
+
+
+def test_queries_that_pass_by():
+    first, second = make_problem(7), make_problem(8)
+    seen = PassedQueries.empty(5, ()).plus(squared(first)).plus(squared(second))
+    (H, b), (H2, b2) = explicit(first), explicit(second)
+    check(seen.objective(), H + H2, b + b2)
+    assert PassedQueries.empty(5, (2,)).rhs.shape == (5, 2)
+
+
+def test_levels_that_do_not_fit(monkeypatch):
+    ranking = GrowingRanking("exclude", "magnitude", "size")
+    monkeypatch.setattr(memory, "available_memory", lambda: 2 * 8 * 3**2 * 4)
+    monkeypatch.setattr(memory, "_ALWAYS_FITS", 0)
+    design = as_design(np.eye(8, 3))
+    with pytest.raises(MemoryLimitError, match="8 different labels"):
+        ranking.plus(design, np.arange(8.0), None)
+    assert len(ranking.plus(design, np.arange(8.0) % 2, None).groups) == 2
+
+
+# --- losses with a margin ---
+
+
+def sweep(n=40, weighted=True):
+    rng = np.random.default_rng(1)
+    y = rng.permutation(n).astype(float)
+    weight = rng.random(n) + 0.5 if weighted else None
+    return ViolationSweep(y.astype(np.int64), np.array([0, n]), row_weight=weight), y, weight
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "hinge"])
+@pytest.mark.parametrize("has_base", [False, True])
+def test_means_over_pairs(loss, has_base):
+    pairs, y, weight = sweep()
+    X = RNG.normal(size=(40, 3))
+    base, scale = (RNG.normal(size=40), np.array([1.0, 2.0, 0.5])) if has_base else (None, None)
+    design = as_design(X)
+    make = (
+        HingeObjective if loss == "hinge" else lambda *given: MeanLoss(*given[:2], LOSSES[loss](), *given[2:])
+    )
+    objective = make(design, pairs, base, scale)
+    S = np.diag(np.ones(3) if scale is None else scale)
+    coef = RNG.normal(size=3)
+    assert objective.n_features == 3
+    np.testing.assert_allclose(objective.scores(coef), X @ S @ coef)
+    block = RNG.normal(size=(40, 2))
+    np.testing.assert_allclose(objective.pull_back(block), S @ X.T @ block)
+    np.testing.assert_allclose(objective.pull_back(block[:, 0]), S @ X.T @ block[:, 0])
+    np.testing.assert_array_equal(objective.zero_scores(), np.zeros(40))
+
+    def value(w):
+        f = X @ S @ w + (0 if base is None else base)
+        gap = np.maximum(0.0, 1.0 - (f[:, None] - f[None, :]))
+        omega = np.outer(weight, weight) * (y[:, None] > y[None, :])
+        return (omega * gap ** (1 if loss == "hinge" else 2)).sum() / omega.sum()
+
+    point = objective.at(coef)
+    assert float(point.value) == pytest.approx(value(coef), rel=1e-10)
+    step = 1e-6
+    slope = [(value(coef + step * unit) - value(coef - step * unit)) / (2 * step) for unit in np.eye(3)]
+    np.testing.assert_allclose(point.gradient, slope, rtol=1e-5, atol=1e-7)
+    # The plane that touches the loss: at these scores it has the loss's value.
+    assert point.offset + point.score_gradient @ (X @ S @ coef) == pytest.approx(value(coef), rel=1e-9)
+    assert objective.n_reads == design.reads > 0
+    if loss == "hinge":
+        smooth = point.smoothed(0.5)
+        assert 0 <= value(coef) - float(smooth.value) <= 0.25
+        ahead, behind = (
+            objective.at_scores(X @ S @ coef + s * block[:, 0]).smoothed(0.5) for s in (step, -step)
+        )
+        change = (ahead.gradient - behind.gradient) / (2 * step)
+        np.testing.assert_allclose(point.smoothed_hessian_product(block[:, 0], 0.5), change, atol=1e-5)
+        units = [point.smoothed_hessian_product(unit, 0.5)[row] for row, unit in enumerate(np.eye(40))]
+        np.testing.assert_allclose(point.smoothed_hessian_diagonal(0.5), units, atol=1e-12)
+        below = smooth.active + smooth.gradient @ (X @ S @ (2 * coef))
+        assert below <= value(2 * coef) + 1e-9
+    else:
+        units = [point.score_hessian_product(unit)[row] for row, unit in enumerate(np.eye(40))]
+        np.testing.assert_allclose(point.score_hessian_diagonal(), units, atol=1e-12)
+        product = [(objective.at(coef + step * u).gradient - point.gradient) / step for u in np.eye(3)]
+        np.testing.assert_allclose(
+            [point.hessian_product(u) for u in np.eye(3)], product, rtol=1e-3, atol=1e-4
+        )
+        assert objective.sample(5) is None
+
+
+def test_a_sample_of_the_rows():
+    n = 4000
+    pairs, y, _ = sweep(n, weighted=False)
+    base = RNG.normal(size=n)
+    objective = HingeObjective(as_design(RNG.normal(size=(n, 1))), pairs, base)
+    sample = objective.sample(500)
+    assert sample.rows.size == 500
+    f = RNG.normal(size=500)
+    based, labels = f + base[sample.rows], y[sample.rows]
+    gap = np.maximum(0.0, 1.0 - (based[:, None] - based[None, :]))
+    omega = labels[:, None] > labels[None, :]
+    assert float(sample.at_scores(f).value) == pytest.approx(gap[omega].mean(), rel=1e-10)
+    assert objective.sample(n) is None
