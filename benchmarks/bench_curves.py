@@ -20,8 +20,9 @@ queries), at most a fifth of lambdarank's time and at most regression's, NDCG@10
 first of a random order). Five folds; a quarter of each fold's training part validates, and everybody is tuned by it:
 linear RankSVM its alpha, lambdarank and regression their leaves and trees, and curves are `AdditiveRankerCV()`, which
 chooses knots, surfaces and alpha. What "auto" tries there was settled on other folds (``folds(qid, seed=1)``).
-Nobody is fitted again after. With `--together`, rows of one ranking that are equal in all columns are in one fold. Standard errors are paired, over test queries or over folds of one ranking. Bar: not worse
-than the best of the others by more than two of them on nine sets of ten.
+Nobody is fitted again after. With `--together`, rows of one ranking that are equal in all columns are in one fold.
+Standard errors are paired, over test queries or over folds of one ranking. Bar: not worse than the best of the others by
+more than two of them on nine sets of ten.
 
 **ablation**: what each part of the recipe is worth, on `letor_like.make` with another seed, scored by its test rows.
 **depth**: what terms of three columns and more are worth: regression trees of depth 2, which are sums of terms of two
@@ -465,7 +466,9 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--sets", nargs="+")
-    parser.add_argument("--together", action="store_true", help="`sets`: rows of one ranking with equal columns in one fold")
+    parser.add_argument(
+        "--together", action="store_true", help="`sets`: rows of one ranking with equal columns in one fold"
+    )
     parser.add_argument("--against", nargs="+", choices=TREES, help="the trees of `search`; all by default")
     parser.add_argument("--contenders", nargs="+", choices=MILLION)
     parser.add_argument("--one", choices=MILLION, help=argparse.SUPPRESS)
