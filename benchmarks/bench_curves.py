@@ -2,7 +2,7 @@
 """Curves and surfaces beside boosted trees: pairwise error, NDCG@10 and processor time.
 
     python benchmarks/bench_curves.py search [--seeds 201 202 203] [--rows 60000] [--against "lambdarank, best"]
-    python benchmarks/bench_curves.py sets [--sets ohsumed lightgbm ...]
+    python benchmarks/bench_curves.py sets [--sets ohsumed lightgbm ...] [--together]
     python benchmarks/bench_curves.py ablation
     python benchmarks/bench_curves.py picture
     python benchmarks/bench_curves.py tune
@@ -20,8 +20,9 @@ queries), at most a fifth of lambdarank's time and at most regression's, NDCG@10
 first of a random order). Five folds; a quarter of each fold's training part validates, and everybody is tuned by it:
 linear RankSVM its alpha, lambdarank and regression their leaves and trees, and curves are `AdditiveRankerCV()`, which
 chooses knots, surfaces and alpha. What "auto" tries there was settled on other folds (``folds(qid, seed=1)``).
-Nobody is fitted again after. Standard errors are paired, over test queries or over folds of one ranking. Bar: not worse
-than the best of the others by more than two of them on nine sets of ten.
+Nobody is fitted again after. With `--together`, rows of one ranking that are equal in all columns are in one fold.
+Standard errors are paired, over test queries or over folds of one ranking. Bar: not worse than the best of the others
+by more than two of them on nine sets of ten.
 
 **ablation**: what each part of the recipe is worth, on `letor_like.make` with another seed, scored by its test rows.
 **depth**: what terms of three columns and more are worth: regression trees of depth 2, which are sums of terms of two
@@ -287,10 +288,18 @@ def pmlb(path):
     return np.delete(table, target, axis=1), table[:, target], np.zeros(len(table), dtype=int)
 
 
-def folds(qid, seed=0):
-    """Yield rows to train on, to validate and to test: whole queries, or the rows of one ranking."""
+def folds(qid, seed=0, alike=None):
+    """Yield rows to train on, to validate and to test: whole queries, or the rows of one ranking.
+
+    Rows of one ranking that are the same in `alike` stay together.
+    """
     rng = np.random.default_rng(seed)
-    units = np.arange(qid.size) if qid[0] == qid[-1] else np.unique(qid, return_inverse=True)[1]
+    if qid[0] != qid[-1]:
+        units = np.unique(qid, return_inverse=True)[1]
+    elif alike is None:
+        units = np.arange(qid.size)
+    else:
+        units = np.unique(alike, axis=0, return_inverse=True)[1].reshape(-1)
     fold = rng.permutation(np.arange(units.max() + 1) % 20)[units]
     for number in range(5):
         test = fold // 4 == number
@@ -330,12 +339,12 @@ def candidates(train, validation):
     }
 
 
-def compare_set(name, load):
+def compare_set(name, load, *, keeps_together=False):
     """Print and return what five folds say about one set."""
     X, y, qid = load()
     is_one = qid[0] == qid[-1]
     errors, seconds = {}, {}
-    for parts in folds(qid):
+    for parts in folds(qid, alike=X if keeps_together else None):
         train, validation, test = ((X[part], y[part], qid[part]) for part in parts)
         error = ERROR.prepare(test[1], test[2])
         for method, fit in candidates(train, validation).items():
@@ -369,7 +378,7 @@ def sets(args):
     print(
         f"{'':22} {'rows':>6} {'cols':>4}   linear lambdarank regression curves   best other, curves less it (SE)"
     )
-    rows = [compare_set(name, known[name]) for name in args.sets or known]
+    rows = [compare_set(name, known[name], keeps_together=args.together) for name in args.sets or known]
     print(f"\nbar met on {sum(row['met'] for row in rows)} of {len(rows)}")
     write_json("curves_sets", {}, results=rows)
 
@@ -457,6 +466,9 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--sets", nargs="+")
+    parser.add_argument(
+        "--together", action="store_true", help="`sets`: rows of one ranking with equal columns in one fold"
+    )
     parser.add_argument("--against", nargs="+", choices=TREES, help="the trees of `search`; all by default")
     parser.add_argument("--contenders", nargs="+", choices=MILLION)
     parser.add_argument("--one", choices=MILLION, help=argparse.SUPPRESS)

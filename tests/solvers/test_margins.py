@@ -1,5 +1,7 @@
 """The solvers of losses with margins: agreement, honest certificates, bounded work."""
 
+import weakref
+
 import numpy as np
 import pytest
 import scipy.optimize
@@ -214,6 +216,29 @@ def test_max_iter(solve):
     solution = solve(objective, 1e-5, tol=1e-9, max_iter=2)
     assert solution.n_iter == 2
     assert solution.status is Status.MAX_ITER
+
+
+@pytest.mark.parametrize(
+    ("loss", "solve"), [("squared_hinge", minimise_by_newton), ("hinge", minimise_smoothed)]
+)
+def test_only_the_point_it_is_at_is_kept(monkeypatch, loss, solve):
+    # A point holds ten vectors of the rows' length; the one at 0 is of no use once its value is known.
+    objective, points, alive = objectives(loss), [], []
+    at_scores = objective.at_scores
+
+    def noted(scores):
+        point = at_scores(scores)
+        points.append(weakref.ref(point))
+        return point
+
+    def monitor(*_):
+        alive.append(sum(ref() is not None for ref in points))
+        return True
+
+    monkeypatch.setattr(objective, "at_scores", noted)
+    solve(objective, 0.01, start=np.full(6, 0.1), monitor=monitor)
+    assert len(points) == 2
+    assert alive == [1]
 
 
 def test_a_lower_bound_never_falls_and_never_exceeds_the_minimum():

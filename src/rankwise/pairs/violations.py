@@ -267,9 +267,11 @@ class Violations:
 
     def squared_hinge(self) -> tuple[float, Floats]:
         """Return the weighted sum of ``max(0, margin - (f_i - f_j))²``, and its derivative by the scores."""
-        scores = self.sweep.from_grouped(self._centred_score)
-        half_gradient = self.laplacian(scores) - self.pull
-        value = float(self.constant) + scores @ (half_gradient - self.pull)
+        won, lost = self._counts
+        scores, pull = (self.sweep.from_grouped(rows) for rows in (self._centred_score, won - lost))
+        pull *= self.sweep.margin
+        half_gradient = self.laplacian(scores) - pull
+        value = float(self.constant) + scores @ (half_gradient - pull)
         return max(float(value), 0.0), 2 * half_gradient
 
     def laplacian(self, v: Floats, width: float | None = None) -> Floats:
@@ -333,7 +335,7 @@ class Violations:
         )
         return won, lost
 
-    @cached_property
+    @property
     def _centred_score(self) -> Floats:
         """The scores less one of their query's: differences are all that counts, and offsets cost digits."""
         filled = np.flatnonzero(self.sweep.sizes)

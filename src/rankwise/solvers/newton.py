@@ -48,7 +48,10 @@ def minimise_by_newton(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
     scores = objective.zero_scores()
     point = objective.at_scores(scores)
     rule = StoppingRule(tol, float(point.value), alpha, is_absolute)
-    preconditioner = Preconditioner(curvature, alpha, point.score_hessian_diagonal)
+    # Counted again where it is asked for: to keep this point would take ten vectors of the rows' length.
+    preconditioner = Preconditioner(
+        curvature, alpha, lambda: objective.at_scores(objective.zero_scores()).score_hessian_diagonal()
+    )
     coef = np.zeros(objective.n_features) if start is None else start.copy()
     if start is not None:
         scores = objective.scores(coef)

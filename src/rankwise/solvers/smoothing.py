@@ -16,7 +16,6 @@ correlated ones, L-BFGS takes its first guess of the Hessian from `rankwise.solv
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -69,9 +68,12 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
     scores = objective.zero_scores()
     hinge = objective.at_scores(scores)
     rule = StoppingRule(tol, float(hinge.value), alpha, is_absolute)
-    # At 0 every pair curves, by a width of twice the margin.
-    at_zero = partial(hinge.smoothed_hessian_diagonal, 2 * rule.at_zero)
-    preconditioner = Preconditioner(curvature, alpha, at_zero)
+    # At 0 every pair curves, by a width of twice the margin. Counted again where it is asked for, as in `newton.py`.
+    preconditioner = Preconditioner(
+        curvature,
+        alpha,
+        lambda: objective.at_scores(objective.zero_scores()).smoothed_hessian_diagonal(2 * rule.at_zero),
+    )
     coef = np.zeros(objective.n_features) if start is None else start.copy()
     if start is not None:
         scores = objective.scores(coef)
