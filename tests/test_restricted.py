@@ -136,17 +136,47 @@ def fit_svm(X, y, qid, loss, penalty, alpha=0.1, tol=1e-3):
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 def test_a_column_without_a_penalty_has_no_units(loss):
-    """Whatever a free column is measured in, and whatever is added to it, the model orders alike."""
+    """Whatever a free column is measured in, and whatever is added to it query by query, the model orders alike."""
     X, y, qid = rows(3)
     penalty = np.array([0, 1, 1, 0, 1, 1.0])
     plain = fit_svm(X, y, qid, loss, penalty, tol=1e-8)
     assert plain.solver_ == "bounded"
-    for unit, offset in ((1e-5, 0.0), (1e5, 0.0), (1.0, 1e3)):
+    for unit, offset in ((1e-5, 0.0), (1e5, 0.0), (1.0, 1e3), (1.0, 1e6 * qid)):
         other = X.copy()
         other[:, 0] = other[:, 0] * unit + offset
         found = fit_svm(other, y, qid, loss, penalty, tol=1e-8)
         np.testing.assert_allclose(found.coef_[0] * unit, plain.coef_[0], rtol=2e-3, atol=1e-4)
         np.testing.assert_allclose(found.coef_[1:], plain.coef_[1:], rtol=2e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("solver", ["direct", "cg", "bounded", "bounded-cg"])
+@pytest.mark.parametrize("storage", STORAGES)
+def test_columns_of_least_squares_without_a_penalty_have_no_units(solver, storage, monkeypatch):
+    if solver == "bounded-cg":
+        monkeypatch.setattr("rankwise.selection.solving.choose_solver", lambda *_, **__: "cg")
+    X, y, qid = rows(3)
+    X[:, 3] = qid / 3  # says nothing inside queries, but for its rounding
+    penalty = np.array([0, 1, 1, 0, 0, 1.0])
+    signs = [0, 0, 0, 1, 1, 0] if "bounded" in solver else False
+    own = {"positive": signs, "column_penalty": penalty, "tol": 1e-9}
+    own["solver"] = "auto" if "bounded" in solver else solver
+
+    def fit(X):
+        model = RankRLS(10.0, **own).fit(STORAGES[storage](X), y, qid)
+        assert model.solver_ == solver
+        return model.coef_
+
+    plain = fit(X)
+    assert abs(plain[3]) <= 1e-6
+    left_out = X.copy()
+    left_out[:, 3] = 0
+    np.testing.assert_allclose(plain, fit(left_out), atol=1e-6)
+    for unit in (1e-9, 1e-3, 1e9):
+        other = X.copy()
+        other[:, 0] *= unit
+        found = fit(other)
+        found[0] *= unit
+        np.testing.assert_allclose(found, plain, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])

@@ -637,3 +637,14 @@ def test_a_file_with_more_or_fewer_rows_than_it_says_is_refused(features, as_gro
     )
     with pytest.raises(InvalidInputError, match=r"t\.parquet has more or fewer rows than it says\. Hint: "):
         load_table(source, qid=None)
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
+def test_names_of_columns_may_hold_any_spaces(tmp_path, ending):
+    path, X = tmp_path / f"rows.{ending}", np.array([[1.0, 2.0], [3.0, 4.0]])
+    save_table(X, [0.0, 1.0], path, qid=["a", "a"], label="worth\u00a0now", qid_name="of\twhom")
+    found = load_table(path, label="worth\u00a0now", qid="of\twhom")
+    assert found.y.tolist() == [0.0, 1.0]
+    for wrong in ("two\nlines", "\ud800", 3):
+        with pytest.raises(InvalidInputError, match="without line breaks"):
+            save_table(X, [0.0, 1.0], path, label=wrong)

@@ -251,3 +251,14 @@ def test_codes_of_texts_may_have_levels_of_their_own(target, tmp_path):
     X = pd.DataFrame({"x0": ["red", "blue", "green", None], "x1": [1.0, 2.0, 3.0, 4.0]})
     found = run(target, export_formula(formula, target), X, np.zeros(4), False, tmp_path)
     assert found.tolist() == [10.0, 1.0, -2.0, 8.0]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_category_of_numbers_may_be_nothing_but_what_is_missing(target, tmp_path):
+    """As TableEncoder(categories=...) marks it, before a curve or alone."""
+    mark = Levels((), (), 0.0, 1.0)
+    terms = (Term(2.0, Column(0, (mark, Curve((0.0, 1.0), (3.0, 7.0))))), Term(100.0, Column(0, (mark,))))
+    formula = Formula(("x0", "x1"), (False, False), terms=terms)
+    X = np.array([[1.0, 0.0], [np.nan, 0.0], [5.0, 0.0]])
+    found = run(target, export_formula(formula, target), X, np.zeros(3), False, tmp_path)
+    assert found.tolist() == [6.0, 114.0, 6.0]

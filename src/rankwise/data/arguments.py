@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from numbers import Real
 
@@ -22,6 +23,9 @@ __all__ = [
     "is_number",
 ]
 
+# What tables of text cannot be read again with: ends of lines, zero bytes, and halves of characters.
+_UNWRITABLE = re.compile("[\0\n\r\ud800-\udfff]")
+
 
 def is_number(value: object) -> bool:
     """Tell whether this is a real number, and no truth value."""
@@ -37,8 +41,11 @@ def check_path(name: str, path: object) -> str:
 
 def check_name(name: str, given: object) -> str:
     """Return the name of something as text that files can hold."""
-    if not isinstance(given, str) or not given.isprintable():
-        raise InvalidInputError(f"{name}={given!r} is no name.", f"pass {name} as a text.")
+    if not isinstance(given, str) or _UNWRITABLE.search(given):
+        raise InvalidInputError(
+            f"{name}={given!r} is no name.",
+            f"pass {name} as a text without line breaks and broken characters.",
+        )
     return given
 
 

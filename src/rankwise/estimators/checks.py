@@ -106,7 +106,10 @@ def _check_penalty(penalty: Floats) -> None:
             f"column_penalty has {penalty.min():g}, and a penalty is not negative.", "use 0 or more."
         )
     if not penalty.any():
-        raise InvalidInputError("column_penalty is 0 everywhere.", "use alpha=0 instead, or RankRLS.")
+        raise InvalidInputError(
+            "column_penalty is 0 everywhere.",
+            "use RankRLS(alpha=0) instead, or, with margins, a small alpha such as 1e-8.",
+        )
 
 
 def _one_per_column(name: str, given: ArrayLike, n_features: int, other: str, what: str) -> Floats:

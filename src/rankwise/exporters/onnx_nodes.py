@@ -123,10 +123,12 @@ class Nodes:
                 default_int64=len(step.levels),
             )  # fmt: skip
             return self.node("Gather", [self.doubles(values), code])
-        same = self.node("Equal", [x, self.doubles(list(step.levels))])
+        # Nothing equals NaN: a mark of what is missing has no levels, and a table of none has no shape.
+        levels, results = step.levels or (np.nan,), step.values or (0.0,)
+        same = self.node("Equal", [x, self.doubles(list(levels))])
         hits = self.node("Cast", [same], to=11)
         known = self.node("ReduceMax", [hits], axes=[1], keepdims=1)
-        value = self.node("MatMul", [hits, self.doubles([[value] for value in step.values])])
+        value = self.node("MatMul", [hits, self.doubles([[value] for value in results])])
         is_known = self.node("Greater", [known, self.doubles(0.0)])
         return self._known(x, self.where(is_known, value, self.doubles(step.other)), step.missing)
 

@@ -81,7 +81,11 @@ class WithoutColumns(Evaluated):
         unit[self._out, np.arange(self._out.size)] = 1.0
         columns = objective.product(unit)
         inner = (columns[self._out] + columns[self._out].T) / 2
-        self._inverse = np.linalg.pinv(inner, hermitian=True)
+        # Each in its own units, for what is small beside another column need not be rounding.
+        length = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
+        length[length == 0] = 1.0
+        self._inverse = np.linalg.pinv(inner / np.outer(length, length), rcond=1e-13, hermitian=True)
+        self._inverse /= np.outer(length, length)
         self._crossed = columns[self._kept]
 
     @property

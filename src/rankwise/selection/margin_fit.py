@@ -10,7 +10,7 @@ import numpy as np
 from rankwise.arrays import Bools, Floats
 from rankwise.design import Design
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.losses import LOSSES, HingeLoss, SmoothLoss
+from rankwise.losses import LOSSES, SmoothLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.labels import pair_scale
@@ -31,6 +31,7 @@ __all__ = ["MarginFit", "curvature_of", "margins_of"]
 
 _MATRIX_READS = 20  # at most, where the whole matrix of the curvature is to pay
 _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes it 10 to 50
+_ROUNDING = 1e-8  # a column that differs by less inside pairs, in units of its size, is constant there
 
 
 def margins_of(
@@ -257,12 +258,19 @@ class _Shown:
 
 
 def _units(objective: HingeObjective | MeanLoss, is_out: Bools) -> Floats:
-    """Return what `minimise_bounded` takes for columns without a penalty: by it, scores differ as margins do."""
+    """Return what `minimise_bounded` takes for columns without a penalty: by it, scores differ as margins do.
+
+    What differs between queries alone makes no scores differ, so that columns are measured inside pairs. One that says
+    nothing there keeps its penalty.
+    """
     units = np.zeros(is_out.size)
-    hinge = HingeLoss().at(objective.pairs, objective.zero_scores())  # every margin is missed by all of it
-    margin = float(hinge.value) / objective.pairs.weight
+    pairs = objective.pairs.at(objective.zero_scores())  # every margin is missed by all of it
+    margin = pairs.hinge() / objective.pairs.weight
+    degrees = np.linalg.norm(pairs.degrees())
     for column in np.flatnonzero(is_out):
         scores = objective.scores((np.arange(is_out.size) == column).astype(np.float64))
-        length = np.sqrt(float(scores @ scores) / objective.pairs.n_rows)
-        units[column] = margin / (length or 1.0)
+        inside = pairs.laplacian(scores)
+        length = np.sqrt(float(inside @ inside)) / degrees
+        rounding = _ROUNDING * np.sqrt(float(scores @ scores) / objective.pairs.n_rows)
+        units[column] = margin / length if length > rounding else 0.0
     return units

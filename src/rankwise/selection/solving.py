@@ -17,6 +17,7 @@ from rankwise.objectives import (
     MovedQuadratic,
     QuadraticObjective,
     ScaledObjective,
+    SquaredObjective,
     WithoutColumns,
     prior_scale,
 )
@@ -108,11 +109,12 @@ class LeastSquares:
         if self.scaling != 0:
             scale = scale * prior_scale(objective, self.scaling)
         moved = MovedQuadratic(objective, origin, scale)
-        if self.solver in {BOUNDED, BOUNDED_MATRIX}:
-            bounds = restriction.bounds(origin, scale)
-            solution = self._solve_bounded(moved, bounds, restriction.unpenalised)
-            return replace(solution, coef=moved.to_coef(solution.coef))
         is_out = restriction.unpenalised
+        if is_out is not None and isinstance(objective, SquaredObjective):
+            is_out = _differing(objective, is_out, 1e-12 if self.solver == BOUNDED_MATRIX else 1e-7)
+        if self.solver in {BOUNDED, BOUNDED_MATRIX}:
+            solution = self._solve_bounded(moved, restriction.bounds(origin, scale), is_out)
+            return replace(solution, coef=moved.to_coef(solution.coef))
         inner = moved if is_out is None else WithoutColumns(moved, is_out)
         solution = self._solved(inner)
         u = inner.to_whole(solution.coef) if isinstance(inner, WithoutColumns) else solution.coef
@@ -129,7 +131,7 @@ class LeastSquares:
         """Solve output by output; a gap falls with the square of the residual that `tol` is said of."""
         rhs = moved.rhs if moved.rhs.ndim == 2 else moved.rhs[:, None]
         matrix = moved.matrix() if self.solver == BOUNDED_MATRIX else None
-        units = None if is_out is None else _units(moved, is_out)
+        units = None if is_out is None else _units(moved, is_out, matrix)
         found = []
         for output in range(rhs.shape[1]):
             own: MovedQuadratic | MatrixQuadratic
@@ -169,13 +171,33 @@ class LeastSquares:
         return [Notice(what, f"use {remedy}", scipy.linalg.LinAlgWarning)]
 
 
-def _units(objective: MovedQuadratic, is_out: Bools) -> Floats:
+def _differing(objective: SquaredObjective, is_out: Bools, rounding: float) -> Bools | None:
+    """Return which of some columns differ inside pairs by more than rounding, which is a share of their size.
+
+    The others say nothing, and keep their penalty: only rounding would tell their coefficients. Products carry the
+    square root of the precision, and a matrix of centred columns nearly all of it.
+    """
+    design, laplacian = objective.design, objective.graph.laplacian
+    noise = np.random.default_rng(0).normal(size=design.shape[0])
+    typical = np.linalg.norm(laplacian(noise)) / np.linalg.norm(noise)
+    differs = np.zeros_like(is_out)
+    for column in np.flatnonzero(is_out):
+        values = design.dot((np.arange(is_out.size) == column).astype(np.float64))
+        differs[column] = np.linalg.norm(laplacian(values)) > rounding * typical * np.linalg.norm(values)
+    return differs if differs.any() else None
+
+
+def _units(objective: MovedQuadratic, is_out: Bools, matrix: Floats | None) -> Floats:
     """Return what `minimise_bounded` takes for columns without a penalty: the size of the best fit by one of them."""
     out = np.flatnonzero(is_out)
-    columns = np.zeros((is_out.size, out.size))
-    columns[out, np.arange(out.size)] = 1.0
-    length = np.sqrt(np.maximum(objective.product(columns)[out, np.arange(out.size)], 0.0))
-    length[length == 0] = 1.0  # a column that says nothing
+    if matrix is None:
+        columns = np.zeros((is_out.size, out.size))
+        columns[out, np.arange(out.size)] = 1.0
+        squares = objective.product(columns)[out, np.arange(out.size)]
+    else:
+        squares = np.diagonal(matrix)[out]
+    length = np.sqrt(np.maximum(squares, 0.0))
+    length[length == 0] = 1.0  # underflows
     rhs = np.abs(objective.rhs[out]).reshape(out.size, -1).max(axis=1)
     units = np.zeros(is_out.size)
     units[out] = ((rhs / length).max() or 1.0) / length
