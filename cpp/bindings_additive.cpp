@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "additive.hpp"
+#include "additive_gram.hpp"
 #include "additive_terms.hpp"
 #include "bindings.hpp"
 #include "bindings_blocks.hpp"
@@ -356,6 +357,35 @@ void bind_additive_products(nb::module_& m) {
         "curves"_a, "rows"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
 }
 
+void bind_additive_gram(nb::module_& m) {
+    m.def(
+        "additive_squares",
+        [](const AdditiveArrays& arrays, Reals weight, Table<double> out, int n_threads) {
+            const Additive X = arrays.view();
+            require(X.surfaces == 0, "squares are of curves alone");
+            require_length(weight, X.rows, "weight and rows disagree");
+            require_shape(out, X.columns, X.columns, "out and the table disagree");
+            without_gil([&] { squares(X, weight.data(), out.data(), n_threads); });
+        },
+        "X"_a, "weight"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+
+    m.def(
+        "additive_sums_of_units",
+        [](const AdditiveArrays& arrays, Ids rows, OptionalReals weight, Ids start, Table<double> out, int n_threads) {
+            const Additive X = arrays.view();
+            const int64_t units = length(out);
+            require_starts(start, units, length(rows), "start must end with the rows");
+            require_shape(out, units, X.columns, "out and the table disagree");
+            require(!weight.has_value() || length(*weight) == length(rows), "weight and rows disagree");
+            for (int64_t i = 0; i < length(rows); ++i)
+                require(0 <= rows.data()[i] && rows.data()[i] < X.rows, "a row that is not there");
+            without_gil([&] {
+                sums_of_units(X, rows.data(), pointer(weight), start.data(), units, out.data(), n_threads);
+            });
+        },
+        "X"_a, "rows"_a.noconvert(), "weight"_a.noconvert().none(), "start"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+}
+
 BinnedRows binned_rows(const Table<const uint8_t>& bins, const Reals& g, const Reals& h) {
     BinnedRows X;
     X.rows = length(bins, 1);
@@ -409,5 +439,6 @@ void bind_additive(nb::module_& m) {
     bind_sparse<double, int32_t, int64_t>(m);
     bind_sparse<double, int64_t, int64_t>(m);
     bind_additive_products(m);
+    bind_additive_gram(m);
     bind_histograms(m);
 }

@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import oracles
 from making_blocks import make_blocks, make_folds
 from rankwise import _core
 from rankwise.data import open_store, save_store
-from rankwise.design import AdditiveDesign, additive, as_design, comparing_design
+from rankwise.design import AdditiveDesign, additive, as_design, coded_gram, comparing_design, gram
 from rankwise.design.hats import hat_matrix
 from rankwise.design.pair_statistics import MOST_BINS, pair_gains, pair_histograms
 from rankwise.design.term_scores import predict
@@ -257,6 +258,43 @@ def test_gram_matrices(coupling, kind, with_coordinates):
 
 
 @pytest.mark.parametrize("coupling", ["all", "others"])
+@pytest.mark.parametrize("kind", ["small", "one", "scattered"])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.usefixtures("instructions", "chunks")
+def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted):
+    # More columns than meet at a time, of every kind; sums of a few queries at a time.
+    monkeypatch.setattr(coded_gram, "_pays", lambda *_: True)
+    monkeypatch.setattr(coded_gram, "_SUMS", 1)
+    X = np.tile(values(200), (1, 4))
+    curves = [
+        replace(curve, column=curve.column + 6 * n) for n in range(4) for curve in every_kind_of_term().curves
+    ]
+    terms = Terms(tuple(curves))
+    rng = np.random.default_rng(9)
+    y, weight = rng.integers(0, 3, 200), rng.uniform(0.1, 2, 200) if weighted else None
+    blocks = make_blocks(queries(kind, 200), y, coupling, weight=weight)
+    L = oracles.laplacian_matrix(blocks)
+    E = expanded(X, terms)
+    design = AdditiveDesign.encode(X, terms, n_threads=2)
+    found = coded_gram.coded_gram(design, blocks)
+    np.testing.assert_allclose(found, E.T @ L @ E, **CODED)
+    assert np.array_equal(found, found.T)
+    by_rows = gram.gram_matrix(design._centred(blocks, design._expanded, terms.n_values))
+    np.testing.assert_allclose(found, by_rows, rtol=1e-10, atol=1e-10 * np.abs(by_rows).max())
+
+
+def test_which_gram_matrices_come_from_codes():
+    X, blocks = values(3000), make_blocks(np.arange(3000) // 100, np.arange(3000) % 5, "all")
+    many, few = plain_terms(n_knots=12), plain_terms(n_knots=2)
+    assert coded_gram.coded_gram(AdditiveDesign.encode(X, many), blocks) is not None
+    with_surface = Terms(many.curves, (Surface(many.curves[0], many.curves[1]),))
+    others = make_blocks(np.arange(3000) // 100, np.arange(3000) % 5, "relative")
+    assert coded_gram.coded_gram(AdditiveDesign.encode(X, with_surface), blocks) is None
+    assert coded_gram.coded_gram(AdditiveDesign.encode(X, few), blocks) is None
+    assert coded_gram.coded_gram(AdditiveDesign.encode(X, many), others) is None
+
+
+@pytest.mark.parametrize("coupling", ["all", "others"])
 @pytest.mark.parametrize("kind", ["small", "one"])
 @pytest.mark.usefixtures("chunks")
 def test_folds_in_lockstep(coupling, kind):
@@ -312,6 +350,11 @@ def test_threads_do_not_change_a_bit():
         assert np.array_equal(one.dot(v), other.dot(v))
         assert np.array_equal(one.tdot(u), other.tdot(u))
         assert np.array_equal(one.gram_product(blocks)(v), other.gram_product(blocks)(v))
+    few = Terms(terms.curves)
+    found = [AdditiveDesign.encode(X, few, n_threads=t).gram_matrix(blocks) for t in (1, 2, 5)]
+    assert coded_gram.coded_gram(AdditiveDesign.encode(X, few), blocks) is not None
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
 
 
 def test_ties_and_constants_lose_no_digits(instructions):

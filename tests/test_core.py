@@ -582,6 +582,22 @@ def additive_calls() -> dict[str, dict[str, Any]]:
         "last": 3,
         "out": np.zeros((n, K)),
     }
+    of_curves = additive.AdditiveDesign.encode(X, Terms(tuple(curves)))
+    n = of_curves.cells.n_entries
+    calls["additive_squares"] = {
+        "X": of_curves.compiled,
+        "weight": np.ones(M),
+        "out": np.zeros((n, n)),
+        "n_threads": 1,
+    }
+    calls["additive_sums_of_units"] = {
+        "X": of_curves.compiled,
+        "rows": np.arange(M),
+        "weight": np.ones(M),
+        "start": ids(0, 2, M),
+        "out": np.zeros((2, n)),
+        "n_threads": 1,
+    }
     return calls
 
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "additive.hpp"
+#include "additive_gram.hpp"
 #include "additive_terms.hpp"
 #include "pair_histograms.hpp"
 
@@ -242,6 +243,32 @@ void check_products(const RandomAdditive& random, Instructions instructions, int
     require_close(G, expected_G, "weighted_sum");
 }
 
+void check_squares(const RandomAdditive& random, Instructions instructions, int n_threads) {
+    Additive X = random.view(instructions);
+    X.surfaces = 0;
+    X.columns = random.surface_start[0];  // the tables of curves stand first
+    const auto n = static_cast<std::size_t>(X.columns);
+    Doubles weight, out(n * n), expected(n * n), sums(2 * n), expected_sums(2 * n);
+    std::vector<int64_t> order;
+    const std::vector<int64_t> start{0, X.rows / 3, X.rows};
+    for (int64_t i = 0; i < X.rows; ++i) {
+        weight.push_back(normal());
+        order.push_back(X.rows - 1 - i);
+    }
+    for (int64_t i = 0; i < X.rows; ++i) {
+        const Doubles row = random.row(i);
+        const std::size_t unit = X.rows - 1 - i < start[1] ? 0 : 1;
+        for (std::size_t e = 0; e < n; ++e) {
+            expected_sums[unit * n + e] += weight[static_cast<std::size_t>(X.rows - 1 - i)] * row[e];
+            for (std::size_t f = 0; f < n; ++f) expected[e * n + f] += weight[static_cast<std::size_t>(i)] * row[e] * row[f];
+        }
+    }
+    squares(X, weight.data(), out.data(), n_threads);
+    require_close(out, expected, "squares");
+    sums_of_units(X, order.data(), weight.data(), start.data(), 2, sums.data(), n_threads);
+    require_close(sums, expected_sums, "sums_of_units");
+}
+
 void check_predict(const RandomAdditive& random, int n_threads) {
     // The curves of all columns but the last two, which are the sides of a surface.
     std::vector<int64_t> offsets{0};
@@ -293,8 +320,10 @@ int main() {
         for (const int64_t offset : {0, 5})
             for (const int64_t chunk_rows : {16, 48}) {
                 const RandomAdditive random(rows, offset, chunk_rows);
-                for (int level = 0; level <= static_cast<int>(widest_instructions()); ++level)
+                for (int level = 0; level <= static_cast<int>(widest_instructions()); ++level) {
                     for (const int64_t k : {1, 2, 3, 9}) check_products(random, static_cast<Instructions>(level), k, 1 + level);
+                    check_squares(random, static_cast<Instructions>(level), 1 + level);
+                }
                 check_predict(random, 2);
             }
     check_pairs(1);

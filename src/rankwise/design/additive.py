@@ -21,6 +21,7 @@ from rankwise.arrays import Floats, InMemory, Ints, Matrix, is_sparse
 from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.design import fused, gram
 from rankwise.design.cells import Cells
+from rankwise.design.coded_gram import coded_gram
 from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.design.term_scores import MANY_CODES, csr_arrays, float_array, places_among_terms, predict
@@ -149,7 +150,9 @@ class AdditiveDesign:
     def gram_matrix(self, blocks: QueryBlocks) -> Floats:
         """Return ``X' L X``, (n, n)."""
         self.reads += 1
-        G = gram.gram_matrix(self._centred(blocks, self._expanded, self.terms.n_values))
+        G = coded_gram(self, blocks)
+        if G is None:
+            G = gram.gram_matrix(self._centred(blocks, self._expanded, self.terms.n_values))
         if self.coordinates is None:
             return G
         half = np.ascontiguousarray(self.coordinates.from_values(G).T)
