@@ -8,6 +8,7 @@
     python benchmarks/bench_curves.py tune
     python benchmarks/bench_curves.py million [--rows 1000000]
     python benchmarks/bench_curves.py depth [--sets 227_cpu_small ...]
+    python benchmarks/bench_curves.py choice [--sets lightgbm ...]
 
 **search**: `letor_like.make`, with seeds that nothing was tuned on; training rows, and a quarter as many to validate
 and to test on, one thread each, processor time. Settings are fixed by `tune`, which walks small grids on seed 0 judged
@@ -27,6 +28,8 @@ by more than two of them on nine sets of ten.
 **ablation**: what each part of the recipe is worth, on `letor_like.make` with another seed, scored by its test rows.
 **depth**: what terms of three columns and more are worth: regression trees of depth 2, which are sums of terms of two
 columns as curves and surfaces are, of depth 3 and of any depth, on two of the folds that "auto" was settled on.
+**choice**: what choosing costs where few queries are held out: fixed settings of curves beside the chosen ones, linear
+models and regression trees, on all folds that "auto" was settled on.
 **million**: one fit of 20 surfaces on 10⁶ × 136 in single precision (the 46 columns of `letor_like.make`, and noisy
 copies of them) beside 100 trees of LightGBM as it comes; one thread and a process each, processor seconds, and the most
 memory beyond X. Bars: a third of the time of the trees, codes below 1.5 times X.
@@ -38,7 +41,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -412,6 +414,41 @@ def depth(args):
     write_json("curves_depth", {}, results=results)
 
 
+FIXED = [
+    (n, count, alpha) for n, count in ((2, 0), (8, 0), (16, 0), (8, 80)) for alpha in (0.1, 0.03, 0.01, 0.003)
+]
+
+
+def choice(args):
+    """Print the errors of settings that nobody chose, and of those that were chosen."""
+    known, results = real_sets(), []
+    for name in args.sets or ("lightgbm",):
+        X, y, qid = known[name]()
+        errors = {}
+        for parts in folds(qid, seed=1):
+            train, validation, test = ((X[part], y[part], qid[part]) for part in parts)
+            error, own = ERROR.prepare(*test[1:]), candidates(train, validation)
+            fits = {f"{method}, chosen": own[method] for method in ("regression", "linear", "curves")}
+            for n, count, alpha in FIXED:
+                fixed = AdditiveRanker(alpha, n_knots=n, interactions=count, n_threads=1)
+                fits[f"curves of {n} knots, {count} surfaces, alpha {alpha}"] = lambda m=fixed, t=train: (
+                    m.fit(*t)
+                )
+            for what, fit in fits.items():
+                errors.setdefault(what, []).append(error.per_query(fit().predict(test[0])).values)
+        joined = {what: np.concatenate(values) for what, values in errors.items()}
+        for what, values in joined.items():
+            difference = values - joined["regression, chosen"]
+            difference = difference[~np.isnan(difference)]
+            se = difference.std(ddof=1) / np.sqrt(difference.size)
+            results.append({"name": name, "what": what, "error": np.nanmean(values), "se": se})
+            print(
+                f"{name:14} {what:46} {np.nanmean(values):.4f} {difference.mean():+.4f} ({se:.4f})",
+                flush=True,
+            )
+    write_json("curves_choice", {}, results=results)
+
+
 MILLION = ("curves", "lambdarank", "regression")
 WIDE = 136
 
@@ -442,10 +479,16 @@ def million(args):
     write_json(f"curves_million_{rows}", {}, results=results)
 
 
+def resident(which):
+    """Return the bytes of this process in memory, now or at most; `ru_maxrss` counts the parent's before the call."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(which)) * 1024
+
+
 def one_of_a_million(args):
     """Print what one contender takes, as JSON."""
     X, y, qid = (np.load(Path(args.folder) / f"{name}.npy") for name in ("X", "y", "qid"))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = resident("VmRSS")
     start = time.process_time()
     if args.one == "curves":
         model = AdditiveRanker(n_threads=1, **{**CURVES, "interactions": 20}).fit(X, y, qid)
@@ -454,14 +497,15 @@ def one_of_a_million(args):
         data = lightgbm.Dataset(X, y, group=sizes(qid) if is_ranking else None)
         model = lightgbm.train({"objective": args.one, "num_threads": 1, "verbose": -1}, data, 100)
     seconds = time.process_time() - start
-    used = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+    used = resident("VmHWM") - before
     error = ERROR.prepare(y, qid)(model.predict(X))
     print(json.dumps({"seconds": seconds, "memory": used / X.nbytes, "error": error}))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("search", "sets", "ablation", "picture", "tune", "million", "depth"))
+    tasks = ("search", "sets", "ablation", "picture", "tune", "million", "depth", "choice")
+    parser.add_argument("what", choices=tasks)
     parser.add_argument("--rows", type=int, default=SEARCH_ROWS)
     parser.add_argument("--seeds", type=int, nargs="+", default=list(SEEDS))
     parser.add_argument("--repeats", type=int, default=2)
@@ -482,6 +526,7 @@ def main():
         "tune": tune,
         "million": one_of_a_million if args.one else million,
         "depth": depth,
+        "choice": choice,
     }
     calls[args.what](args)
 
