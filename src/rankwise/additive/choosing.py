@@ -4,7 +4,7 @@ Curves alone walk down the alphas, and with more knots from where fewer were bes
 columns by its own training rows, so that nothing held out has a say in them, and surfaces are added in growing numbers;
 then with finer grids, and where those helped in growing numbers once more. At last the penalty is adapted to the models
 (`rankwise.additive.coordinates.adapted_scale`), of every split to its own. Each step tries the alphas next to the best
-so far, and must gain more than chance (`Candidate.is_clearly_better`).
+so far.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from rankwise.additive.alphas import is_worth
 from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, as_pairs, encode
 from rankwise.additive.interactions import RankedPairs
-from rankwise.additive.settings import Candidate, Knots, Split, Wanted, joined
+from rankwise.additive.settings import Candidate, Knots, Split, Wanted
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.selection.result import Choice, Selection
@@ -140,8 +140,8 @@ class Search:
             if self.is_interrupted:
                 break
             best, kept, self._knots, first = self.best, self._knots, knots, len(self.tried)
-            (at or self._around)(best.step, count)
-            if not self._helps(first, best):
+            _, error = (at or self._around)(best.step, count)
+            if not is_worth(error, best.error):
                 self._give_up(first)
                 self._knots = kept
                 self._forget(knots)
@@ -155,8 +155,8 @@ class Search:
         while self._rounds < self.wanted.rounds and not self.is_interrupted:
             best, first = self.best, len(self.tried)
             self._rounds += 1
-            self._around(best.step, best.n_pairs)
-            if not self._helps(first, best):
+            _, error = self._around(best.step, best.n_pairs)
+            if not is_worth(error, best.error):
                 self._give_up(first)
                 self._rounds -= 1
                 return
@@ -188,21 +188,11 @@ class Search:
         """Try numbers of surfaces from where fewer were best."""
         worse = 0
         for count in counts:
-            before, first = min((one for one in self.tried if one.is_worth), default=None), len(self.tried)
-            step, _ = (at or self._around)(step, count)
-            if before is not None and not any(one.is_clearly_better(before) for one in self.tried[first:]):
-                self._give_up(first)
-                worse += 1
-            else:
-                worse = 0
+            before = min((one.error for one in self.tried if one.is_worth), default=np.inf)
+            step, error = (at or self._around)(step, count)
+            worse = worse + 1 if error >= before else 0
             if worse >= _PATIENCE or self.is_interrupted:
                 return
-
-    def _helps(self, first: int, before: Candidate) -> bool:
-        """Tell whether something that was tried from there on gains noticeably, and by more than chance."""
-        return any(
-            is_worth(one.error, before.error) and one.is_clearly_better(before) for one in self.tried[first:]
-        )
 
     def _around(self, step: int, count: int) -> tuple[int, float]:
         """Try an alpha, and those next to it as long as they are better; return the best step and its error."""
@@ -222,12 +212,11 @@ class Search:
         """Go on in one direction while the error falls; beyond the grid only while it falls noticeably."""
         step = (min if direction < 0 else max)(errors) + direction
         while not self.is_interrupted:
-            before, first = min(errors.values()), len(self.tried)
+            before = min(errors.values())
             error = self._try(step, count)
             if error is None:
                 return
-            known = next(one for one in reversed(self.tried[:first]) if one.error == before)
-            if self.wanted.ladder.is_beyond(step) and not self._helps(first, known):
+            if self.wanted.ladder.is_beyond(step) and not is_worth(error, before):
                 self._give_up(-1)
                 return
             errors[step] = error
@@ -240,7 +229,7 @@ class Search:
         alpha = self.wanted.ladder.at(step)
         if alpha is None:
             return None
-        errors, solutions, by_query = [], [], []
+        errors, solutions = [], []
         for number, (fit, split) in enumerate(zip(self._fits_now(), self.splits, strict=True)):
             try:
                 layout, solution = self._solve(fit, alpha, count, number)
@@ -250,14 +239,11 @@ class Search:
             if solution.status is Status.INTERRUPTED:
                 self._interrupt()
                 return None
-            scores = self._scores(number, layout, solution.coef)
-            errors.append(float(split.scorer.errors(scores[None, :])[0]))
-            by_query.append(split.by_query(scores))
+            errors.append(float(split.scorer.errors(self._scores(number, layout, solution.coef)[None, :])[0]))
             solutions.append(solution)
         error = float(np.average(errors, weights=[split.share for split in self.splits]))
         self._solutions[self._knots, count, self._rounds, alpha] = solutions
-        one = Candidate(error, count, self._knots, self._rounds, -alpha, step, by_query=joined(by_query))
-        self.tried.append(one)
+        self.tried.append(Candidate(error, count, self._knots, self._rounds, -alpha, step))
         return error
 
     def _solve(self, fit: AdditiveFit, alpha: float, count: int, number: int) -> tuple[Layout, Solution]:

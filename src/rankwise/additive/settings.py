@@ -11,13 +11,10 @@ import numpy.typing as npt
 
 from rankwise.additive.alphas import Ladder
 from rankwise.additive.training import Training
-from rankwise.arrays import Floats, Ints
-from rankwise.selection.scorers import MetricScorer, Scorer, oriented
+from rankwise.arrays import Ints
+from rankwise.selection.scorers import Scorer
 
-__all__ = ["Candidate", "Knots", "Split", "Wanted", "joined"]
-
-# Queries whose errors are compared one by one: of fewer nothing can be said, and with more chance decides nothing.
-_FEW, _MANY = 10, 10_000
+__all__ = ["Candidate", "Knots", "Split", "Wanted"]
 
 
 @dataclass(frozen=True)
@@ -40,20 +37,6 @@ class Split:
     rows: Ints | None = None
     X: npt.NDArray[np.floating] | None = None
     share: float = 1.0
-
-    def by_query(self, scores: Floats) -> Floats | None:
-        """Return the error of each query that counts; None where what is held out has no queries."""
-        if not isinstance(self.scorer, MetricScorer):
-            return None
-        found = self.scorer.evaluator.per_query(scores).values[self.scorer.evaluator.counted]
-        return oriented(found, greater_is_better=self.scorer.greater_is_better)
-
-
-def joined(parts: Sequence[Floats | None]) -> Floats | None:
-    """Return the errors of the queries of all splits; None where they are too few to compare settings by, or many."""
-    known = [part for part in parts if part is not None]
-    every = np.concatenate(known) if len(known) == len(parts) else np.empty(0)
-    return every if _FEW <= every.size <= _MANY else None
 
 
 class Knots(NamedTuple):
@@ -99,25 +82,11 @@ class Candidate:
     rank: float  # minus alpha
     step: int = field(compare=False)  # of the ladder
     is_worth: bool = field(default=True, compare=False)
-    by_query: Floats | None = field(
-        default=None, compare=False, repr=False
-    )  # the error of each held-out query
 
     @property
     def alpha(self) -> float:
         """The penalty."""
         return -self.rank
-
-    def is_clearly_better(self, other: Candidate) -> bool:
-        """Tell whether the error is lower by more than a standard error of the difference, paired over queries.
-
-        Among some dozens of settings that hardly differ, the least error is that of chance; where queries are few, what
-        was no gain was often chosen. Of one ranking nothing tells how far chance goes.
-        """
-        if self.by_query is None or other.by_query is None:
-            return self.error < other.error
-        gain = other.by_query - self.by_query
-        return self.error < other.error and float(gain.mean()) > float(gain.std(ddof=1)) / np.sqrt(gain.size)
 
     def is_alike(self, other: Candidate) -> bool:
         """Tell whether nothing but alpha differs."""

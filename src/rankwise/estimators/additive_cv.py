@@ -38,10 +38,9 @@ class AdditiveRankerCV(AdditiveModel):
 
     Curves alone walk the grid of alphas from the largest down, as long as that helps, then with more knots; then
     surfaces are added in growing numbers, then on finer grids, and at last the penalty is adapted to what was fitted;
-    each with the alphas next to the best one. Where errors are means over 10 to 10,000 held-out queries, a step must
-    gain more than a standard error of the gain, paired over them: the least of many errors is that of chance. Every
-    fold ranks the pairs of columns by its own training rows, so that nothing held out has a say in which pairs it is
-    scored with.
+    each with the alphas next to the best one. Every fold
+    ranks the pairs of columns by its own training rows, so that nothing held out has a say in which pairs it is scored
+    with.
 
     Parameters
     ----------
