@@ -22,8 +22,8 @@ first of a random order). Five folds; a quarter of each fold's training part val
 linear RankSVM its alpha, lambdarank and regression their leaves and trees, and curves are `AdditiveRankerCV()`, which
 chooses knots, surfaces and alpha. What "auto" tries there was settled on other folds (``folds(qid, seed=1)``).
 Nobody is fitted again after. With `--together`, rows of one ranking that are equal in all columns are in one fold.
-Standard errors are paired, over test queries or over folds of one ranking. Bar: not worse than the best of the others by
-more than two of them on nine sets of ten.
+Standard errors are paired, over test queries or over folds of one ranking. Bar: not worse than the best of the others
+by more than two of them on nine sets of ten.
 
 **ablation**: what each part of the recipe is worth, on `letor_like.make` with another seed, scored by its test rows.
 **depth**: what terms of three columns and more are worth: regression trees of depth 2, which are sums of terms of two
