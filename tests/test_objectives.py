@@ -140,9 +140,9 @@ def test_other_coordinates(outputs):
 
 
 def test_scales_of_a_prior():
-    objective = MatrixObjective(np.diag([4.0, 0.0, 9.0]), np.zeros(3))
-    np.testing.assert_allclose(prior_scale(objective, 0.5), [0.5, 1.0, 1 / 3])
-    np.testing.assert_allclose(prior_scale(objective, 0.25), [4**-0.25, 1.0, 9**-0.25])
+    objective = MatrixObjective(np.diag([4.0, 0.0, 9.0, -1e-20]), np.zeros(4))  # the last by rounding
+    np.testing.assert_allclose(prior_scale(objective, 0.5), [0.5, 1.0, 1 / 3, 1.0])
+    np.testing.assert_allclose(prior_scale(objective, 0.25), [4**-0.25, 1.0, 9**-0.25, 1.0])
 
 
 @pytest.mark.parametrize("is_singular", [False, True])
