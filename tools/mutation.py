@@ -38,7 +38,7 @@ SOURCE = ROOT / "src"
 # Room: its tests.
 ROOMS: dict[str, tuple[str, ...]] = {
     "losses.py": ("tests/test_losses.py",),
-    "pairs": ("tests/pairs",),
+    "pairs": ("tests/pairs", "tests/test_losses.py"),
     "objectives": (
         "tests/test_objectives.py",
         "tests/solvers/test_quadratic.py",
@@ -64,10 +64,13 @@ class Mutant:
 
     @property
     def code(self) -> str | None:
-        """The changed source; None if nothing that runs is changed."""
+        """The changed source; None if nothing that runs is changed, or nothing runs."""
         source = self.path.read_text()
         code = mutate_code(source, cosmic_ray.plugins.get_operator(self.operator)(), self.occurrence)
-        return None if code is None or _running(code) == _running(source) else code
+        try:
+            return None if code is None or _running(code) == _running(source) else code
+        except SyntaxError:  # the star before arguments by name is taken for a product
+            return None
 
     @property
     def module(self) -> str:

@@ -136,3 +136,13 @@ def test_columns_that_say_nothing_score_all_alike(loss, cv):
     else:
         model = RankSVMCV(loss=loss, cv=cv).fit(X, np.arange(12) % 3)
     assert np.ptp(model.predict(X)) == 0.0
+
+
+def test_alphas_that_are_lost_beside_the_columns():
+    """Without its one query of several rows only alpha is left of the equations, and rounding takes that."""
+    X = np.zeros((6, 2))
+    X[[1, 2, 5], 0] = 9e6, -4.5e7, -2.2e7
+    y, qid = [0, 1, 0, 2, 0, 3], ["b", "a", "a", "a", "a", "c"]
+    with pytest.raises(InvalidInputError, match=r"alphas are lost.*Hint: scale the columns"):
+        RankRLSCV([0.1, 1.0], cv="leave-query-out").fit(X, y, qid)
+    assert np.isfinite(RankRLSCV([1e9], cv="leave-query-out").fit(X, y, qid).predict(X)).all()
