@@ -38,7 +38,7 @@ SOURCE = ROOT / "src"
 # Room: its tests.
 ROOMS: dict[str, tuple[str, ...]] = {
     "losses.py": ("tests/test_losses.py",),
-    "pairs": ("tests/pairs",),
+    "pairs": ("tests/pairs", "tests/test_losses.py"),
     "objectives": (
         "tests/test_objectives.py",
         "tests/solvers/test_quadratic.py",
@@ -64,10 +64,13 @@ class Mutant:
 
     @property
     def code(self) -> str | None:
-        """The changed source; None if nothing that runs is changed."""
+        """The changed source; None if nothing that runs is changed, or nothing runs."""
         source = self.path.read_text()
         code = mutate_code(source, cosmic_ray.plugins.get_operator(self.operator)(), self.occurrence)
-        return None if code is None or _running(code) == _running(source) else code
+        try:
+            return None if code is None or _running(code) == _running(source) else code
+        except SyntaxError:  # the star before arguments by name is taken for a product
+            return None
 
     @property
     def module(self) -> str:
@@ -160,6 +163,17 @@ def notice(mutant: Mutant | None, tests: tuple[str, ...], seconds: float) -> boo
         time.sleep(0.02)
 
 
+def nearest_first(mutant: Mutant, tests: tuple[str, ...]) -> list[str]:
+    """Return files of tests, those first that name the changed module: they notice it soonest, if any do."""
+    files = [
+        str(file)
+        for place in map(Path, tests)
+        for file in (sorted(place.rglob("test_*.py")) if place.is_dir() else [place])
+    ]
+    name = f"{mutant.path.parent.name}.{mutant.path.stem}"
+    return sorted(files, key=lambda file: (name not in Path(file).read_text(), file))
+
+
 def _run_tests(mutant: Mutant | None, tests: tuple[str, ...], seconds: float) -> None:
     import pytest  # noqa: PLC0415 - imported by the parent
 
@@ -173,6 +187,7 @@ def _run_tests(mutant: Mutant | None, tests: tuple[str, ...], seconds: float) ->
         os.dup2(nowhere, 2)
         if mutant is not None:
             sys.meta_path.insert(0, _Changed(mutant))
+            tests = tuple(nearest_first(mutant, tests))
         options = ["-x", "-q", "-m", "not long", "-p", "no:cacheprovider", "-p", "no:xdist"]
         options += [
             "-W",

@@ -254,7 +254,7 @@ def test_only_what_can_be_exported_is_tried_for_a_target(graded):
     X, y, qid = graded
     board = AutoRanker(target="json").fit(X, y, qid=qid).leaderboard_
     assert all("json" in entry.exportable_to for entry in board)
-    with pytest.raises(InvalidInputError, match="No candidate can run in 'moon'"):
+    with pytest.raises(InvalidInputError, match="target='moon' is not an option"):
         AutoRanker(target="moon").fit(X, y, qid=qid)
 
 

@@ -125,3 +125,24 @@ def test_folds_that_divide_queries_equal_refits(basis, weighted, qid):
             scores[test], fold[test] = refit.predict(X[test]), number
         expected = metric(y, scores, qid * 3 + fold, sample_weight=weight)
         assert error == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+@pytest.mark.parametrize("cv", [2, 3])
+def test_columns_that_say_nothing_score_all_alike(loss, cv):
+    X = np.full((12, 3), -372.67)
+    if loss == "logistic":
+        model = RankSVMCV(loss=loss, cv=cv).fit_pairs(X, np.array([[at + 1, at] for at in range(11)]))
+    else:
+        model = RankSVMCV(loss=loss, cv=cv).fit(X, np.arange(12) % 3)
+    assert np.ptp(model.predict(X)) == 0.0
+
+
+def test_alphas_that_are_lost_beside_the_columns():
+    """Without its one query of several rows only alpha is left of the equations, and rounding takes that."""
+    X = np.zeros((6, 2))
+    X[[1, 2, 5], 0] = 9e6, -4.5e7, -2.2e7
+    y, qid = [0, 1, 0, 2, 0, 3], ["b", "a", "a", "a", "a", "c"]
+    with pytest.raises(InvalidInputError, match=r"alphas are lost.*Hint: scale the columns"):
+        RankRLSCV([0.1, 1.0], cv="leave-query-out").fit(X, y, qid)
+    assert np.isfinite(RankRLSCV([1e9], cv="leave-query-out").fit(X, y, qid).predict(X)).all()

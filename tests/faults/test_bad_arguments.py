@@ -1,6 +1,5 @@
 """Any value as any argument of everything public: a right answer, or one of our errors with a remedy."""
 
-import traceback
 import warnings
 
 import matplotlib as mpl
@@ -10,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
 
+import bad_input
 import public_calls
 from rankwise.exceptions import RankwiseError
 
@@ -41,17 +41,11 @@ def answer(call, wrong):
     except OSError as error:
         assert error.filename is not None, (call.name, wrong)  # noqa: PT017
     except (ValueError, TypeError) as error:
-        assert _is_of_sklearn(error), (call.name, wrong, error)  # noqa: PT017
+        assert bad_input.is_of_sklearn(error), (call.name, wrong, error)  # noqa: PT017
     else:
         assert not isinstance(result, float) or np.isfinite(result), (call.name, wrong)
     finally:
         plt.close("all")
-
-
-def _is_of_sklearn(error):
-    """Tell whether an error comes from scikit-learn's checks of arrays, which come before ours."""
-    places = [step.filename for step in traceback.extract_tb(error.__traceback__)]
-    return any("/sklearn/" in place for place in places[-4:]) and str(error)
 
 
 def test_arguments_that_are_right(attacked):

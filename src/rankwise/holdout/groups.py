@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
+from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.decomposition import HoldOut, PrimalHoldOut, Rows
 from rankwise.holdout.lockstep import batches_of_like_size, solve_in_lockstep
 from rankwise.threads import blas_held, large_algebra
@@ -66,10 +67,7 @@ def held_out_residuals(
         # A large group has one matrix for all alphas of a batch: batches of one would make it for every alpha.
         for some in _batches(alphas.size, decomposition.rank**2 if is_large else rows.size**2):
             own = residual[some][:, rows]
-            if is_large:
-                out[some, rows] = decomposition.without(rows, alphas[some], own)
-            else:
-                out[some, rows] = np.linalg.solve(decomposition.inside(rows, alphas[some]), own)
+            out[some, rows] = _without(decomposition, rows, alphas[some], own, is_large=is_large)
 
     def leave_out_batch(batch: Sequence[Rows]) -> None:
         assert isinstance(decomposition, PrimalHoldOut)
@@ -93,6 +91,20 @@ def held_out_residuals(
         else:
             _share_out(leave_out, groups, n_threads)
     return out
+
+
+def _without(
+    decomposition: HoldOut, rows: Rows, alphas: Floats, residual: Floats, *, is_large: bool
+) -> Floats:
+    try:
+        if is_large:
+            return decomposition.without(rows, alphas, residual)
+        return np.asarray(np.linalg.solve(decomposition.inside(rows, alphas), residual))
+    except np.linalg.LinAlgError as error:
+        raise InvalidInputError(
+            "The alphas are lost beside columns as large as these, once rows are held out.",
+            "scale the columns, for example with sklearn.preprocessing.StandardScaler, or use larger alphas.",
+        ) from error
 
 
 def _share_out(work: Callable[[Task], None], tasks: Sequence[Task], n_threads: int) -> None:

@@ -7,7 +7,6 @@ from copy import deepcopy
 from numbers import Integral
 from typing import Any, ClassVar
 
-import numpy as np
 import sklearn
 from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import KFold, check_cv, cross_validate
@@ -102,7 +101,7 @@ def cross_validate_ranker(
     if cv is None or isinstance(cv, Integral):  # what scikit-learn would make of them divides queries
         n_folds = 5 if cv is None else int(cv)
         cv = QueryKFold(n_folds) if qid is not None else KFold(n_folds, shuffle=True, random_state=0)
-    elif isinstance(cv, (list, tuple, np.ndarray)):
+    elif not hasattr(cv, "split"):
         cv = list(read_splits(check_cv(cv), range(shape_of(X)[0]), None, None, "rows"))
     with sklearn.config_context(enable_metadata_routing=True):
         if qid is not None and hasattr(cv, "set_split_request"):

@@ -154,8 +154,9 @@ class AlphaPath:
             return False
         worse = np.array([self.tried[alpha] - self.tried[best] for alpha in smaller])
         noise = worse.std(axis=1, ddof=1) / np.sqrt(len(self.splits))
-        growth = self._gain(last) / self._gain(best)
-        return bool(np.all(worse.mean(axis=1) > noise) and growth < _LINEAR * best / last)
+        # No quotient of the two: where columns say nothing, both are 0.
+        is_flat = self._gain(last) < _LINEAR * best / last * self._gain(best)
+        return bool(np.all(worse.mean(axis=1) > noise) and is_flat)
 
     def _gain(self, alpha: float) -> float:
         return float(np.mean([solution.gain for solution in self.solutions[alpha]]))
