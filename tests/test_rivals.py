@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
+from sklearn.linear_model import Ridge
+from sklearn.neighbors import KNeighborsRegressor
 
 from rankwise import AutoRanker
 from rankwise.exceptions import InvalidInputError
@@ -105,3 +107,16 @@ def test_rivals_want_labelled_rows(rival, shuffled):
         AutoRanker(methods=["rls"], rivals=[rival]).fit_pairs(
             X, np.array([[0, 1], [2, 3], [4, 5], [6, 7]] * 3)
         )
+
+
+def test_what_learns_no_queries_is_refused():
+    X, y, qid = np.arange(24.0).reshape(12, 2), np.arange(12) % 3, np.arange(12) // 6
+    with pytest.raises(InvalidInputError, match=r"Ridge\.fit takes no qid.*Hint: pass a ranker"):
+        fit_ranker(Ridge(), X, y, qid)
+    with pytest.raises(InvalidInputError, match=r"KNeighborsRegressor\.fit takes no sample_weight"):
+        fit_ranker(KNeighborsRegressor(), X, y, sample_weight=np.ones(12))
+    assert fit_ranker(Ridge(), X, y).coef_.shape == (2,)
+    with pytest.raises(InvalidInputError, match=r"Ridge\.fit takes no qid"):
+        AutoRanker(methods=["rls"], cv=2, rivals=[Ridge()]).fit(X, y, qid)
+    with pytest.raises(InvalidInputError, match=r"LGBMRegressor\.fit takes no group"):
+        fit_ranker(pytest.importorskip("lightgbm").LGBMRegressor(), X, y, qid)

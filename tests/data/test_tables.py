@@ -648,3 +648,9 @@ def test_names_of_columns_may_hold_any_spaces(tmp_path, ending):
     for wrong in ("two\nlines", "\ud800", 3):
         with pytest.raises(InvalidInputError, match="without line breaks"):
             save_table(X, [0.0, 1.0], path, label=wrong)
+
+
+def test_columns_may_come_one_by_one(tmp_path):
+    pd.DataFrame({"label": [0, 1], "a": [1.0, 2.0], "b": [3.0, 4.0]}).to_csv(tmp_path / "t.csv", index=False)
+    found = load_table(tmp_path / "t.csv", label="label", qid=None, features=(name for name in "ba"))
+    assert found.X.tolist() == [[3.0, 1.0], [4.0, 2.0]]

@@ -408,6 +408,17 @@ def test_columns_are_named_by_their_frame():
     assert model.curves_[3].is_levels
 
 
+def test_columns_are_listed_in_any_way():
+    X, y, qid = make()
+    frame = pd.DataFrame(X, columns=["bend", "one", "other", "kind", "query"])
+    wanted = AdditiveRanker(interactions=[(1, 2)], categorical=[0, 3]).fit(frame, y, qid=qid).predict(frame)
+    for given in (["bend", 3], {"bend", "kind"}, {0: None, 3: None}.keys(), pd.Index(["bend", "kind"])):
+        model = AdditiveRanker(interactions=[("one", 2)], categorical=given).fit(frame, y, qid=qid)
+        np.testing.assert_array_equal(model.predict(frame), wanted)
+    with pytest.raises(InvalidInputError, match=r"pass \['kind'\]"):
+        AdditiveRanker(categorical="kind").fit(frame, y, qid=qid)
+
+
 WRONG = {
     "n_knots": {"n_knots": 1},
     "interactions": {"interactions": -1},

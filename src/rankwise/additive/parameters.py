@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.data.arguments import list_names
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import InvalidInputError
@@ -31,7 +32,7 @@ def read_columns(name: str, given: Iterable[Any], n_columns: int, names: Sequenc
     """Return the columns that a parameter names, by number or by name."""
     known = list(names)
     numbers = []
-    for column in given if isinstance(given, Mapping) else as_array(name, given).ravel().tolist():
+    for column in list_names(name, given):
         if isinstance(column, str) and column in known:
             numbers.append(known.index(column))
             continue

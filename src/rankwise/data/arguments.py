@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Iterable
 from numbers import Real
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ __all__ = [
     "check_path",
     "check_real",
     "is_number",
+    "list_names",
 ]
 
 # What tables of text cannot be read again with: ends of lines, zero bytes, and halves of characters.
@@ -49,12 +51,17 @@ def check_name(name: str, given: object) -> str:
     return given
 
 
+def list_names(name: str, given: object) -> list[Any]:
+    """Return names, or numbers in their place, one by one as they are; whatever goes through them once is taken."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
+        example = [given] if isinstance(given, (str, int)) else ["a", "b"]
+        raise InvalidInputError(f"{name}={given!r} is no list of names.", f"pass {example}.")
+    return list(given)
+
+
 def check_names(name: str, given: object) -> list[str]:
     """Return names as a list of text."""
-    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
-        example = [given] if isinstance(given, str) else ["a", "b"]
-        raise InvalidInputError(f"{name}={given!r} is no list of names.", f"pass {example}.")
-    return [str(one) for one in given]
+    return [str(one) for one in list_names(name, given)]
 
 
 def check_dtype(dtype: npt.DTypeLike) -> DType:

@@ -82,8 +82,8 @@ class RankRLS(LinearRanker):
     prior : array-like of shape (features,), default=None
         A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
     column_penalty : array-like of shape (features,), default=None
-        What `alpha` is multiplied by for each column. 0 leaves it free, which takes a product with X per such
-        column.
+        What `alpha` is multiplied by for each column. 0 leaves it free, which takes two products with X per such
+        column; one that is constant inside queries keeps its penalty.
     random_state : int, RandomState, Generator or None, default=0
         Seeds that choice.
     n_threads : int, default=None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from inspect import Parameter, signature
 from typing import Any, TypeVar
 
 import numpy as np
@@ -93,6 +95,7 @@ def fit_ranker(
     if package not in GROUPED:
         wanted = {"qid": qid, "sample_weight": sample_weight}
         given = {name: value for name, value in wanted.items() if value is not None}
+        _check_takes(estimator, given)
         with sklearn.config_context(enable_metadata_routing=True):
             estimator.fit(X, y, **given)
         return estimator
@@ -110,6 +113,7 @@ def fit_ranker(
         )
     else:
         own = {"qid": codes} if weight is None else {"qid": codes, "sample_weight": _means(codes, weight)}
+    _check_takes(estimator, own)
     rows: Any = X
     estimator.fit(rows.iloc[order] if hasattr(rows, "iloc") else rows[order], labels[order], **own)
     return estimator
@@ -122,3 +126,15 @@ def _means(codes: Ints, values: Floats) -> Floats:
 def _check_has(estimator: object, method: str) -> None:
     if isinstance(estimator, type) or not hasattr(estimator, method):
         raise InvalidInputError(f"{estimator!r} has no {method}.", "pass a ranker, such as RankRLS().")
+
+
+def _check_takes(estimator: BaseEstimator, names: Iterable[str]) -> None:
+    """Raise unless `fit` has arguments of these names, which nobody but a ranker has for queries."""
+    parameters = signature(estimator.fit).parameters
+    takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
+    for name in names:
+        if name not in parameters and not takes_any:
+            raise InvalidInputError(
+                f"{type(estimator).__name__}.fit takes no {name}.",
+                "pass a ranker such as RankRLS() or LGBMRanker(), or leave queries and weights out.",
+            )

@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.additive.knots import plan_knots
 from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
-from rankwise.data.arguments import check_names
-from rankwise.data.containers import as_array, unmasked
+from rankwise.data.arguments import check_names, list_names
+from rankwise.data.containers import unmasked
 from rankwise.data.queries import one_query
 from rankwise.data.validation import check_count, check_weights
 from rankwise.design.hats import hat_matrix
@@ -77,9 +77,7 @@ class HatBasis(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_count("n_knots", self.n_knots, optional=False)
         rows = self._check(X, reset=True)
         n_rows, n_columns = rows.shape
-        levels = (
-            [] if self.categorical is None else as_array("categorical", self.categorical).ravel().tolist()
-        )
+        levels = [] if self.categorical is None else list_names("categorical", self.categorical)
         if not all(isinstance(column, (int, np.integer)) and 0 <= column < n_columns for column in levels):
             raise InvalidInputError(
                 f"categorical={self.categorical!r} names columns that X does not have.",

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.cached import cached_property
-from rankwise.data.arguments import check_dtype, check_names
+from rankwise.data.arguments import check_dtype, list_names
 from rankwise.data.tables.arrow_columns import (
     amounts_of,
     check_finite,
@@ -104,13 +104,11 @@ class TablePlan:
             if name is not None:
                 check_columns(source, [name], role)
         given = () if embedding is None else (embedding,) if isinstance(embedding, str) else embedding
-        check_names("embedding", given)
-        embeddings = list(given)
+        embeddings = list_names("embedding", given)
         check_columns(source, embeddings, "embedding")
         sparse, chosen = None, []
         if features is not None:
-            check_names("features", features)
-            chosen = list(features)
+            chosen = list_names("features", features)
             check_columns(source, chosen, "features")
         elif not embeddings:
             sparse = SparseColumns.of(sources)
