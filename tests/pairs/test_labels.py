@@ -5,7 +5,14 @@ import pytest
 
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
-from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, find_levels, label_graph
+from rankwise.pairs.labels import (
+    COSTS,
+    QUERY_WEIGHTS,
+    TIES,
+    find_levels,
+    label_graph,
+    laplacian_depends_on_labels,
+)
 from strategies import make_problem
 
 SETTINGS = [
@@ -102,3 +109,15 @@ def test_huge_offsets_do_not_blur_the_labels():
     problem.y = problem.y + 2.0**40
     shifted, _ = build(problem, "include", "magnitude", "size")
     np.testing.assert_allclose(shifted.pull, plain.pull, atol=1e-3)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("cost", COSTS)
+@pytest.mark.parametrize("query_weight", QUERY_WEIGHTS)
+def test_what_makes_pairs_depend_on_labels(ties, cost, query_weight):
+    if (ties, cost) == ("include", "relative"):
+        return  # refused by validation
+    options = {"ties": ties, "cost": cost, "query_weight": query_weight}
+    first, second = (label_pairs(y, **options) for y in ([0, 0, 1, 3], [0, 5, 2, 1]))
+    differ = not np.allclose(first.laplacian, second.laplacian)
+    assert laplacian_depends_on_labels(**options) == differ

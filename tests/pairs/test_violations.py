@@ -305,3 +305,25 @@ def test_a_duplicate_is_a_row_of_weight_two(problem, method):
     v = problem.scores**2
     product = np.bincount(rows, duplicated.laplacian(v[rows]))
     assert_allclose(product, once.laplacian(v), rtol=1e-9, atol=1e-9 * np.abs(v).max() * size**2)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_pairs_of_some_queries(weighted):
+    """As a worker counts them: rows in ascending order, queries that are mixed and of different sizes."""
+    rng = np.random.default_rng(0)
+    query = rng.permutation(np.repeat(np.arange(6), [3, 7, 1, 5, 9, 4]))
+    labels, scores = rng.integers(0, 4, size=query.size), rng.normal(size=query.size)
+    weight = rng.random(query.size) + 0.5 if weighted else None
+    queries = encode_queries(query)
+    scale = rng.random(6) + 0.5
+    whole = ViolationSweep.from_levels(
+        find_levels(labels.astype(float), queries, weight), queries, row_weight=weight, scale=scale
+    )
+    at = whole.at(scores)
+    for chosen in ([0, 2, 5], [1, 4], [3]):
+        own = np.flatnonzero(np.isin(query, chosen))
+        part = whole.part(own, np.array(chosen)).at(scores[own])
+        assert_allclose(part.won, at.won[own])
+        assert_allclose(part.lost, at.lost[own])
+    everything = whole.part(slice(None), np.arange(6)).at(scores)
+    assert_allclose(everything.won, at.won)
