@@ -121,6 +121,7 @@ HOSTILE = {
     "a word where a transformer stands": lambda header, _: header["steps"][0]["parameters"].update(
         remainder="os"
     ),
+    "too many processes": lambda header, _: header["steps"][0]["parameters"].update(n_jobs=257),
     "processes without number": lambda header, _: header["steps"][0]["parameters"].update(n_jobs="all"),
 }
 

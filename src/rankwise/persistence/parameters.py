@@ -21,12 +21,20 @@ __all__ = ["FIT_BY_TYPE", "PARAMETERS", "unfit_parameter"]
 Test = Callable[[object], bool]
 
 
+_MOST_PROCESSES = 256
+
+
 def _flag(value: object) -> bool:
     return isinstance(value, bool | np.bool_)
 
 
 def _count(value: object) -> bool:
     return isinstance(value, Integral) and not _flag(value)
+
+
+def _processes(value: object) -> bool:
+    # A file must not make whoever predicts with it start thousands.
+    return _count(value) and abs(int(value)) <= _MOST_PROCESSES  # type: ignore[call-overload]
 
 
 def _number(value: object) -> bool:
@@ -178,7 +186,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "min_rows": (_count,),
     "missing_values": (_plain,),
     "n_bins": (_count, _array),
-    "n_jobs": (_none, _count),
+    "n_jobs": (_none, _processes),
     "n_quantiles": (_count,),
     "n_words": (_count,),
     "order": (_text,),
