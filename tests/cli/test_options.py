@@ -222,6 +222,15 @@ def test_converted_text_gets_the_names_that_are_given(capsys, tables):
     assert (tables / "named.csv").read_text().startswith('"search","grade"')
 
 
+def test_an_id_of_items_without_items_leads_to_that_of_rows(capsys, tables):
+    code, _, err = call(capsys, "fit", "train.csv", "--item-id", "a", *FIT, "-o", "other.rw")
+    assert code != 0
+    assert "--id COLUMN" in err
+    code, _, err = call(capsys, "evaluate", "model.rw", "train.csv", "--item-id", "a")
+    assert code != 0
+    assert "--id COLUMN" not in err  # evaluate has no such option
+
+
 def test_a_file_without_a_header_loses_no_row(capsys, tables):
     frame = weighted(0)[["label", "qid", "a", "b"]]
     frame.to_csv("bare.csv", index=False, header=False)

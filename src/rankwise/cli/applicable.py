@@ -34,7 +34,8 @@ def check_applicable(options: argparse.Namespace) -> None:
         _refuse(
             given & (_OF_PREFERENCES - ({"item_id"} if "table" in kinds and _names_rows(options) else set())),
             "names a column of preferences, and without --items there are none",
-            "add --items FILE, a table of what is compared, or leave it out.",
+            "add --items FILE, a table of what is compared, or leave it out"
+            + ("; --id COLUMN names a column of row ids." if hasattr(options, "id") else "."),
         )
         if options.command not in _WEIGHS:
             _refuse(
