@@ -80,9 +80,12 @@ class AverageRanker(FittedRanker):
             As in `RankRLS.fit`.
         """
         refuse_unknown("fit", unknown)
-        if not isinstance(self.rankers, (list, tuple)) or not self.rankers:
-            what = "is not a list" if self.rankers else "is empty"
-            raise InvalidInputError(f"rankers {what}.", "pass at least one, such as [RankRLS(), RankSVM()].")
+        is_list = isinstance(self.rankers, (list, tuple))
+        if not is_list or not self.rankers:
+            raise InvalidInputError(
+                f"rankers is {'empty' if is_list else 'not a list'}.",
+                "pass at least one, such as [RankRLS(), RankSVM()].",
+            )
         fitted = [fit_ranker(clone(one), X, y, qid, sample_weight) for one in self.rankers]
         scores = [predict_scores(one, X, qid) for one in fitted]
         queries, weight = check_qid(qid, len(scores[0])), check_weights(sample_weight, len(scores[0]))
