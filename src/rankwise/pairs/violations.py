@@ -232,7 +232,7 @@ class Violations:
         """For each row, the weight of the violated pairs that it should lose."""
         return self.sweep.from_grouped(self._counts[1])
 
-    @cached_property
+    @property
     def net_wins(self) -> Floats:
         """`won` minus `lost`."""
         return self.sweep.from_grouped(self._counts[0] - self._counts[1])
@@ -267,9 +267,7 @@ class Violations:
 
     def squared_hinge(self) -> tuple[float, Floats]:
         """Return the weighted sum of ``max(0, margin - (f_i - f_j))²``, and its derivative by the scores."""
-        won, lost = self._counts
-        scores, pull = (self.sweep.from_grouped(rows) for rows in (self._centred_score, won - lost))
-        pull *= self.sweep.margin
+        scores, pull = self.sweep.from_grouped(self._centred_score), self.pull
         half_gradient = self.laplacian(scores) - pull
         value = float(self.constant) + scores @ (half_gradient - pull)
         return max(float(value), 0.0), 2 * half_gradient
