@@ -38,7 +38,7 @@ def local_cluster(n_workers, memory_limit="512MiB"):
 
 
 def save_coverage(client):
-    """Have workers write down which lines they ran, where that is measured: their nannies end them before they would."""
+    """Have workers write down which lines they ran, where that is measured: nannies end them before they would."""
     if "coverage" in sys.modules:
         client.run(_save_coverage)
 

@@ -3,13 +3,14 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
 import scipy.linalg
 
 from rankwise import decompositions
-from rankwise.decompositions import decompose, diagonalise
+from rankwise.decompositions import decompose, diagonalise, factorise
 from rankwise.interrupts import left_on_interrupt
 from rankwise.threads import LARGE_MATRIX
 
@@ -34,15 +35,56 @@ def test_eigenvectors_are_those_of_scipy(size, order, overwrite):
     np.testing.assert_allclose(vectors * values @ vectors.T, A, atol=1e-10 * max(size, 1))
 
 
+@pytest.mark.parametrize("size", [0, 1, 2, 7, LARGE_MATRIX - 1, LARGE_MATRIX, LARGE_MATRIX + 5])
+def test_cholesky_factors_are_those_of_scipy(size):
+    A = np.random.default_rng(size).normal(size=(size, size))
+    A = A @ A.T + np.eye(size)
+    factor = A.copy().T
+    assert factorise(factor)
+    if size:
+        np.testing.assert_array_equal(np.tril(factor), scipy.linalg.cholesky(A, lower=True))
+        A[size // 2, size // 2] = -1.0
+        assert not factorise(A.T)
+
+
+@pytest.mark.parametrize("work", [factorise, diagonalise])
+def test_other_threads_run_meanwhile(work):
+    """Who holds the interpreter's lock lets no other thread take a single step."""
+    goes_on, steps = True, [0]
+
+    def step():
+        while goes_on:
+            steps[0] += 1
+            time.sleep(1e-4)
+
+    other = threading.Thread(target=step)
+    other.start()
+    seen = []
+    for _ in range(50):  # a busy machine may leave the other thread no time
+        A = 1000 * np.eye(1200, order="F") + symmetric(1200, "F")
+        before = steps[0]
+        work(A)
+        seen.append(steps[0] - before)
+        if seen[-1] > 10:
+            break
+    goes_on = False
+    other.join()
+    assert max(seen) > 10
+
+
 def test_another_kind_of_lapack_is_left_to_scipy(monkeypatch):
-    monkeypatch.setattr(decompositions, "_SIGNATURE", ["long"])
-    decompositions._syevd.cache_clear()
+    monkeypatch.setattr(
+        decompositions, "_SIGNATURES", {name: ["long"] for name in decompositions._SIGNATURES}
+    )
+    decompositions._lapack.cache_clear()
     try:
-        assert decompositions._syevd() is None
+        assert decompositions._lapack("dsyevd") is None
         A = symmetric(LARGE_MATRIX)
         np.testing.assert_array_equal(diagonalise(A)[0], scipy.linalg.eigh(A, driver="evd")[0])
+        assert not factorise(A.T)
+        assert factorise(np.eye(LARGE_MATRIX, order="F"))
     finally:
-        decompositions._syevd.cache_clear()
+        decompositions._lapack.cache_clear()
 
 
 def test_what_fails_in_the_thread_is_raised_to_who_waits():

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 from sklearn.cluster import MiniBatchKMeans
 
 from rankwise.arrays import ArrayLike, Floats, Matrix, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice
+from rankwise.decompositions import diagonalise
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import FeatureMap, Kernel
@@ -115,7 +115,7 @@ def _leverage_rows(kernel: Kernel, X: Matrix, size: int, seed: int) -> Rows:
         for _, values in kernel.blocks(X, sketch.basis):
             Z = values @ sketch.projection
             G += Z.T @ Z
-        eigenvalues, vectors = scipy.linalg.eigh(G, check_finite=False)
+    eigenvalues, vectors = diagonalise(G, overwrite=True)
     penalty = max(float(eigenvalues[eigenvalues.size // 2]), 1e-10 * float(eigenvalues[-1]))
     whiten = sketch.projection @ (vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty))
     leverage = np.empty(n_rows)

@@ -1,9 +1,8 @@
 """Decompositions of large matrices, for which Ctrl-C does not wait.
 
-LAPACK takes minutes for ten thousand rows, and looks for no signals; SciPy's ``eigh`` also holds the interpreter's lock
-meanwhile, so that no other thread runs either. Here the same routine is called without that lock, in a thread of its
-own. Whoever interrupts the main thread gets it back at once: the other one goes on to its end, and what it finds is
-dropped.
+LAPACK takes minutes for ten thousand rows, and looks for no signals; SciPy also holds the interpreter's lock meanwhile,
+so that no other thread runs either. Here the same routines are called without that lock, in a thread of their own.
+Whoever interrupts the main thread gets it back at once: the other one goes on to its end, and what it finds is dropped.
 """
 
 from __future__ import annotations
@@ -16,21 +15,29 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.linalg
 import scipy.linalg.cython_lapack
+from scipy.linalg.lapack import dpotrf
 
 from rankwise.arrays import Floats
 from rankwise.interrupts import left_on_interrupt
 from rankwise.threads import LARGE_MATRIX, is_held_by_thread, large_algebra
 
-__all__ = ["decompose", "diagonalise"]
+__all__ = ["decompose", "diagonalise", "factorise"]
 
 Result = TypeVar("Result")
 
 _TOO_LARGE = 30_000  # the work space would have more numbers than LAPACK can count
-_SIGNATURE = ["char", "char", "int", "d", "int", "d", "d", "int", "int", "int", "int"]  # of dsyevd
+_SIGNATURES = {
+    "dsyevd": ["char", "char", "int", "d", "int", "d", "d", "int", "int", "int", "int"],
+    "dpotrf": ["char", "int", "d", "int", "int"],
+}
+_TYPES: dict[str, Any] = {"char": ctypes.c_char_p, "int": ctypes.POINTER(ctypes.c_int), "d": ctypes.c_void_p}
 
 
 def decompose(size: int, work: Callable[[], Result]) -> Result:
-    """Do work on a matrix of so many rows and columns that lets other threads run, and may go on when it is left."""
+    """Do work on a matrix of so many rows and columns that lets other threads run, and may go on when it is left.
+
+    NumPy lets them run in products, solutions and decompositions; SciPy does not.
+    """
     if size < LARGE_MATRIX:
         return work()
     with large_algebra(size):
@@ -48,12 +55,28 @@ def diagonalise(matrix: Floats, *, overwrite: bool = False) -> tuple[Floats, Flo
         Whether the matrix is not needed any more.
     """
     size = matrix.shape[0]
-    if LARGE_MATRIX <= size < _TOO_LARGE and (routine := _syevd()) is not None:
+    if LARGE_MATRIX <= size < _TOO_LARGE and (routine := _lapack("dsyevd")) is not None:
         return decompose(size, lambda: _call(routine, matrix, overwrite=overwrite))
     driver = "evd" if size > 1 else "ev"  # SciPy 1.11 asks for too little room for one number
     with large_algebra(size):
         values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=overwrite, driver=driver)
     return values, vectors
+
+
+def factorise(matrix: Floats) -> bool:
+    """Replace the lower half of a symmetric matrix by its Cholesky factor; tell whether it is positive definite.
+
+    Parameters
+    ----------
+    matrix : (n, n) float64, in Fortran's order
+    """
+    size = matrix.shape[0]
+    if size < LARGE_MATRIX or (routine := _lapack("dpotrf")) is None:
+        with large_algebra(size):
+            return bool(dpotrf(matrix, lower=1, overwrite_a=1, clean=0)[1] == 0)
+    info, n = ctypes.c_int(), ctypes.c_int(size)
+    decompose(size, lambda: routine(b"L", n, matrix.ctypes, n, info))
+    return info.value == 0
 
 
 def _call(routine: Callable[..., None], matrix: Floats, *, overwrite: bool) -> tuple[Floats, Floats]:
@@ -71,7 +94,7 @@ def _call(routine: Callable[..., None], matrix: Floats, *, overwrite: bool) -> t
             values.ctypes,
             work.ctypes,
             ctypes.c_int(-1 if asks else work.size),
-            integers.ctypes,
+            integers.ctypes.data_as(_TYPES["int"]),
             ctypes.c_int(-1 if asks else integers.size),
             info,
         )
@@ -83,9 +106,9 @@ def _call(routine: Callable[..., None], matrix: Floats, *, overwrite: bool) -> t
 
 
 @cache
-def _syevd() -> Callable[..., None] | None:
-    """Return LAPACK's dsyevd as SciPy has it for compiled callers; None where it takes other integers than expected."""
-    capsule = scipy.linalg.cython_lapack.__pyx_capi__["dsyevd"]
+def _lapack(routine: str) -> Callable[..., None] | None:
+    """Return one of LAPACK as SciPy has it for compiled callers; None where it takes other integers than expected."""
+    capsule = scipy.linalg.cython_lapack.__pyx_capi__[routine]
     name: Any = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", ctypes.pythonapi))
     pointer: Any = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
         ("PyCapsule_GetPointer", ctypes.pythonapi)
@@ -95,10 +118,6 @@ def _syevd() -> Callable[..., None] | None:
     kinds = [
         argument.strip().removeprefix("__pyx_t_5scipy_6linalg_13cython_lapack_") for argument in arguments
     ]
-    if kinds != _SIGNATURE:
+    if kinds != _SIGNATURES[routine]:
         return None
-    word, number, array = ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_void_p
-    routine = ctypes.CFUNCTYPE(
-        None, word, word, number, array, number, array, array, number, array, number, number
-    )
-    return routine(pointer(capsule, signature))
+    return ctypes.CFUNCTYPE(None, *(_TYPES[kind] for kind in kinds))(pointer(capsule, signature))

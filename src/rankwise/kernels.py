@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -20,11 +21,10 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
 from rankwise.arrays import Floats, Matrix, is_sparse
 from rankwise.data.validation import check_choice
-from rankwise.decompositions import diagonalise
+from rankwise.decompositions import decompose, diagonalise
 from rankwise.design import Design
 from rankwise.design.offsets import Shift, find_shift, sampled_rows, spreads
 from rankwise.exceptions import InvalidInputError
-from rankwise.threads import large_algebra
 
 __all__ = [
     "BLOCK",
@@ -211,11 +211,10 @@ class FeatureMap:
     def transform(self, X: Matrix, report: Report = no_report) -> Floats:
         """Return Z; for a precomputed kernel, X holds the kernel values between rows and basis."""
         if self.kernel.is_precomputed:
-            return np.asarray(X @ self.projection, dtype=np.float64)
+            return decompose(self.n_features, lambda: np.asarray(X @ self.projection, dtype=np.float64))
         Z = np.empty((X.shape[0], self.n_features))
         for rows, values in self.kernel.blocks(X, self.basis):
-            with large_algebra(self.n_features):
-                np.matmul(values, self.projection, out=Z[rows])
+            decompose(self.n_features, partial(np.matmul, values, self.projection, out=Z[rows]))
             report(rows.stop)
         return Z
 

@@ -19,6 +19,9 @@ rng = np.random.default_rng(0)
 def rows(m, n, queries=1):
     X = rng.normal(size=(m, n)); y = (X[:, 0] + rng.normal(size=m)).round(1)
     return X, y, (np.arange(m) * queries // m if queries > 1 else None)
+def pairs(m):
+    both = rng.integers(0, m, size=(2 * m, 2))
+    return both[both[:, 0] != both[:, 1]]
 """
 FITS = {
     "conjugate gradients": "X, y, q = rows(200_000, 50, 5000)\nRankRLS(solver='cg', tol=1e-14).fit(X, y, q)",
@@ -29,6 +32,9 @@ FITS = {
     "alphas": "X, y, q = rows(100_000, 50, 2000)\nRankSVMCV(tol=1e-8).fit(X, y, q)",
     "kernel": "X, y, q = rows(6000, 30)\nKernelRankSVM(alpha=1e-7, tol=1e-9).fit(X, y)",
     "kernel squares": "X, y, q = rows(5000, 30)\nKernelRankRLS().fit(X, y)",
+    "kernel folds": "X, y, q = rows(4000, 30, 4)\nKernelRankRLSCV().fit(X, y, q)",
+    "kernel of preferences": "X, y, q = rows(4000, 30)\nKernelRankRLSCV().fit_pairs(X, pairs(4000))",
+    "free columns": "X, y, q = rows(5000, 3000, 250)\nRankRLS(column_penalty=np.arange(3000) % 2).fit(X, y, q)",
 }
 
 

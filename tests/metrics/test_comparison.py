@@ -165,6 +165,30 @@ def test_one_ranking_is_compared_by_exchanging_ranks():
     assert compare_rankings(y, good, poor, metric="pairwise_error").difference.unit == "rows"
 
 
+@pytest.mark.parametrize("metric", ["pairwise_error", "ndcg@3"])
+def test_the_p_value_of_one_ranking_is_that_of_every_exchange(metric):
+    rng = np.random.default_rng(2)
+    y = np.array([0.0, 1, 2, 3, 1, 2, 0, 4])
+    one, other = y + rng.normal(size=8), y + 2 * rng.normal(size=8)
+    one, other = scipy.stats.rankdata(one), scipy.stats.rankdata(other)
+    evaluator = get_metric(metric).prepare(y)
+    differences = [
+        evaluator(np.where(exchanged, other, one)) - evaluator(np.where(exchanged, one, other))
+        for exchanged in itertools.product([True, False], repeat=8)
+    ]
+    observed = abs(evaluator(one) - evaluator(other))
+    wanted = np.mean([abs(difference) >= observed - 1e-9 for difference in differences])
+    found = compare_rankings(y, one, other, metric=metric, n_resamples=4000).p_value
+    assert 0.05 < wanted < 0.95
+    assert found == pytest.approx(wanted, abs=4 * np.sqrt(wanted * (1 - wanted) / 4000))
+
+
+@pytest.mark.parametrize("value", [0.0, 0.1, -1e9])
+def test_what_is_everywhere_the_same_has_an_interval_of_no_width(value):
+    found = bootstrap_mean(np.full(7, value))
+    assert found.value == found.low == found.high == pytest.approx(value, rel=1e-15)
+
+
 def test_holm_by_hand():
     assert holm([0.02, 0.01, 0.5, 0.04]).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.08])
     assert holm([0.9, 0.8]).max() == 1.0

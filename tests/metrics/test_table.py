@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import METRICS, evaluate, get_metric, per_query
+from rankwise.metrics import METRICS, evaluate, get_metric, per_query, preference_error
 from strategies import rankings
 
 # Every metric, with options under which any labels of rankings() are valid and some query counts.
@@ -211,3 +211,20 @@ def test_weights_are_refused_where_they_mean_nothing(metric):
     else:
         with pytest.raises(InvalidInputError, match="does not take sample_weight"):
             metric([3, 0, 1], [3, 1, 2], sample_weight=[1, 2, 3])
+
+
+@pytest.mark.parametrize(("name", "counts"), [("pairwise_error", "counts 1;"), ("concordance", "counts 0;")])
+def test_what_a_tie_counts_is_said(name, counts):
+    metric = get_metric(name, ties=1)
+    assert counts in metric.describe()
+    assert f"counts {metric.prepare([0, 1])([5.0, 5.0]):g};" in metric.describe()
+
+
+def test_the_former_order_of_arguments_gives_the_same():
+    y, scores, qid, pairs = [1, 0, 2, 0], [0.3, 0.1, 0.2, 0.4], [0, 0, 1, 1], [[0, 1], [2, 3]]
+    assert preference_error(pairs, scores=scores) == preference_error(pairs, scores) == 0.5
+    with pytest.warns(FutureWarning, match=r"per_query\(y, scores, qid, metric=...\)"):
+        former = per_query("ndcg", y, scores, qid)
+    np.testing.assert_array_equal(former.values, per_query(y, scores, qid, metric="ndcg").values)
+    with pytest.warns(FutureWarning, match=r"preference_error\(pairs, scores, weight\)"):
+        assert preference_error(scores, pairs) == 0.5

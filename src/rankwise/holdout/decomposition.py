@@ -8,9 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.decompositions import diagonalise
+from rankwise.decompositions import decompose, diagonalise
 from rankwise.solvers.dual import DualSpectrum
-from rankwise.threads import large_algebra
 
 __all__ = ["DualHoldOut", "HoldOut", "PrimalHoldOut", "Rows"]
 
@@ -84,11 +83,10 @@ class PrimalHoldOut:
     @classmethod
     def with_vectors(cls, Z: Floats) -> tuple[PrimalHoldOut, Floats]:
         """Do the same, and return the W as well: coefficients are ``W (σ + α)^-1 (ZW)'t``."""
-        with large_algebra(Z.shape[1]):
-            gram = Z.T @ Z
+        gram = decompose(Z.shape[1], lambda: Z.T @ Z)
         values, vectors = diagonalise(gram, overwrite=True)
-        with large_algebra(Z.shape[1]):
-            return cls(Z @ vectors, np.maximum(values, 0.0)), vectors
+        features = decompose(Z.shape[1], lambda: Z @ vectors)
+        return cls(features, np.maximum(values, 0.0)), vectors
 
     identity = 1.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -11,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
+from rankwise.decompositions import decompose
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.decomposition import HoldOut, PrimalHoldOut, Rows
 from rankwise.holdout.lockstep import batches_of_like_size, solve_in_lockstep
-from rankwise.threads import blas_held, large_algebra
+from rankwise.threads import blas_held
 
 __all__ = ["groups_of", "held_out_residuals"]
 
@@ -77,9 +79,8 @@ def held_out_residuals(
 
     largest = max((rows.size for rows in groups), default=0)
     if largest > _LARGE or len(groups) < n_threads:
-        with large_algebra(largest):
-            for rows in groups:
-                leave_out(rows)
+        for rows in groups:
+            decompose(largest, partial(leave_out, rows))
         return out
     rank = decomposition.rank
     if alphas.size * sum(rows.size * min(rows.size, rank) for rows in groups) < _FEW:

@@ -26,7 +26,7 @@ from rankwise.arrays import Floats
 from rankwise.blocks import MANY_SCORES, QueryBlocks
 from rankwise.cached import cached_property
 from rankwise.pairs.graph import PairGraph
-from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
+from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor, symmetric_roots
 from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = ["Factor", "LabelFactor", "factor_of"]
@@ -159,9 +159,7 @@ class LabelFactor:
             norm = self._level_norm[levels]
             B = -blocks.scale[query] * np.outer(norm, norm) / gaps**2
             np.fill_diagonal(B, blocks.degree[levels])
-            values, vectors = np.linalg.eigh(B)
-            root = np.sqrt(np.where(values > _ROUNDING * values.max(initial=0.0), values, 0.0))
-            roots.append((levels, (vectors * root) @ vectors.T, (vectors * _reciprocal(root)) @ vectors.T))
+            roots.append((levels, *symmetric_roots(B)))
         return roots
 
     def _root(self, v: Floats, *, inverse: bool) -> Floats:

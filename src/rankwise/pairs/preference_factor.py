@@ -7,6 +7,7 @@ O(pairs) per product: what conjugate gradients take where a matrix of rows × ro
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -15,11 +16,12 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Floats
 from rankwise.cached import cached_property
+from rankwise.decompositions import decompose
 from rankwise.pairs.preferences import PreferenceGraph
 
-__all__ = ["ComponentFactor", "IncidenceFactor"]
+__all__ = ["ComponentFactor", "IncidenceFactor", "symmetric_roots"]
 
-# An eigenvalue below this share of the largest of its component is rounding.
+# An eigenvalue below this share of the largest is rounding.
 _ROUNDING = 1e-13
 
 
@@ -34,7 +36,7 @@ class ComponentFactor:
         order = np.argsort(component, kind="stable")
         bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]
         groups = [order[a:b] for a, b in pairwise(bounds) if b - a > 1]
-        self._parts = [(rows, *_roots(adjacency[rows][:, rows].toarray())) for rows in groups]
+        self._parts = [(rows, *symmetric_roots(_laplacian(adjacency[rows][:, rows]))) for rows in groups]
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v``."""
@@ -61,16 +63,26 @@ class ComponentFactor:
     def _each(self, v: Floats, which: int) -> Floats:
         out = np.zeros_like(v)
         for part in self._parts:
-            out[part[0]] = part[which] @ v[part[0]]
+            root, own = part[which], v[part[0]]
+            out[part[0]] = decompose(own.shape[0], partial(np.matmul, root, own))
         return out
 
 
-def _roots(adjacency: Floats) -> tuple[Floats, Floats]:
-    """Return the root of a Laplacian, and its pseudo-inverse."""
-    values, vectors = np.linalg.eigh(np.diag(adjacency.sum(axis=1)) - adjacency)
-    root = np.sqrt(np.where(values > _ROUNDING * values.max(initial=0.0), values, 0.0))
-    inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-    return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
+def symmetric_roots(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return the root of a matrix without negative eigenvalues beyond rounding, and its pseudo-inverse."""
+
+    def work() -> tuple[Floats, Floats]:
+        values, vectors = np.linalg.eigh(matrix)
+        root = np.sqrt(np.where(values > _ROUNDING * values.max(initial=0.0), values, 0.0))
+        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+        return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
+
+    return decompose(matrix.shape[0], work)
+
+
+def _laplacian(adjacency: sp.csr_array) -> Floats:
+    dense = adjacency.toarray()
+    return np.asarray(np.diag(dense.sum(axis=1)) - dense)
 
 
 class IncidenceFactor:

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
+from rankwise.decompositions import decompose
 from rankwise.objectives import QuadraticObjective, SmoothPoint
 from rankwise.solvers.solution import Monitor, Solution, Status
 
@@ -203,7 +204,8 @@ def polished(
     system = matrix[np.ix_(is_free, is_free)] + np.diag(penalty[is_free])
     exact = fixed.copy()
     try:
-        exact[is_free] = np.linalg.solve(system, (objective.rhs - matrix @ fixed)[is_free])
+        wanted = (objective.rhs - matrix @ fixed)[is_free]
+        exact[is_free] = decompose(wanted.size, lambda: np.linalg.solve(system, wanted))
     except np.linalg.LinAlgError:  # two columns without a penalty are the same
         return solution
     gradient = objective.at(exact).gradient + 2 * penalty * exact

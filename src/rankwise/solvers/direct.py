@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrs
 
-from rankwise.decompositions import decompose
+from rankwise.decompositions import factorise
 from rankwise.objectives import QuadraticObjective
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.scales import is_out_of_range
@@ -27,12 +27,10 @@ class DirectFactor:
         """Solve ``(H + αI) w = b``."""
         if is_out_of_range(float(np.trace(self._matrix)) + alpha, self._rhs):
             return Solution(np.zeros_like(self._rhs), Status.OUT_OF_RANGE, certificate=np.inf)
-        shifted = self._matrix.copy()
-        diagonal = np.einsum("ii->i", shifted)
+        factor = self._matrix.copy().T  # the same matrix, in LAPACK's order
+        diagonal = np.einsum("ii->i", factor)
         diagonal += alpha
-        # The transpose is the same matrix, in LAPACK's order.
-        factor, info = decompose(shifted.shape[0], lambda: dpotrf(shifted.T, lower=1, overwrite_a=1, clean=0))
-        if info != 0:
+        if not factorise(factor):
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
         # A pivot that is all rounding means that the matrix is singular although Cholesky went through. Each is
         # measured by its own column: columns of very different scales are no reason to drop the small ones.

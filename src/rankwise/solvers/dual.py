@@ -15,11 +15,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from rankwise.arrays import Floats
 from rankwise.cached import cached_property
-from rankwise.decompositions import decompose, diagonalise
+from rankwise.decompositions import diagonalise, factorise
 from rankwise.design import Design
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.pairs.factor import Factor
@@ -127,14 +126,7 @@ def is_indefinite(smallest: float, largest: float) -> bool:
 
 def is_positive(matrix: Floats) -> bool:
     """Tell whether a symmetric matrix has no negative eigenvalue beyond rounding, by one Cholesky factorisation."""
-    shifted = matrix.copy()
+    shifted = matrix.copy().T
     diagonal = np.einsum("ii->i", shifted)
     diagonal += _ROUNDING * max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(np.float64).tiny)
-    try:
-        decompose(
-            shifted.shape[0],
-            lambda: scipy.linalg.cholesky(shifted, lower=True, overwrite_a=True, check_finite=False),
-        )
-    except np.linalg.LinAlgError:
-        return False
-    return True
+    return factorise(shifted)
