@@ -320,6 +320,9 @@ def test_promised_sizes_cost_nothing():
         {"indptr": [1, 1, 2, 3]},
         {"indptr": [0, 3]},
         {"data": [1.0]},
+        {"indices": [[0], [1], [2]]},
+        {"indptr": [[0, 1, 2, 3]]},
+        {"data": [[1.0, 1.0, 1.0]]},
     ],
 )
 def test_sparse_rows_that_point_elsewhere_are_refused(change):
@@ -354,6 +357,19 @@ def test_parts_that_do_not_fit_together_are_refused(name, value, message):
     stream = io.BytesIO()
     model.save(stream)
     with pytest.raises(ModelFileError, match=message):
+        load(stream.getvalue())
+
+
+@pytest.mark.parametrize("n_features", [1, 0, -1])
+def test_a_model_takes_at_least_one_column(n_features):
+    model = RankRLS().fit(np.arange(3.0)[:, None], np.arange(3.0))
+    model.n_features_in_, model.coef_ = n_features, model.coef_[: max(n_features, 0)]
+    stream = io.BytesIO()
+    model.save(stream)
+    if n_features == 1:
+        assert load(stream.getvalue()).coef_ == model.coef_
+        return
+    with pytest.raises(ModelFileError, match="how many features"):
         load(stream.getvalue())
 
 
@@ -524,6 +540,19 @@ def test_parameters_of_the_wrong_kind_are_refused_by_name():
                 assert not fine
                 assert f"cannot have {name}=" in str(error)  # noqa: PT017 - either outcome is right
     assert refused > 5 * len(names)
+
+
+@pytest.mark.parametrize(
+    ("value", "fine"),
+    [
+        ({"alpha": 1.0, "loss": "hinge", "positive": True, "basis": None, "n_knots": [8, 16]}, True),
+        ({"alpha": [[1.0]]}, False),
+        ({1: 1.0}, False),
+        ([1.0], False),
+    ],
+)
+def test_what_a_search_keeps_fixed_is_plain(value, fine):
+    assert any(test(value) for test in PARAMETERS["fixed"]) == fine
 
 
 def test_what_could_not_be_loaded_is_not_saved():

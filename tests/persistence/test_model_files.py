@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.interpolate
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
@@ -217,6 +218,9 @@ def test_what_a_file_cannot_hold_is_refused_with_a_remedy(tmp_path):
     class Mine(RankRLS):
         pass
 
+    with_pieces = RankRLS().fit(X, y)
+    with_pieces.pieces_ = scipy.interpolate.PPoly([[1.0]], [0.0, 1.0])  # of SciPy, but no B-spline
+
     for model, message in [
         (
             KernelRankRLS(inner).fit(X, y),
@@ -231,6 +235,7 @@ def test_what_a_file_cannot_hold_is_refused_with_a_remedy(tmp_path):
             RankRLSCV(alphas=np.ones(2, dtype=np.longdouble)).fit(X, y, eval_set=(X, y)),
             "type float128|longdouble",
         ),
+        (with_pieces, "pieces_ is a function .*PPoly"),
     ]:
         with pytest.raises(Exception, match=message) as caught:
             rankwise.save(model, target)
