@@ -46,7 +46,12 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "tests/solvers/test_margins.py",
     ),
     "solvers": ("tests/solvers",),
-    "holdout": ("tests/holdout",),
+    "holdout": (
+        "tests/holdout",
+        "tests/estimators/test_linear_hold_out.py",
+        "tests/estimators/test_leave_pair_out.py",
+        "tests/estimators/test_kernel_pairs.py",
+    ),
     "metrics": ("tests/metrics",),
     "persistence": ("tests/persistence",),
     "replacing.py": ("tests/test_replacing.py",),

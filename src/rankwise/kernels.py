@@ -198,7 +198,8 @@ class FeatureMap:
             The kernel between basis rows, where it is at hand.
         """
         K = kernel.matrix(basis, basis) if between is None else between
-        values, vectors = diagonalise((K + K.T) / 2, overwrite=True)
+        symmetric = decompose(K.shape[0], lambda: (K + K.T) / 2)
+        values, vectors = diagonalise(symmetric, overwrite=True)
         kept = values > values.size * np.finfo(np.float64).eps * max(values.max(initial=0.0), 0.0)
         extremes = float(values.min(initial=0.0)), float(values.max(initial=0.0))
         return cls(kernel, basis, vectors[:, kept] / np.sqrt(values[kept]), extremes)
