@@ -5,6 +5,8 @@ import weakref
 import numpy as np
 import pytest
 import scipy.optimize
+from hypothesis import given
+from hypothesis import strategies as st
 
 from oracles import label_pairs
 from rankwise.data.queries import encode_queries, one_query
@@ -18,7 +20,7 @@ from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import bundle
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.certificate import LowerBound
-from rankwise.solvers.newton import minimise_by_newton
+from rankwise.solvers.newton import _to_boundary, minimise_by_newton
 from rankwise.solvers.preconditioner import Curvature, Preconditioner
 from rankwise.solvers.smoothing import minimise_smoothed
 from rankwise.solvers.solution import Status
@@ -439,3 +441,12 @@ class TestPreconditioning:
         np.testing.assert_array_equal(
             preconditioner.solve(np.ones(12)), np.ones(12) if preconditioner.is_identity else np.full(12, 5.0)
         )
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 0.999), st.floats(0.1, 1e3))
+def test_a_step_ends_on_the_sphere_that_bounds_it(seed, inside, radius):
+    step, direction = np.random.default_rng(seed).normal(size=(2, 5))
+    step *= inside * radius / np.linalg.norm(step)
+    share = _to_boundary(step @ step, step @ direction, direction @ direction, radius)
+    assert share > 0
+    assert np.linalg.norm(step + share * direction) == pytest.approx(radius)
