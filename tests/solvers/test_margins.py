@@ -18,6 +18,8 @@ from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import bundle
+from rankwise.solvers.bounded import Bounds
+from rankwise.solvers.bounded_hinge import minimise_bounded_hinge
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.certificate import LowerBound
 from rankwise.solvers.newton import _to_boundary, minimise_by_newton
@@ -56,7 +58,7 @@ def value(objective, alpha, coef):
     return float(objective.at(coef).value) + alpha * coef @ coef
 
 
-def by_linear_constraints(problem, alpha):
+def by_linear_constraints(problem, alpha, nonnegative=False):
     """The hinge problem's minimum from its dual over explicit pairs, by a bounded quasi-Newton method."""
     pairs = label_pairs(problem.y, problem.qid, ties="exclude", cost="unit", query_weight="equal")
     D = problem.X[pairs.winner] - problem.X[pairs.loser]
@@ -64,6 +66,9 @@ def by_linear_constraints(problem, alpha):
 
     def negative_dual(a):
         v = D.T @ (share * a)
+        v = np.where(
+            nonnegative, np.maximum(v, 0.0), v
+        )  # the best coefficients are v / 2α, or 0 at their bound
         return v @ v / (4 * alpha) - share @ a, share * (D @ v / (2 * alpha) - 1)
 
     result = scipy.optimize.minimize(
@@ -84,6 +89,27 @@ def test_the_minimum_is_that_of_the_dual_over_explicit_pairs(alpha):
     solution = minimise_smoothed(objective, alpha, tol=1e-8)
     assert value(objective, alpha, solution.coef) == pytest.approx(
         by_linear_constraints(problem, alpha), abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1e-3])
+@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
+def test_the_minimum_inside_bounds_is_that_of_the_dual_and_the_gap_is_proved(alpha, tol):
+    problem = make_problem(1, rows=40)
+    problem.X[:, ::2] *= -1  # so that some would be negative
+    objective = HingeObjective(as_design(problem.X), sweep_of(problem))
+    nonnegative = np.arange(objective.n_features) < objective.n_features - 1
+    lowest = by_linear_constraints(problem, alpha, nonnegative)
+    solution = minimise_bounded_hinge(objective, alpha, Bounds.not_negative(nonnegative), tol=tol)
+    assert solution.status is Status.CONVERGED
+    assert (solution.coef[nonnegative] >= 0).all()
+    assert (solution.coef[nonnegative] == 0).any()
+    excess = value(objective, alpha, solution.coef) - lowest
+    assert -1e-7 <= excess <= solution.certificate + 1e-7
+    assert solution.certificate <= tol * solution.gain * (1 + 1e-9)
+    assert (
+        solution.gain
+        <= objective.at(np.zeros(objective.n_features)).value - lowest + solution.certificate + 1e-7
     )
 
 

@@ -144,13 +144,13 @@ def minimise_bounded(
             # Of differences, for a large penalty hides what the loss gains.
             change = trial_loss - loss + penalty_change(coef, trial, penalty)
             predicted = float(gradient @ (trial - coef))
-            if -predicted <= rounding:
+            if abs(predicted) <= rounding:
                 # Values no longer tell, but slopes do.
                 slope = trial_point.gradient + 2 * penalty * trial
                 if bounded_gap(trial, slope, alpha, bounds, units) < _STEADY * gap:
                     break
                 length = 0.0
-            elif change <= _SUFFICIENT * predicted:
+            elif predicted < 0 and change <= _SUFFICIENT * predicted:  # what the bounds cut off may lead uphill
                 break
             length /= 2
         else:
