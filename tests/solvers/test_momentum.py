@@ -14,7 +14,7 @@ from rankwise.objectives.parts import parts_of
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.krylov import conjugate_gradients
-from rankwise.solvers.lanczos import Lanczos
+from rankwise.solvers.lanczos import Lanczos, basis_bytes
 from rankwise.solvers.momentum import estimated_descent, gradient_descent
 from rankwise.solvers.solution import Status
 from rankwise.solvers.spectrum import RunningSpectrum, lanczos_estimate, lanczos_spectrum, power_spectrum
@@ -303,3 +303,42 @@ def test_an_interruption_keeps_the_best_point(monkeypatch, call):
     solution = call(objective, 1.0, tol=1e-13)
     assert solution.status is Status.INTERRUPTED
     assert solution.certificate == min(1.0, *solution.history)
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+@pytest.mark.parametrize("factor", [0.5, 3.0])
+def test_what_a_monitor_is_shown_ranks_as_the_iterate_and_is_no_worse_than_nothing(outputs, factor):
+    objective, alpha = with_spectrum(SPECTRA["uniform"]), 1.0
+    if outputs > 1:
+        objective.__dict__["rhs"] = objective.rhs[:, None] * np.array([1.0, -2.0, 1e-3])
+    rate = factor / (1000.0 + alpha)  # twice the inverse of the largest eigenvalue is where descent ends
+    shown = []
+    gradient_descent(
+        objective, alpha, learning_rate=rate, momentum=0.0, max_iter=5,
+        monitor=lambda coef, *_: shown.append(coef.copy()),
+    )  # fmt: skip
+    w = np.zeros_like(objective.rhs)
+    for coef in shown[:3]:  # later, descent that diverged has been slowed down
+        w = w - rate * (objective.product(w) + alpha * w - objective.rhs)
+        value = np.sum(coef * (objective.product(coef) + alpha * coef - 2 * objective.rhs), axis=0)
+        assert (value <= 1e-12).all()
+        if factor < 1:
+            np.testing.assert_allclose(coef, w, rtol=1e-12)
+        same_way = w * (np.linalg.norm(coef, axis=0) / np.linalg.norm(w, axis=0))  # 0 if no step along it helps
+        np.testing.assert_allclose(coef, same_way, atol=1e-12)
+
+
+def test_a_tolerance_below_rounding_ends_in_stagnation():
+    solution = gradient_descent(with_spectrum(SPECTRA["one value"]), 1.0, tol=0.0)
+    assert solution.status in {Status.STAGNATED, Status.CONVERGED}
+    assert solution.certificate < 1e-14
+    assert solution.n_iter < 5000
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_a_stored_basis_takes_the_memory_that_is_said(columns):
+    objective = with_spectrum(SPECTRA["uniform"])
+    space = Lanczos(np.random.default_rng(0).normal(size=(60, columns)))
+    for _ in range(8):  # a multiple of those that are stored together
+        space.advance(objective.product(space.vectors))
+    assert sum(chunk.nbytes for chunk in space._chunks) == basis_bytes(60, columns, 8)

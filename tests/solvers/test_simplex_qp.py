@@ -58,3 +58,16 @@ def test_degenerate_problems():
     H = sp.random(30, 30, density=0.1, random_state=0).toarray()
     H = H @ H.T
     assert simplex_gap(H, np.zeros(30), minimise_on_simplex(H, np.zeros(30))) <= 1e-12
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
+def test_a_looser_tolerance_is_met_in_the_units_of_the_problem(unit):
+    ended_early = 0
+    for seed in range(20):
+        H, b = planes(40, 30, 1.0, seed)
+        for tol in (1e-1, 1e-3):
+            x = minimise_on_simplex(unit * H, unit * b, tol=unit * tol)
+            gap = simplex_gap(unit * H, unit * b, x)
+            assert gap <= unit * tol
+            ended_early += gap > 1e-9 * unit
+    assert ended_early > 0
