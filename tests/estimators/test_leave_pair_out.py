@@ -1,5 +1,7 @@
 """Leave-pair-out of one ranking by both estimators that choose alpha, against refits without the two rows."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -8,7 +10,9 @@ from oracles import label_pairs, solve_rankrls
 from rankwise import KernelRankRLSCV, RankRLSCV
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout import leave_pair_out
+from rankwise.holdout.leave_pair_out import refusal
 from rankwise.permutation import permutation_test
+from rankwise.selection import cv as selection_cv
 
 ALPHAS = [0.01, 1.0, 10.0]
 ROWS = 14
@@ -213,3 +217,27 @@ def test_permutations_and_nested_folds(kind):
     found = permutation_test(model, X, y, n_permutations=4)
     alone = chooser(kind, ties="exclude").fit(X, y)
     assert found.statistic == pytest.approx(alone.best_score_, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "levels", "n_features"),
+    [({}, None, 700), ({"cost": "unit"}, None, 700), ({"ties": "exclude"}, 4, 300)],
+)
+def test_the_memory_that_is_asked_for_is_about_what_is_taken(options, levels, n_features, monkeypatch):
+    """What has the size of the rows; blocks of a fixed size come on top, and are small beside it only here."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1000, n_features))
+    y = rng.normal(size=1000) if levels is None else rng.integers(levels, size=1000)
+    asked = []
+
+    def noting(forms, **options):
+        asked.append(max(form.n_bytes for form in forms))
+        return refusal(forms, **options)
+
+    monkeypatch.setattr(selection_cv, "refusal", noting)
+    model = RankRLSCV(alphas=[1.0], cv="leave-pair-out", **options)
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert asked[-1] / 2.5 < peak < 2 * asked[-1]

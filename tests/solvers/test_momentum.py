@@ -324,7 +324,9 @@ def test_what_a_monitor_is_shown_ranks_as_the_iterate_and_is_no_worse_than_nothi
         assert (value <= 1e-12).all()
         if factor < 1:
             np.testing.assert_allclose(coef, w, rtol=1e-12)
-        same_way = w * (np.linalg.norm(coef, axis=0) / np.linalg.norm(w, axis=0))  # 0 if no step along it helps
+        same_way = w * (
+            np.linalg.norm(coef, axis=0) / np.linalg.norm(w, axis=0)
+        )  # 0 if no step along it helps
         np.testing.assert_allclose(coef, same_way, atol=1e-12)
 
 

@@ -134,7 +134,8 @@ def _form(data: TrainingData, y: Floats, weight: Floats, rank: int, n_alphas: in
         price = float(n_alphas * nodes * n_rows**2 * (products * rank + 20.0))
         if data.cost == "magnitude" and one.is_even:
             price = 0.0  # what leave-pair-out takes anyway: "auto" asks about rows alone
-        return PairForm("compared", price, 24.0 * n_rows * rank, f"would take about {price:.0e} operations")
+        n_bytes = 24.0 * products * n_rows * rank
+        return PairForm("compared", price, n_bytes, f"would take about {price:.0e} operations")
     what = "cost='relative'" if data.cost == "relative" else "ties='exclude'"
     if np.ptp(weight) > 0:
         return PairForm("none", 0.0, 0.0, f"has no closed form for {what} with rows that weigh differently")
