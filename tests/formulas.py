@@ -83,11 +83,11 @@ PLAIN = {
         SplineTransformer(n_knots=3, degree=2, extrapolation="linear", include_bias=False)
     ],
     "splines that go on": [SplineTransformer(n_knots=3, extrapolation="continue"), StandardScaler()],
-    "splines of degree 0": [SplineTransformer(n_knots=4, degree=0)],
+    "splines of degree 0": [MinMaxScaler(clip=True), SplineTransformer(n_knots=4, degree=0)],
     "bins": [KBinsDiscretizer(4, encode="onehot-dense", quantile_method="averaged_inverted_cdf")],
     "numbered bins": [KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), StandardScaler()],
     "power": [PowerTransformer()],
-    "power of what is positive": [MinMaxScaler(feature_range=(1, 2)), PowerTransformer("box-cox")],
+    "power of what is positive": [MinMaxScaler(feature_range=(1, 2), clip=True), PowerTransformer("box-cox")],
     "quantiles": [QuantileTransformer(n_quantiles=10)],
     "normal quantiles": [QuantileTransformer(n_quantiles=10, output_distribution="normal")],
     "some as they are": [
@@ -101,7 +101,7 @@ PLAIN = {
             [
                 ("slice", StandardScaler(), slice(0, 2)),
                 ("flags", MinMaxScaler(), [False, False, True, True]),
-                ("beside", FeatureUnion([("as it is", "passthrough")]), slice(1, 3)),
+                ("beside", Pipeline([("as it is", "passthrough"), ("all", None)]), slice(1, 3)),
             ]
         )
     ],

@@ -159,14 +159,19 @@ def _kernel(ranker: KernelRanker, columns: Sequence[Column], output: int | None)
 
 
 def _n_inputs(view: ModelView) -> int:
-    for part in (*view.steps, view.ranker):
-        # A FeatureUnion or Pipeline asks its first step, which may be a word.
-        number = getattr(part, "n_features_in_", None)
-        if number is not None:
-            return int(number)
-    raise InvalidInputError(
-        "No step of the model says how many columns it takes.", "fit the pipeline as a whole."
-    )
+    found = [number for part in (*view.steps, view.ranker) if (number := _taken(part)) is not None]
+    if not found:
+        raise InvalidInputError(
+            "No step of the model says how many columns it takes.", "fit the pipeline as a whole."
+        )
+    return found[0]
+
+
+def _taken(part: object) -> int | None:
+    """Return how many columns a step takes: a FeatureUnion or Pipeline would ask its first, which may be a word."""
+    inner = getattr(part, "transformer_list", getattr(part, "steps", ()))
+    told = (getattr(part, "n_features_in_", None), *(_taken(one) for _, one in inner))
+    return next((int(number) for number in told if number is not None), None)
 
 
 def _names(view: ModelView, n_inputs: int, given: Sequence[str] | None) -> tuple[str, ...]:
