@@ -19,6 +19,7 @@ from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
 from rankwise.formula.tables import inputs_of, rows_as_read
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
+from rankwise.persistence.values import features_taken
 from rankwise.preprocessing import TableEncoder
 
 __all__ = ["formula_of", "formula_of_encoder", "rows_for"]
@@ -159,19 +160,12 @@ def _kernel(ranker: KernelRanker, columns: Sequence[Column], output: int | None)
 
 
 def _n_inputs(view: ModelView) -> int:
-    found = [number for part in (*view.steps, view.ranker) if (number := _taken(part)) is not None]
+    found = [number for part in (*view.steps, view.ranker) if (number := features_taken(part)) is not None]
     if not found:
         raise InvalidInputError(
             "No step of the model says how many columns it takes.", "fit the pipeline as a whole."
         )
     return found[0]
-
-
-def _taken(part: object) -> int | None:
-    """Return how many columns a step takes: a FeatureUnion or Pipeline would ask its first, which may be a word."""
-    inner = getattr(part, "transformer_list", getattr(part, "steps", ()))
-    told = (getattr(part, "n_features_in_", None), *(_taken(one) for _, one in inner))
-    return next((int(number) for number in told if number is not None), None)
 
 
 def _names(view: ModelView, n_inputs: int, given: Sequence[str] | None) -> tuple[str, ...]:
