@@ -445,7 +445,7 @@ def test_a_name_that_cannot_be_taken_keeps_what_it_had(step, number, times, outc
 
     monkeypatch.setattr(replacing_module, "_exchange", lambda *_: False)
     monkeypatch.setattr(Path, "rename", failing)
-    with nullcontext() if outcome == "new" else pytest.raises(OutputError, match="it could not be written: .*; nothing was changed"):
+    with nullcontext() if outcome == "new" else pytest.raises(OutputError, match="nothing was changed"):
         write_folder(tmp_path / "it", b"new")
     assert read_folder(tmp_path / "it") == outcome.encode()
     assert [path.name for path in tmp_path.iterdir()] == ["it"]
