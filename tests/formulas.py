@@ -83,15 +83,26 @@ PLAIN = {
         SplineTransformer(n_knots=3, degree=2, extrapolation="linear", include_bias=False)
     ],
     "splines that go on": [SplineTransformer(n_knots=3, extrapolation="continue"), StandardScaler()],
+    "splines of degree 0": [MinMaxScaler(clip=True), SplineTransformer(n_knots=4, degree=0)],
     "bins": [KBinsDiscretizer(4, encode="onehot-dense", quantile_method="averaged_inverted_cdf")],
     "numbered bins": [KBinsDiscretizer(3, encode="ordinal", strategy="uniform"), StandardScaler()],
     "power": [PowerTransformer()],
+    "power of what is positive": [MinMaxScaler(feature_range=(1, 2), clip=True), PowerTransformer("box-cox")],
     "quantiles": [QuantileTransformer(n_quantiles=10)],
     "normal quantiles": [QuantileTransformer(n_quantiles=10, output_distribution="normal")],
     "some as they are": [
         ColumnTransformer(
             [("scale", StandardScaler(), [1]), ("keep", "passthrough", [3]), ("leave", "drop", [0])],
             remainder="passthrough",
+        )
+    ],
+    "by slices and by flags": [
+        ColumnTransformer(
+            [
+                ("slice", StandardScaler(), slice(0, 2)),
+                ("flags", MinMaxScaler(), [False, False, True, True]),
+                ("beside", Pipeline([("as it is", "passthrough"), ("all", None)]), slice(1, 3)),
+            ]
         )
     ],
     "side by side": [
@@ -112,6 +123,7 @@ GAPS = {
     "filled, then by query": [SimpleImputer(), QueryScaler("standard")],
 }
 KERNELS = {
+    "linear": KernelRankRLS("linear", basis=15, random_state=0),
     "rbf": KernelRankRLS("rbf", gamma=0.3, basis=15, random_state=0),
     "polynomial": KernelRankRLS("poly", gamma=0.2, degree=2, basis=15, random_state=0),
     "laplacian": KernelRankRLS("laplacian", gamma=0.3, basis=15, random_state=0),
@@ -142,8 +154,15 @@ def predict(model, X, qid):
 
 
 @cache
-def case(name):  # noqa: PLR0911 - one branch per kind of data
+def case(name):  # noqa: C901, PLR0911 - one branch per kind of data
     """Return a fitted model, rows, labels and query ids, by the name of a pipeline; made once, to be looked at."""
+    if name == "filled texts":
+        X, y, qid = frame()
+        brand = [
+            SimpleImputer(strategy="constant", fill_value="none"),
+            OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+        ]
+        return fit(brand, RankRLS(0.5), X[["brand"]], y, qid), X[["brand"]], y, qid
     if name == "rare table":
         X, y, qid = frame()
         codes = OneHotEncoder(
@@ -164,6 +183,11 @@ def case(name):  # noqa: PLR0911 - one branch per kind of data
     if name == "curves":
         X, y, qid = with_gaps()
         return AdditiveRanker(interactions=2, alpha=0.01).fit(X, y, qid), X, y, qid
+    if name == "curves of one value":
+        X, y, qid = rows()
+        X[np.random.default_rng(6).random(len(X)) < 0.4, 3] = np.nan
+        X[:, 3] = np.where(np.isnan(X[:, 3]), np.nan, 2.5)
+        return AdditiveRanker(interactions=[(0, 3), (1, 3)], alpha=0.01).fit(X, y, qid), X, y, qid
     if name == "curves and levels":
         X, y, qid = with_gaps()
         X[:, 3] = np.random.default_rng(5).integers(0, 4, len(X))
@@ -184,5 +208,5 @@ def case(name):  # noqa: PLR0911 - one branch per kind of data
     return fit({**PLAIN, **QUERIES}[name], RankSVM(0.1), X, y, qid), X, y, qid
 
 
-CURVES = ["curves", "curves and levels", "curves of scaled columns"]
-NAMES = [*PLAIN, *QUERIES, *GAPS, *KERNELS, *CURVES, "table", "ordinal table", "rare table"]
+CURVES = ["curves", "curves and levels", "curves of one value", "curves of scaled columns"]
+NAMES = [*PLAIN, *QUERIES, *GAPS, *KERNELS, *CURVES, "table", "ordinal table", "rare table", "filled texts"]

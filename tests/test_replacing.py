@@ -1,13 +1,16 @@
 """Files and folders appear whole or not at all, where links point to, and never in the place of a device."""
 
 import errno
+import itertools
 import os
 import shutil
 import signal
 import stat
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -380,3 +383,69 @@ def test_the_ending_of_the_link_says_how_text_is_compressed(tmp_path):
     (tmp_path / "rows.txt.gz").symlink_to("rows")
     save_svmlight([[1.0]], [1], tmp_path / "rows.txt.gz")
     assert (tmp_path / "rows").read_bytes().startswith(b"\x1f\x8b")
+
+
+def test_what_cannot_be_written_inside_is_named_itself(tmp_path):
+    with pytest.raises(OutputError, match=r"inner\.txt"), replacing(tmp_path / "outer.txt"):
+        write_file(tmp_path / "nowhere" / "inner.txt", b"new")
+    assert list(tmp_path.iterdir()) == []
+
+
+@WAYS
+def test_systems_without_owners_or_folders_to_sync_write_the_same(write, read, tmp_path, monkeypatch):
+    write(tmp_path / "it", b"old")
+    monkeypatch.delattr(os, "chown")
+    monkeypatch.setattr(os, "name", "other")
+    write(tmp_path / "it", b"new")
+    monkeypatch.undo()
+    assert read(tmp_path / "it") == b"new"
+
+
+@WAYS
+def test_folders_that_have_nothing_to_bring_to_disk_are_no_failure(write, read, tmp_path, monkeypatch):
+    def fsync(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    write(tmp_path / "it", b"new")
+    assert read(tmp_path / "it") == b"new"
+
+
+def test_where_a_disk_keeps_a_cache_it_is_emptied(tmp_path, monkeypatch):
+    asked = []
+
+    def recorded(descriptor, command):
+        asked.append((stat.S_ISREG(os.fstat(descriptor).st_mode), command))
+
+    monkeypatch.setattr(replacing_module, "fcntl", SimpleNamespace(F_FULLFSYNC=51, fcntl=recorded))
+    write_file(tmp_path / "it", b"new")
+    assert asked == [(True, 51)]
+
+
+@pytest.mark.parametrize(
+    ("step", "number", "times", "outcome"),
+    [
+        ("first", errno.EACCES, None, "old"),
+        ("second", errno.EACCES, None, "old"),
+        ("first", errno.ENOENT, 1, "new"),
+        ("first", errno.ENOENT, None, "old"),
+    ],
+)
+def test_a_name_that_cannot_be_taken_keeps_what_it_had(step, number, times, outcome, tmp_path, monkeypatch):
+    write_folder(tmp_path / "it", b"old")
+    rename, left = Path.rename, itertools.count() if times is None else iter(range(times))
+
+    def failing(self, target):
+        is_first = self == tmp_path / "it"
+        is_second = Path(target) == tmp_path / "it" and self.name != replacing_module._OLD
+        if (is_first if step == "first" else is_second) and next(left, None) is not None:
+            raise OSError(number, os.strerror(number))
+        return rename(self, target)
+
+    monkeypatch.setattr(replacing_module, "_exchange", lambda *_: False)
+    monkeypatch.setattr(Path, "rename", failing)
+    with nullcontext() if outcome == "new" else pytest.raises(OutputError, match="nothing was changed"):
+        write_folder(tmp_path / "it", b"new")
+    assert read_folder(tmp_path / "it") == outcome.encode()
+    assert [path.name for path in tmp_path.iterdir()] == ["it"]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import sklearn
+from scipy.sparse.linalg import aslinearoperator
 from scipy.stats import rankdata
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, KFold
@@ -636,11 +637,16 @@ def test_mistakes(graded):
         ({"scalings": "log"}, "scalings='log'"),
         ({"time_limit": -1}, "time_limit"),
         ({"cv": 100}, "100"),
+        ({"fixed": ["ties"]}, "is no mapping"),
+        ({"rivals": RankRLS()}, "is no list"),
+        ({"methods": ["kernel"], "target": "solr"}, "No candidate can run in 'solr'"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             AutoRanker(**options).fit(X, y, qid=qid)
     with pytest.raises(InvalidInputError, match="2 columns"):
         AutoRanker().fit(X, np.column_stack([y, y]), qid=qid)
+    with pytest.raises(InvalidInputError, match="LinearOperator"):
+        AutoRanker().fit(aslinearoperator(X), y, qid=qid)
     with pytest.raises(InvalidInputError, match="nested"):
         AutoRanker(nested=True).fit(X, y, qid=qid, eval_set=(X, y, qid))
     with pytest.raises(InvalidInputError, match="eval_set has none"):
@@ -680,3 +686,76 @@ def test_a_race_that_is_stopped_keeps_what_its_last_whole_fold_said(monkeypatch)
     n_queries = {trial.figure.per_unit.size for trial in raced}
     assert len(n_queries) == 1
     assert f"folds of queries, {n_queries.pop()} of " in model.cv_
+
+
+def leaderboard(model):
+    return {one.description: one.value for one in model.leaderboard_}
+
+
+@pytest.mark.parametrize(
+    "limit", ["labelled_rows._COPIED_BYTES", "scaling._SINGLE_BYTES", "scaling._KEPT_BYTES"]
+)
+@pytest.mark.parametrize("size", ["large", "small"])
+def test_large_rows_are_not_copied_and_give_the_same_figures(request, graded, monkeypatch, limit, size):
+    X, y, qid = graded
+    if size == "large":
+        request.getfixturevalue("large")
+    weight = np.where(np.arange(400) % 3, 1.0, 2.0)
+    methods = ["rls", "svm-squared"]
+    model = AutoRanker(methods=methods, scalings=["none", "standard"])
+    usual = leaderboard(model.fit(X, y, qid=qid, sample_weight=weight))
+    monkeypatch.setattr(f"rankwise.automatic.{limit}", 0)
+    found = leaderboard(model.fit(X, y, qid=qid, sample_weight=weight))
+    assert found == pytest.approx(usual, abs=2e-3)
+
+
+def test_splits_that_were_given_are_not_those_of_nested_rows(graded):
+    X, y, qid = graded
+    fold = qid % 4
+    splits = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(4)]
+    model = AutoRanker(methods=["rls"], scalings=["none"], cv=splits, nested=2).fit(X, y, qid=qid)
+    assert abs(model.nested_score_ - model.best_score_) < 0.1
+
+
+def test_what_was_not_tried_and_what_pairs_are_worth_is_said(graded):
+    X, y, qid = graded
+    model = AutoRanker(methods=["rls", "kernel"], time_limit=1e-9).fit(X, y, qid=qid)
+    assert f"stopped by {model.stopped_}" in model.describe()
+    pairs = np.random.default_rng(0).integers(0, 400, size=(300, 2))
+    pairs = np.where((y[pairs[:, 0]] > y[pairs[:, 1]])[:, None], pairs, pairs[:, ::-1])
+    duels = AutoRanker(methods=["rls"], scalings=["none"]).fit_pairs(
+        X, pairs[y[pairs[:, 0]] > y[pairs[:, 1]]]
+    )
+    assert f"log-loss {duels.log_loss_:.4f}" in duels.describe()
+
+
+def test_groups_of_pairs_stay_together(graded):
+    X, y, _ = graded
+    pairs = np.random.default_rng(0).integers(0, 400, size=(300, 2))
+    pairs = pairs[y[pairs[:, 0]] > y[pairs[:, 1]]]
+    groups = np.arange(len(pairs)) % 7
+    model = AutoRanker(methods=["rls"], scalings=["none"], cv=7).fit_pairs(X, pairs, groups=groups)
+    assert "groups" in model.cv_
+    for train, test in model.search_.problem.cv:
+        assert not set(groups[train]) & set(groups[test])
+
+
+def test_an_evaluation_set_judges_finalists_of_large_data(large, graded):
+    X, y, qid = graded
+    half = qid % 2 == 0
+    model = AutoRanker(methods=["rls", "curves"], scalings=["none"])
+    model.fit(X[half], y[half], qid=qid[half], eval_set=(X[~half], y[~half], qid[~half]))
+    final = model.search_.final_trials
+    assert {trial.held_out.shape for trial in final} == {(1, int((~half).sum()))}
+    for trial in final:
+        value = model.metric_(y[~half], trial.held_out[0], qid[~half])
+        assert trial.figure.value == pytest.approx(value)
+
+
+def test_the_end_of_alphas_that_were_given_is_warned_of():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(60, 50))
+    y, qid = X[:, 0] + 2 * rng.normal(size=60), np.arange(60) // 6
+    model = AutoRanker("pairwise_error", methods=["rls"], scalings=["none"], alphas=np.geomspace(1e-3, 10, 9))
+    with pytest.warns(UserWarning, match="The best alpha is the largest of the grid"):
+        model.fit(X, y, qid=qid)

@@ -126,3 +126,12 @@ def test_two_kernels_have_no_formula(offers):
     model = AverageRanker([KernelRankRLS("rbf"), KernelRankRLS("rbf", gamma=2.0)]).fit(X, y)
     with pytest.raises(InvalidInputError, match="several models with kernels"):
         formula_of(model)
+
+
+def test_names_of_columns_are_those_of_the_last_fit(offers):
+    table, y, qid = offers
+    numbers = table[["price", "rating"]]
+    model = AverageRanker([RankRLS(), RankRLS(2.0)]).fit(numbers, y, qid=qid)
+    assert model.feature_names_in_.tolist() == ["price", "rating"]
+    assert model.fit(table[["size", "price"]], y, qid=qid).feature_names_in_.tolist() == ["size", "price"]
+    assert not hasattr(model.fit(numbers.to_numpy(), y, qid=qid), "feature_names_in_")

@@ -4,11 +4,13 @@ import re
 import subprocess
 import sys
 
+import dask
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 from on_cluster import in_blocks, local_cluster, ranking_data
@@ -197,6 +199,7 @@ import rankwise
 from rankwise import RankRLS
 RankRLS().fit(np.eye(4), np.arange(4))
 assert not {"dask", "distributed"} & set(sys.modules)
+import dask
 import dask.array as da
 try:
     RankRLS().fit(da.zeros((10, 2), chunks=(5, 2)), np.arange(10))
@@ -237,3 +240,45 @@ def test_a_terminal_shows_how_far_it_has_come(client, monkeypatch):
     )
     assert any(re.search(words, line) for line in shown)
     assert any("cluster: [" in line and "loading block" in line for line in shown)
+
+
+def in_parts(*parts):
+    """Return a Dask array of blocks that need not go together."""
+    meta = np.empty((0, 0))
+    lazy = [da.from_delayed(dask.delayed(part), shape=part.shape, meta=meta) for part in parts]
+    return da.concatenate(lazy)
+
+
+def odd_blocks():
+    X, y, qid = ranking_data(3, n_rows=40, n_columns=3, n_queries=4)
+    wide = sp.csr_matrix(np.eye(20, 5))
+    yield in_parts(X[:20], sp.csr_matrix(X[20:])), y, qid, "dense and sparse blocks"
+    yield in_parts(X[:20], np.array([["a"] * 3] * 20)), y, qid, "which is not numeric"
+    yield da.from_array(X * 1e-200, chunks=(20, 3)), y, qid, "no value larger than"
+    yield da.from_array(X[:, 0], chunks=20), y, qid, "of 1 dimensions"
+    yield da.from_array(X[:0], chunks=(20, 3)), y[:0], None, "X has no rows"
+    halves = da.concatenate([in_blocks(wide, [10])[:, :3], in_blocks(wide, [10])[:, 3:]], axis=1)
+    yield halves, y[:20], qid[:20], "rows are cut into 2 pieces"
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_blocks_that_do_not_go_together_are_refused(client, number):
+    X, y, qid, said = list(odd_blocks())[number]
+    with pytest.raises(InvalidInputError, match=said) as refusal:
+        RankRLS().fit(X, y, qid)
+    assert refusal.value.hint
+
+
+def test_rows_that_are_cut_into_pieces_are_put_together(client):
+    X, y, qid = ranking_data(4, n_rows=60, n_columns=4)
+    found = RankRLS().fit(da.from_array(X, chunks=(20, 3)), y, qid)
+    agree(found.coef_, RankRLS().fit(X, y, qid).coef_)
+
+
+def test_ids_in_one_piece_need_partitions_of_known_sizes(client):
+    X, y, qid = ranking_data(5, n_rows=60, n_columns=3)
+    frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")), npartitions=3)
+    model = RankRLS().fit(X, y, qid)
+    unknown = frame.map_partitions(lambda part: part).to_dask_array()
+    with pytest.raises(InvalidInputError, match="of unknown sizes"):
+        model.rank(unknown, qid=qid)

@@ -81,3 +81,32 @@ def test_what_is_not_there_is_named(client, table, tmp_path):
         InvalidInputError, match=r"nothing.txt cannot be read: No such file.*Hint: check its name"
     ):
         read(tmp_path / "nothing.txt", client=client)
+
+
+def test_long_lines_and_tables_by_columns(client, tmp_path):
+    X, y, qid = ranking_data(21, n_rows=30, n_columns=4)
+    qid = np.sort(qid)
+    save_table(X, y, tmp_path / "rows.parquet", qid=qid, feature_names=["a", "b", "c", "d"])
+    data = read(tmp_path / "rows.parquet", features=["c", "a"])
+    found = RankRLS().fit(data.X, data.y, data.qid)
+    np.testing.assert_allclose(found.coef_, RankRLS().fit(X[:, [2, 0]], y, qid).coef_, rtol=1e-8)
+    # A last line without an end, longer than what is looked at in one piece.
+    values = " ".join(f"{column}:1" for column in range(1, 12_000))
+    (tmp_path / "long.txt").write_text(f"1 qid:1 1:2\n0 qid:1 {values}")
+    data = read(tmp_path / "long.txt", block_bytes=100)
+    assert rows_at(data).shape == (2, 11_999)
+
+
+def test_what_workers_cannot_read_is_named(client, table, tmp_path):
+    X, y, qid = table
+    with pytest.raises(InvalidInputError, match="There are no files"):
+        read([])
+    save_store([(X, y, qid)], tmp_path / "rows.store")
+    data = read(tmp_path / "rows.store")
+    save_store([(X, -y, qid)], tmp_path / "rows.store")
+    # A connection that this left open would be an error at the end of the session.
+    with pytest.raises(InvalidInputError, match="Another store took the place"):
+        RankRLS().fit(data.X, data.y, data.qid)
+    save_svmlight(X, y, tmp_path / "rows.txt", qid=qid)
+    with pytest.raises(InvalidInputError, match="and n_features is 2"):
+        read(tmp_path / "rows.txt", n_features=2)

@@ -1,17 +1,28 @@
 """The formula of a model says what `predict` does."""
 
+import warnings
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import Normalizer, QuantileTransformer, SplineTransformer, StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from formulas import NAMES, PLAIN, case, fit, predict, rows
-from rankwise import RankRLS
+from rankwise import KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.folding import folded, raw
 from rankwise.formula.formula import Column, Formula, Surface, Term
 from rankwise.formula.reading import formula_of
 from rankwise.formula.steps import Affine, Curve
+from rankwise.formula.view import ModelView
+from rankwise.preprocessing import RankScaler
 
 
 def close(one, other, rounding=1e-11):
@@ -116,3 +127,122 @@ def test_several_outputs_are_chosen_from():
     close(formula_of(model, output=1).evaluate(X), model.predict(X)[:, 1])
     with pytest.raises(InvalidInputError, match="2 outputs"):
         formula_of(model)
+
+
+def test_slices_of_names_include_both_ends():
+    X, y, qid = rows()
+    table = pd.DataFrame(X, columns=list("abcd"))
+    for chosen in (slice("b", "c"), slice(None, "b"), slice("c", None)):
+        step = ColumnTransformer([("scale", StandardScaler(), chosen)], remainder="passthrough")
+        model = fit([step], RankRLS(), table, y, qid)
+        close(formula_of(model).evaluate(table), model.predict(table))
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_columns_without_a_value_are_dropped_or_kept(keeps):
+    X, y, qid = rows()
+    X[:, 1] = np.nan
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Skipping features without any observed values")
+        model = fit([SimpleImputer(keep_empty_features=keeps)], RankRLS(), X, y, qid)
+        close(formula_of(model).evaluate(X), model.predict(X))
+
+
+def test_ranks_of_a_constant_column_are_flat():
+    X, y, qid = rows()
+    X[:, 2] = 3.0
+    model = fit([RankScaler()], RankRLS(), X, y, qid)
+    X[::2, 2] = 4.0
+    close(formula_of(model).evaluate(X), model.predict(X))
+
+
+def test_frames_of_other_packages_are_read_by_column():
+    polars = pytest.importorskip("polars")
+    X, y, qid = rows()
+    model = fit([StandardScaler()], RankRLS(), X, y, qid)
+    close(formula_of(model).evaluate(polars.DataFrame(X, schema=list("abcd"))), model.predict(X))
+
+
+@pytest.mark.parametrize("word", ["passthrough", "drop"])
+def test_a_union_may_begin_with_a_word(word):
+    X, y, qid = rows()
+    splines = [("first", word), ("splines", SplineTransformer(n_knots=3))]
+    inside = Pipeline([("first", "passthrough"), ("splines", SplineTransformer(n_knots=3))])
+    for union in (FeatureUnion(splines), FeatureUnion([("first", word), ("inside", inside)])):
+        model = fit([union], RankRLS(), X, y, qid)
+        formula = formula_of(model)
+        assert len(formula.names) == X.shape[1]
+        close(formula.evaluate(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda X, y: DecisionTreeRegressor(max_depth=1).fit(X, y), "DecisionTreeRegressor has no weights"),
+        (lambda X, y: KernelRankRLS("precomputed").fit(X @ X.T, y), "no formula in columns"),
+        (lambda X, y: fit([SimpleImputer(missing_values=-1)], RankRLS(), X, y, None), "takes -1 for a missing value"),
+        (lambda X, y: StandardScaler().fit(X, y), "StandardScaler has no predict"),
+        (lambda X, y: Bare().fit(X, y), "says how many columns it takes"),
+    ],
+)  # fmt: skip
+def test_models_without_a_formula_are_refused_with_a_way_out(make, words):
+    X, y, _ = rows()
+    with pytest.raises(InvalidInputError, match=words) as refusal:
+        formula_of(make(X, y))
+    assert refusal.value.hint
+
+
+def test_one_output_has_no_second():
+    X, y, qid = rows()
+    model = RankRLS().fit(X, y, qid)
+    close(formula_of(model, output=0).evaluate(X), model.predict(X))
+    with pytest.raises(InvalidInputError, match="has one output, and output is 1"):
+        formula_of(model, output=1)
+
+
+def test_texts_where_the_model_takes_numbers_are_refused():
+    X, y, qid = rows()
+    formula = formula_of(RankRLS().fit(X, y, qid))
+    with pytest.raises(InvalidInputError, match="Column 0 of X holds texts"):
+        formula.evaluate(pd.DataFrame(X).astype(object).assign(**{"0": "red"}).iloc[:, [4, 1, 2, 3]])
+
+
+def test_what_a_search_chose_is_looked_at():
+    X, y, qid = rows()
+    chosen = RankRLS().fit(X, y, qid)
+    search = SimpleNamespace(best_estimator_=chosen)
+    assert ModelView.of(search).ranker is chosen
+    with pytest.raises(InvalidInputError, match=r"model\.best_estimator_"):
+        ModelView.of(SimpleNamespace(best_estimator_=chosen, encoder_=StandardScaler()))
+
+
+def test_prepared_columns_have_names_as_far_as_steps_tell():
+    X, y, qid = rows()
+    splines = fit([SplineTransformer(n_knots=3)], RankRLS(), X, y, qid)
+    names = ModelView.of(splines).prepared_names(splines[-1].n_features_in_, list("abcd"))
+    assert names[0] == "a_sp_0"
+    silent = fit([Silent(), SplineTransformer(n_knots=3)], RankRLS(), X, y, qid)
+    names = ModelView.of(silent).prepared_names(silent[-1].n_features_in_, list("abcd"))
+    assert names[:2] == ["column 0", "column 1"]
+
+
+class Bare(BaseEstimator):
+    """A ranker that does not say how many columns it takes."""
+
+    def fit(self, X, y):
+        self.coef_ = X.T @ (y - y.mean())
+        return self
+
+    def predict(self, X):
+        return X @ self.coef_
+
+
+class Silent(BaseEstimator):
+    """A step that does not say what its columns are called."""
+
+    def fit(self, X):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def transform(self, X):
+        return X

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, SplineTransformer, StandardScaler
 
 import rankwise
 from formulas import NAMES, case, fit, frame, predict, table_steps
 from model_checks import opened
 from rankwise import AverageRanker, RankRLS
+from rankwise.cli import main
+from rankwise.data import save_svmlight
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import Container, write_container
 from rankwise.persistence.parameters import PARAMETERS, unfit_parameter
@@ -200,3 +202,17 @@ def test_no_parameter_stumbles_over_an_array(name):
         {"a": np.zeros(2)},
     ):
         assert unfit_parameter({name: value}) in {name, None}
+
+
+@pytest.mark.parametrize("word", ["passthrough", "drop"])
+def test_pipelines_may_begin_with_a_word(word, tmp_path, capsys):
+    X = np.random.default_rng(0).uniform(0.5, 2.0, size=(30, 3))
+    y, qid = np.arange(30) % 3, np.arange(30) // 10
+    union = FeatureUnion([("first", word), ("splines", SplineTransformer(n_knots=3))])
+    model = make_pipeline(union, RankRLS()).fit(X, y, rankrls__qid=qid)
+    mean = AverageRanker([make_pipeline(union, RankRLS())]).fit(X, y)
+    assert loaded(saved(mean)).n_features_in_ == mean.n_features_in_ == 3
+    rankwise.save(model, tmp_path / "model.rw")
+    save_svmlight(X, y, tmp_path / "rows.txt", qid=qid)
+    assert main(["predict", str(tmp_path / "model.rw"), str(tmp_path / "rows.txt")]) == 0
+    assert capsys.readouterr().out.split() == list(map(repr, model.predict(X).tolist()))

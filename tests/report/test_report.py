@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -14,7 +15,10 @@ from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import bootstrap_interval, get_metric
 from rankwise.report import Report
+from rankwise.report.charts import histogram, ticks
+from rankwise.report.evidence import columns_to_try
 from rankwise.report.markup import alike
+from rankwise.report.selection import read_surface
 
 
 def searches(queries=30, size=10, features=6, seed=0):
@@ -368,3 +372,77 @@ def test_scores_and_weights_of_a_page_have_the_same_decimals():
         places = {len(one) for one in re.findall(r'<td class="n">[+−]?\d+\.(\d+)</td>', table)}
         assert len(places) == 1, table
     assert ranked
+
+
+def test_what_no_page_can_say_is_refused():
+    X, y, qid = searches()
+    model = RankRLS().fit(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match="metrics='map' is no list"):
+        Report(model, X, y, qid, metrics="map")
+    with pytest.raises(InvalidInputError, match="several outputs"):
+        Report(RankRLS().fit(X, np.column_stack([y, -y]), qid=qid), X, y, qid)
+    with pytest.raises(InvalidInputError, match="title=3 is not"):
+        Report(model, X, y, qid, title=3)
+
+
+def test_a_column_is_not_chosen_where_nothing_else_is_left():
+    X, y, qid = searches()
+    y = np.where(qid == 0, y, 0.0)
+    report = Report(RankRLS().fit(X, y, qid=qid), X, y, qid)
+    balanced(report.html())
+    column, sign = report.evidence.best_column
+    scores = sign * X[:, column]
+    assert report.evidence.figures[0].single.value == pytest.approx(
+        report.evidence.figures[0].metric(y, scores, qid)
+    )
+
+
+def test_baselines_are_looked_for_among_the_first_of_very_many_columns():
+    assert columns_to_try(np.zeros((3, 5))).tolist() == list(range(5))
+    found = columns_to_try(np.zeros((10**6, 30)))
+    assert found.tolist() == list(range(found.size))
+    assert found.size < 30
+    filled = sp.csr_matrix((np.ones(2), ([0, 1], [29, 29])), shape=(10**6, 30))
+    assert 29 in columns_to_try(filled)
+
+
+class Steps(BaseEstimator):
+    """A ranker with no sum over columns."""
+
+    def fit(self, X, y):
+        self.cut_ = float(np.median(X[:, 0]))
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return np.where(X[:, 0] > self.cut_, 1.0, 0.0) + 0.1 * np.tanh(X[:, 1] * X[:, 2])
+
+
+def test_a_model_without_a_sum_of_columns_is_shown_without_parts():
+    X, y, qid = searches()
+    page = Report(Steps().fit(X, y), X, y, qid).html()
+    balanced(page)
+    assert "no formula that is a sum over columns" in page
+
+
+def test_long_surfaces_are_thinned_and_keep_what_was_chosen(monkeypatch):
+    X, y, qid = searches()
+    model = RankRLSCV().fit(X, y, qid=qid)
+    whole = read_surface(model)
+    monkeypatch.setattr("rankwise.report.selection._STEPS", 3)
+    thinned = read_surface(model)
+    assert thinned.steps.size < whole.steps.size
+    assert {step for _, step, _ in model.choices_.values()} <= set(thinned.steps.tolist())
+    for at, step in enumerate(thinned.steps.tolist()):
+        np.testing.assert_array_equal(thinned.values[:, at], whole.values[:, step - 1])  # noqa: PD011 - no frame
+
+
+@pytest.mark.parametrize("values", [[2.0, 2.0], [-0.5, 0.5], [0.2, 0.9]])
+def test_histograms_count_every_query(values):
+    drawn = histogram(np.array(values), float(np.mean(values)), "tau")
+    bars = re.findall(r"(\d+) quer\w+ from (\S+) to ([^<]+)<", drawn.replace("−", "-"))
+    assert sum(int(count) for count, _, _ in bars) == len(values)
+    for value in values:
+        assert any(float(low) <= value <= float(high) for _, low, high in bars)
+    balanced(f"<div>{drawn}</div>")
+    assert ticks(2.0, 2.0) == [2.0]

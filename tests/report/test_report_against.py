@@ -169,3 +169,16 @@ def test_two_models_of_duels_and_their_training_pairs():
 )
 def test_figures_are_put_in_words(metric, words):
     assert words in visible_words(Report(MODEL, X, Y, QID, metrics=[metric]).html())
+
+
+def test_scores_that_order_nothing_contradict_nobody():
+    model = RankRLS().fit(X, Y, qid=QID)
+    page = Report(model, X, Y, QID, against=np.zeros(len(Y))).html()
+    assert "100" in section(page, "against")
+
+
+def test_easier_rows_than_those_of_training_are_told():
+    model = RankRLS().fit(X, Y, qid=QID)
+    noise = np.random.default_rng(0).permutation(Y)
+    shown = section(Report(model, X, Y, QID, train=(X, noise, QID)).html(), "training")
+    assert "these are easier, or of another kind" in shown

@@ -17,6 +17,7 @@ from rankwise.estimators.fitted import FittedRanker
 from rankwise.estimators.refusals import refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
+from rankwise.persistence.values import features_taken
 
 __all__ = ["AverageRanker", "mean_of", "spread_inside"]
 
@@ -130,7 +131,7 @@ def _keep(mean: AverageRanker, fitted: Sequence[BaseEstimator], spreads: Sequenc
     mean.rankers_ = list(fitted)
     # who says nothing of any row adds nothing
     mean.weights_ = np.array([0.0 if spread == 0 else 1 / (len(spreads) * spread) for spread in spreads])
-    mean.n_features_in_ = int(fitted[0].n_features_in_)
+    mean.n_features_in_ = features_taken(fitted[0]) or int(fitted[0].n_features_in_)
     if hasattr(mean, "feature_names_in_"):  # of an earlier fit
         del mean.feature_names_in_
     if hasattr(fitted[0], "feature_names_in_"):

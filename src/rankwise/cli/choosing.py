@@ -87,7 +87,8 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     try:
         if train.pairs is not None:
             ranker.fit_pairs(train.X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(valid))
-        elif train.y is not None:
+        else:
+            assert train.y is not None
             ranker.fit(train.X, train.y, train.qid, sample_weight=train.weight, eval_set=_eval_set(valid))
     except (NoPairsError, UndefinedMetricError) as error:
         raise _cannot_score(error, train, valid) from error

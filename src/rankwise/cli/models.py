@@ -35,9 +35,11 @@ class SavedModel:
     @property
     def n_columns(self) -> int:
         """How many columns the model takes."""
-        steps = getattr(self.model, "steps", None)
-        first = self.model if steps is None else steps[0][1]
-        return int(first.n_features_in_)
+        from rankwise.persistence.values import features_taken  # noqa: PLC0415 - imports every estimator
+
+        found = features_taken(self.model)
+        assert found is not None  # every model that was read says so
+        return found
 
     @property
     def whole(self) -> BaseEstimator:

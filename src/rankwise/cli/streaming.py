@@ -123,8 +123,6 @@ def _encodable(files: list[str], source: str, options: argparse.Namespace) -> It
         n_rows = max(1, _BLOCK // max(1, one.row_bytes))
         row = 0
         for batch in one.batches([*names, *others], n_rows):
-            if batch.num_rows == 0:
-                continue
             qid = None if roles.qid is None else plan.ids_in(one, batch.column(roles.qid), row)
             items = None if item is None else texts_in(batch.column(item))
             table = pa.Table.from_batches([batch]).select(names)

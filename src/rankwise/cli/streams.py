@@ -30,7 +30,8 @@ def never_closed() -> None:
 def check_streams(options: argparse.Namespace) -> None:
     """Refuse, before any work is done, to read or write what is closed; remarks alone are not missed."""
     # A lone -- leaves nothing to read; only judgments of runs need no data.
-    if getattr(options, "data", None) == [] and getattr(options, "qrels", None) is None:
+    is_of_runs = getattr(options, "qrels", None) is not None or getattr(options, "run", None)
+    if getattr(options, "data", None) == [] and not is_of_runs:
         raise UsageError(
             "Missing DATA: which files hold the rows?", "name them after the model, such as test.txt."
         )

@@ -58,9 +58,9 @@ class Cluster:
         self._dropped: list[str] = []
         self._lock = threading.RLock()
         self._seats = Seats(client, source, survey, shares, options)
+        weakref.finalize(self, self._seats.close).atexit = False  # also where a block cannot be read
         self._seats.take(range(len(shares)))
         self._began = time.monotonic()
-        weakref.finalize(self, self._seats.close).atexit = False
 
     def answers(self, method: Callable[..., Found], arguments: Arguments) -> Iterator[Found]:
         """Ask every actor, and yield the answers in the order of the shares, whoever answers first.

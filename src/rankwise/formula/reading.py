@@ -19,6 +19,7 @@ from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
 from rankwise.formula.tables import inputs_of, rows_as_read
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
+from rankwise.persistence.values import features_taken
 from rankwise.preprocessing import TableEncoder
 
 __all__ = ["formula_of", "formula_of_encoder", "rows_for"]
@@ -159,14 +160,12 @@ def _kernel(ranker: KernelRanker, columns: Sequence[Column], output: int | None)
 
 
 def _n_inputs(view: ModelView) -> int:
-    for part in (*view.steps, view.ranker):
-        # A FeatureUnion or Pipeline asks its first step, which may be a word.
-        number = getattr(part, "n_features_in_", None)
-        if number is not None:
-            return int(number)
-    raise InvalidInputError(
-        "No step of the model says how many columns it takes.", "fit the pipeline as a whole."
-    )
+    found = [number for part in (*view.steps, view.ranker) if (number := features_taken(part)) is not None]
+    if not found:
+        raise InvalidInputError(
+            "No step of the model says how many columns it takes.", "fit the pipeline as a whole."
+        )
+    return found[0]
 
 
 def _names(view: ModelView, n_inputs: int, given: Sequence[str] | None) -> tuple[str, ...]:

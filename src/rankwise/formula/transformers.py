@@ -125,13 +125,9 @@ def _query_scaler(step: QueryScaler, columns: Columns) -> Columns:
 
 def _imputer(step: SimpleImputer, columns: Columns) -> Columns:
     _check_marker(step)
-    filled = []
-    for column, value in zip(columns, step.statistics_.tolist(), strict=True):
-        # A column that had no value in training is dropped, unless it is to be kept.
-        if not _is_gone(value):
-            filled.append(column.then(Fill(value)))
-        elif step.keep_empty_features:
-            filled.append(column.then(Fill(0.0)))
+    # A column that had no value in training is dropped; one that is to be kept is filled with 0.
+    values = zip(columns, step.statistics_.tolist(), strict=True)
+    filled = [column.then(Fill(value)) for column, value in values if not _is_gone(value)]
     return filled + (_indicator(step.indicator_, columns) if step.add_indicator else [])
 
 

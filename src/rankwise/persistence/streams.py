@@ -57,10 +57,8 @@ def _statistics(own: ExactQueries | ExactRanking) -> list[object]:
     ]
 
 
-def read_stream(written: object, reader: Reader, n_features: int) -> Stream | None:
+def read_stream(written: object, reader: Reader, n_features: int) -> Stream:
     """Return the stream that some JSON describes; what it holds must have the sizes that it says."""
-    if written is None:
-        return None
     parts = reader.read(written)
     names = {*_PLAIN, "label_shape", "options", "seen", "shift", "memory"}
     if not isinstance(parts, dict) or set(parts) != names:

@@ -91,9 +91,14 @@ def is_splitter(value: object) -> bool:
 
 
 def features_taken(step: object) -> int | None:
-    """Return how many columns a step takes; None where it says no number, but perhaps an array."""
+    """Return how many columns a step takes; None where it says no number, but perhaps an array.
+
+    A FeatureUnion or Pipeline asks its first step, which may be a word; then the next one knows.
+    """
     found = getattr(step, "n_features_in_", None)
-    return int(found) if isinstance(found, int | np.integer) else None
+    inner = getattr(step, "transformer_list", getattr(step, "steps", ())) if found is None else ()
+    told = (found, *(features_taken(one) for _, one in inner))
+    return next((int(number) for number in told if isinstance(number, int | np.integer)), None)
 
 
 def wrong(how: str) -> ModelFileError:

@@ -38,6 +38,7 @@ from rankwise.replacing import noting_written
 __all__ = ["run"]
 
 _TEXTS = (".txt", ".svmlight", ".svm", ".libsvm", ".letor", ".dat")
+_WRITTEN = {"X": "a value", "comments": "ids of items"}  # what the writer of text has them for
 
 
 def run(options: argparse.Namespace) -> int:
@@ -139,13 +140,13 @@ def _comments(items: Iterable[str]) -> list[str]:
 
 @contextmanager
 def _named(source: str) -> Iterator[None]:
-    """Name the file in what the writer of text says of X."""
+    """Name the file in what the writer of text says of its arguments."""
     try:
         yield
     except InvalidInputError as error:
-        if error.about != "X":
+        if error.about not in _WRITTEN:
             raise
-        raise error.restated(f"{source}: a value {error.predicate}") from error
+        raise error.restated(f"{source}: {_WRITTEN[error.about]} {error.predicate}") from error
 
 
 def _unpacked(name: str) -> str:

@@ -92,11 +92,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _read_models(options: argparse.Namespace) -> tuple[Rows, Scores]:
     """Read models and rows, and score them."""
-    if options.model is None or not options.data:
-        raise UsageError(
-            "There is no model or no data.",
-            "name both: rankwise evaluate MODEL DATA; or --qrels FILE --run FILE.",
-        )
     check_applicable(options)
     saved = [read_model(path) for path in [options.model, *(options.against or [])]]
     reading = recall(options, *(one.notes for one in saved))

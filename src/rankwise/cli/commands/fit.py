@@ -138,12 +138,13 @@ def _remark_on_queries(train: Rows) -> None:
 
 
 def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
-    if train.counts_from != valid.counts_from:
+    counts = {train.counts_from, valid.counts_from}
+    if counts == {0, 1}:
         raise InvalidInputError(
             f"{valid.source} and {train.source} do not both count their columns from 0, or both from 1.",
             "give both the same columns; for text, --zero-based says from what they count.",
         )
-    if train.first_column is None or train.X.shape[1] == valid.X.shape[1]:
+    if None in counts or train.first_column is None or train.X.shape[1] == valid.X.shape[1]:
         has_names = train.names is not None or valid.names is not None
         if has_names and train.column_names() != valid.column_names():
             raise InvalidInputError(

@@ -70,10 +70,8 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     kind = source.schema.field(name).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return None
-    entries = []
-    for batch in source.batches([name], 1000):
-        entries = [entry for entry in batch.column(0).to_pylist() if entry]
-        break
+    first = next(iter(source.batches([name], 1000)), None)
+    entries = [] if first is None else [entry for entry in first.column(0).to_pylist() if entry]
     are_numbers = sum(is_number_text(entry) for entry in entries)
     with_commas = sum(_DECIMAL_COMMA.fullmatch(entry) is not None for entry in entries)
     if not entries or are_numbers + with_commas < len(entries) / 2:
@@ -86,7 +84,7 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     )
     for batch in source.batches([name], _ROWS):
         for at, entry in enumerate(batch.column(0).to_pylist()):
-            if entry is None:
+            if not entry:
                 continue
             if _DECIMAL_COMMA.fullmatch(entry) if has_commas else not is_number_text(entry):
                 return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)} {what}."

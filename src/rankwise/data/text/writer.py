@@ -58,6 +58,13 @@ class TextWriter:
     ) -> None:
         """Write rows: an array or CSR matrix, finite labels, ids or None, and what stands behind each row or None."""
         run_start, text, text_end = _runs(qid)
+        for row, own in enumerate(comments or ()):
+            if "\n" in own or "\r" in own:
+                raise InvalidInputError(
+                    f"have a line break in row {self._n_rows + row}: {own[:80]!r}.",
+                    "pass texts without line breaks.",
+                    about="comments",
+                )
         step = max(1, WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if is_sparse(X) else X.size))
         for first in range(0, X.shape[0], step):
             last = min(first + step, X.shape[0])
@@ -171,12 +178,9 @@ def save_svmlight(
         queries = check_qid(qid, rows.shape[0])
         ids = np.asarray(queries)
     texts = None if comments is None else [text.strip() for text in check_names("comments", comments)]
-    if texts is not None and (
-        len(texts) != rows.shape[0] or any("\n" in text or "\r" in text for text in texts)
-    ):
+    if texts is not None and len(texts) != rows.shape[0]:
         raise InvalidInputError(
-            f"comments are not {rows.shape[0]} texts of one line each.",
-            "pass one text per row, without line breaks.",
+            f"comments are {len(texts)} texts of {rows.shape[0]} rows.", "pass one text per row."
         )
     with open_text(path, durable=durable) as stream:
         writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)

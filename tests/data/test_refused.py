@@ -1,0 +1,254 @@
+"""What readers, writers and checks of data refuse with a remedy, and odd data that they take."""
+
+import datetime as dt
+import io
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import aslinearoperator
+
+from rankwise import AdditiveRanker, RankRLS, RankSVM
+from rankwise.data import (
+    TableWriter,
+    iter_table,
+    judge_runs,
+    load_preferences,
+    load_run,
+    load_svmlight,
+    load_table,
+    open_store,
+    save_run,
+    save_store,
+    save_svmlight,
+    save_table,
+)
+from rankwise.data.duels import stack_duels
+from rankwise.data.summary import constant_inside_queries, summarise
+from rankwise.data.text.sources import Metered
+from rankwise.data.validation import check_qid
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.explanations import explain, feature_importance
+from rankwise.metrics import get_metric
+from rankwise.preprocessing import TableEncoder
+
+X = np.array([[1.0, 2.0], [3.0, 4.0]])
+TABLE = pd.DataFrame({"label": [1, 0], "qid": ["a", "a"], "f": [1.5, 2.5]})
+
+
+def blocks():
+    """Return a block matrix whose blocks do not fill it."""
+    matrix = sp.bsr_matrix(np.ones((4, 4)), blocksize=(2, 2))
+    matrix._shape = (4, 5)
+    return matrix
+
+
+def huge():
+    return sp.csr_matrix(([1.0], [0], [0, 1, 1]), shape=(2, 2**31 - 2))
+
+
+def pairs_of(items):
+    duels = pd.DataFrame({"winner": ["x"], "loser": ["y"]})
+    return load_preferences(duels, items, winner="winner", loser="loser", item_id="id")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: RankRLS().fit(blocks(), np.arange(4.0)), "do not fill a matrix"),
+        (lambda: RankRLS().fit(X, [0, 1], sample_weight=[1e-200, 1e-200]), "products of such weights are 0"),
+        (lambda: AdditiveRanker().fit(aslinearoperator(X), [0, 1]), "a LinearOperator shows none"),
+        (lambda: feature_importance(RankRLS().fit(X, [0, 1]), X[0], [0, 1], n_repeats=1), r"X has shape \(2,\)"),
+        (lambda: explain(RankRLS().fit(X, [0, 1]), X[:, :1]), "1 columns"),
+        (lambda: explain(RankRLS().fit(X, [0, 1]), X, rows=[0.5]), "are no row numbers"),
+        (lambda: load_svmlight(io.BytesIO(b"1 1:2\n"), dtype="int64"), "dtype=int64 is not an option"),
+        (lambda: load_svmlight(io.BytesIO(b"1 1:2\n"), dtype="reals"), "dtype='reals' is not an option"),
+        (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comment=3), "comment=3 is no text"),
+        (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comments=["one"]), "1 texts of 2 rows"),
+        (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comments=["a", "b\rc"]), "line break in row 1"),
+        (lambda: judge_runs({"q": {"a": 1.0}}, {"q": {"a": 1.0}}), "is no list of runs"),
+        (lambda: save_run(["q"], ["a", "b"], [1], [0.5], io.BytesIO(), tag="x"), "have 1, 2, 1 and 1 entries"),
+        (lambda: save_run(["q"], ["a"], [1.5], [0.5], io.BytesIO(), tag="x"), "ranks are no whole numbers"),
+        (lambda: stack_duels(TABLE, pa.table({"f": [1.0]})), "of different packages"),
+        (lambda: load_table(TABLE, label=3), "label=3 is no column name|=3 is no column name"),
+        (lambda: load_table(pa.table({"label": [1, 0], "qid": [[1], [2]], "f": [1.0, 2.0]})), "cannot be"),
+        (lambda: pairs_of(pd.DataFrame({"id": pd.Series([], dtype=str), "f": pd.Series([], dtype=float)})), "no rows"),
+        (lambda: get_metric("err", max_grade=np.nan), "max_grade=nan is no finite number"),
+        (lambda: TableEncoder().fit(TABLE.iloc[:0]), "has no rows, or no columns"),
+        (lambda: TableEncoder(categories=["g"]).fit(TABLE), "names 'g', which is no column"),
+        (lambda: TableEncoder().fit(pd.DataFrame(X, columns=["a", "a"])), "several columns named 'a'"),
+    ],
+)  # fmt: skip
+def test_what_is_not_meant_is_refused_with_a_remedy(call, said):
+    with pytest.raises(InvalidInputError, match=said) as refusal:
+        call()
+    assert refusal.value.hint
+
+
+def test_sparse_rows_that_no_array_can_hold_have_no_curves():
+    with pytest.raises(InvalidInputError, match="does not fit into memory as an array"):
+        AdditiveRanker().fit(huge(), [0, 1])
+
+
+@pytest.mark.parametrize("ranker", [RankRLS(), RankSVM()])
+def test_rows_of_zeros_are_rows(ranker):
+    assert (ranker.fit(sp.csr_matrix((3, 2)), [0, 1, 2]).coef_ == 0).all()
+
+
+def test_lists_have_the_length_of_training():
+    table = pd.DataFrame({"e": [[1.0, 2.0], [3.0, 4.0], [0.0, 1.0]]})
+    encoder = TableEncoder().fit(table)
+    assert encoder.transform(table).shape[0] == 3
+    with pytest.raises(InvalidInputError, match="have 3 numbers, and 2 in training"):
+        encoder.transform(pd.DataFrame({"e": [[1.0, 2.0, 3.0]]}))
+
+
+def test_flags_and_moments_with_gaps_are_read_as_such():
+    east = dt.timezone(dt.timedelta(hours=2))
+    moments = [dt.datetime(2024, 1, 2, 1, tzinfo=east), None, dt.datetime(2024, 1, 1, 23, tzinfo=dt.UTC)]
+    table = pd.DataFrame(
+        {"flag": [True, None, False], "when": pd.Series(moments, dtype=object)}, dtype=object
+    )
+    found = TableEncoder().fit(table).transform(table)
+    found = found.toarray() if sp.issparse(found) else np.asarray(found)
+    plain = TableEncoder().fit(table.iloc[[0, 2]]).transform(table.iloc[[0, 2]])
+    assert found.shape[0] == 3
+    assert np.asarray(plain.toarray() if sp.issparse(plain) else plain)[:, 0].tolist() == [1.0, 0.0]
+
+
+# --- files ---
+
+
+@pytest.mark.filterwarnings("ignore:Feather V1 files are deprecated")
+@pytest.mark.parametrize("ending", ["feather", "csv.lz4"])
+def test_old_and_packed_tables_are_read(tmp_path, ending):
+    path = tmp_path / f"rows.{ending}"
+    table = pa.Table.from_pandas(TABLE, preserve_index=False)
+    if ending == "feather":
+        pyarrow.feather.write_feather(table, path, version=1)
+    else:
+        with pa.output_stream(path, compression="lz4") as stream:
+            stream.write(TABLE.to_csv(index=False).encode())
+    found = load_table(path, label="label", qid="qid")
+    assert found.X.tolist() == [[1.5], [2.5]]
+    assert found.y.tolist() == [1.0, 0.0]
+    assert found.qid.tolist() == ["a", "a"]
+
+
+def test_empty_chunks_of_a_table_are_passed_by():
+    table = pa.Table.from_pandas(TABLE, preserve_index=False)
+    chunked = pa.concat_tables([table, table[:0], table])
+    parts = list(iter_table(chunked, label="label", qid="qid", block_rows=1))
+    assert np.concatenate([part[1] for part in parts]).tolist() == [1.0, 0.0, 1.0, 0.0]
+
+
+def test_missing_numbers_of_embeddings_are_zeros_where_asked(tmp_path):
+    table = pa.table({"label": [1, 0], "qid": [1, 1], "e": [[1.0, float("nan")], [2.0, 3.0]]})
+    found = load_table(table, label="label", qid="qid", embedding="e", missing="zero")
+    assert found.X.tolist() == [[1.0, 0.0], [2.0, 3.0]]
+
+
+def test_numbers_that_a_table_has_as_floats_name_the_same_items():
+    items = pd.DataFrame({"id": [7, 8], "f": [1.0, 2.0]})
+    for winner, is_known in ((7.0, True), (7.5, False)):
+        duels = pd.DataFrame({"winner": [winner, 8.0], "loser": [8.0, 7.0]})
+        arguments = {"winner": "winner", "loser": "loser", "item_id": "id"}
+        if is_known:
+            assert load_preferences(duels, items, **arguments).pairs.tolist() == [[0, 1], [1, 0]]
+        else:
+            with pytest.raises(InvalidInputError, match=r"7\.5"):
+                load_preferences(duels, items, **arguments)
+
+
+def test_blank_lines_of_a_run_are_passed_by():
+    assert load_run(io.BytesIO(b"\nq1 Q0 a 1 0.9 x\n  \nq1 Q0 b 2 0.4 x\n\n")) == {"q1": {"a": 0.9, "b": 0.4}}
+
+
+def test_a_column_of_numbers_with_a_word_names_the_word(tmp_path):
+    (tmp_path / "rows.csv").write_text("label,qid,f\n1,1,\n0,1,1.5\n1,1,2.5\n0,1,some\n")
+    with pytest.raises(InvalidInputError, match="'some'"):
+        load_table(tmp_path / "rows.csv", label="label", qid="qid")
+
+
+def test_duplicates_of_a_sparse_matrix_are_added_up_in_tables(tmp_path):
+    twice = sp.csr_matrix((np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
+    save_table(twice, [0, 1], tmp_path / "rows.parquet", qid=["a", "a"])
+    found = load_table(tmp_path / "rows.parquet", label="label", qid="qid")
+    assert sp.csr_matrix(found.X).toarray().tolist() == twice.toarray().tolist() == [[0, 3, 0], [4, 0, 0]]
+    assert twice.nnz == 3  # the caller's is left as it was
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"), [((X[0],), "X has shape"), ((X, [0, 1], None, 3), "others=3 is no map")]
+)
+def test_rows_that_no_table_can_hold_are_refused(tmp_path, arguments, said):
+    with TableWriter(tmp_path / "rows.csv") as writer:
+        with pytest.raises(InvalidInputError, match=said):
+            writer.write(*arguments)
+        writer.write(X, [0, 1])
+
+
+def test_ids_beyond_signed_numbers_come_back_from_a_store(tmp_path):
+    ids = np.array([2**64 - 1, 2**64 - 1, 3], dtype=np.uint64)
+    save_store([(np.eye(3), np.arange(3.0), ids)], tmp_path / "rows.store")
+    assert open_store(tmp_path / "rows.store").qid.tolist() == [str(2**64 - 1)] * 2 + ["3"]
+
+
+def test_ids_that_differ_by_their_type_only_are_refused_by_stores(tmp_path):
+    ids = np.array([1, "1", "2"], dtype=object)
+    with pytest.raises(InvalidInputError, match="differ only by their type"):
+        save_store([(np.eye(3), np.arange(3.0), ids)], tmp_path / "rows.store")
+
+
+def test_a_store_that_is_written_all_the_time_cannot_be_opened(tmp_path, monkeypatch):
+    save_store([(X, [0, 1], ["a", "a"])], tmp_path / "rows.store")
+    (tmp_path / "rows.store" / "values.bin").write_bytes(b"")
+    with pytest.raises(InvalidInputError, match="values"):
+        open_store(tmp_path / "rows.store")
+    monkeypatch.setattr("rankwise.data.store.reading._Folder.is_current", lambda _: False)
+    with pytest.raises(InvalidInputError, match="written again and again"):
+        open_store(tmp_path / "rows.store")
+
+
+def test_a_store_is_written_where_the_system_takes_no_advice(tmp_path, monkeypatch):
+    monkeypatch.delattr("rankwise.data.store.files.os.posix_fadvise")
+    save_store([(X, [0, 1], ["a", "a"])], tmp_path / "rows.store")
+    assert open_store(tmp_path / "rows.store").X.toarray().tolist() == X.tolist()
+
+
+def test_what_is_read_whole_has_to_fit(monkeypatch):
+    assert Metered(io.BytesIO(b"abc"), "rows").read() == b"abc"
+    monkeypatch.setattr("rankwise.data.text.sources.fits", lambda n_bytes: n_bytes < 3)
+    with pytest.raises(MemoryLimitError, match="rows is read whole"):
+        Metered(io.BytesIO(b"abc"), "rows").read()
+
+
+def test_a_table_that_goes_while_it_is_read_is_an_error_of_the_system(tmp_path):
+    TABLE.to_parquet(tmp_path / "rows.parquet")
+    found = iter_table(tmp_path / "rows.parquet", label="label", qid="qid")
+    (tmp_path / "rows.parquet").unlink()
+    with pytest.raises(OSError, match="parquet"):
+        list(found)
+
+
+# --- summaries ---
+
+
+def test_summaries_say_what_cannot_be_learned_from():
+    same = summarise(X, np.array([1.0, 1.0]), check_qid(["a", "a"], 2))
+    assert any("nothing to learn from" in one for one in same.problems)
+    odd = summarise(np.array([[1.0, np.inf], [2.0, 0.0]]), np.array([0.0, 1.0]), check_qid(["a", "a"], 2))
+    assert any("some cells are infinite" in one for one in odd.problems)
+
+
+def test_columns_of_nothing_vary_nowhere(monkeypatch):
+    queries = check_qid(["a", "a", "b"], 3)
+    assert constant_inside_queries(sp.csr_matrix((3, 2)), queries) == []
+    constant = np.array([[1.0, 5.0], [2.0, 5.0], [3.0, 6.0]])
+    assert constant_inside_queries(constant, queries) == [1]
+    assert constant_inside_queries(sp.csr_matrix(constant), queries) == [1]
+    monkeypatch.setattr("rankwise.data.summary._LOOKED_AT", 5)
+    assert constant_inside_queries(constant, queries) == []
