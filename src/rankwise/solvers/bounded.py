@@ -150,7 +150,9 @@ def minimise_bounded(
                 if bounded_gap(trial, slope, alpha, bounds, units) < _STEADY * gap:
                     break
                 length = 0.0
-            elif predicted < 0 and change <= _SUFFICIENT * predicted:  # what the bounds cut off may lead uphill
+            elif (
+                predicted < 0 and change <= _SUFFICIENT * predicted
+            ):  # what the bounds cut off may lead uphill
                 break
             length /= 2
         else:
