@@ -69,6 +69,8 @@ CASES = {
     "distinct but for rows of weight 0": ({"ties": "exclude"}, ROWS - 3, None),
     "weights of pairs": ({"query_weight": "pairs"}, 4, WEIGHTS),
     "weights of pairs, unit": ({"query_weight": "pairs", "cost": "unit"}, None, WEIGHTS),
+    "ties in equal queries": ({"query_weight": "equal"}, 4, None),
+    "ties in equal queries, weights": ({"query_weight": "equal", "cost": "unit"}, 5, WEIGHTS),
     "even weights": ({"query_weight": "pairs", "ties": "exclude"}, 5, np.full(ROWS, 3.0)),
     "unit, many levels": ({"cost": "unit"}, 10, None),
     "unit, many levels, ties out": ({"cost": "unit", "ties": "exclude", "query_weight": "equal"}, 10, None),
@@ -92,6 +94,18 @@ def test_refits(case, kind):
     )
     named = model.set_params(cv="leave-pair-out").fit(X, y, sample_weight=weight)
     np.testing.assert_array_equal(named.cv_errors_, model.cv_errors_)
+
+
+def test_an_indefinite_kernel_is_that_of_its_positive_part():
+    X, y = data()
+    K = rbf_kernel(X, gamma=0.5) - 0.4 * np.eye(ROWS)
+    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+    values, vectors = np.linalg.eigh(centred)
+    assert values[0] < -0.1
+    Z = vectors * np.sqrt(np.maximum(values, 0))
+    with pytest.warns(UserWarning, match="indefinite"):
+        model = KernelRankRLSCV("precomputed", alphas=ALPHAS, cv="leave-pair-out").fit(K, y)
+    np.testing.assert_allclose(model.cv_errors_, refit_errors(Z, y, None, {}), atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["linear", "kernel"])
