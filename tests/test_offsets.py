@@ -28,7 +28,7 @@ from rankwise.data import open_store, save_store
 from rankwise.design import as_design, comparing_design, shifted_design
 from rankwise.design.offsets import FAR, find_shift
 from rankwise.exceptions import MemoryLimitError
-from rankwise.memory import MemoryBudget
+from rankwise.runtime.memory import MemoryBudget
 from rankwise.selection.grids import POWERS_OF_TWO
 
 QID = np.repeat(np.arange(15), 6)

@@ -27,7 +27,7 @@ from typing import BinaryIO
 
 from rankwise.exceptions import OutputError
 from rankwise.hidden_folders import folder_beside, folders_beside, remove, remove_abandoned
-from rankwise.interrupts import signals_later
+from rankwise.runtime.interrupts import signals_later
 
 try:
     import fcntl

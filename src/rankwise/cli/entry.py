@@ -27,8 +27,8 @@ from rankwise.exceptions import (
     UndefinedMetricError,
 )
 from rankwise.hidden_folders import remove_own
-from rankwise.interrupts import signals_later
 from rankwise.replacing import noting_written
+from rankwise.runtime.interrupts import signals_later
 
 __all__ = ["main"]
 

@@ -43,8 +43,8 @@ from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
 from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.hidden_folders import scratch_folder
-from rankwise.memory import available_memory
-from rankwise.progress import ProgressLine
+from rankwise.runtime.memory import available_memory
+from rankwise.runtime.progress import ProgressLine
 
 __all__ = [
     "PACKED",

@@ -22,7 +22,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
 from rankwise.exceptions import InvalidInputError
-from rankwise.memory import fits
+from rankwise.runtime.memory import fits
 
 __all__ = [
     "RowValues",

@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats, InMemory, Ints, Matrix, is_sparse
-from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.design import fused, gram
 from rankwise.design.cells import Cells
 from rankwise.design.coded_gram import coded_gram
 from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.design.term_scores import MANY_CODES, csr_arrays, float_array, places_among_terms, predict
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 from rankwise.terms import Coordinates, Terms
 
 __all__ = ["AdditiveDesign", "predict"]

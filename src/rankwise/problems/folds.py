@@ -25,10 +25,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
-from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.labels import label_graph
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["FoldAssigner", "PairAssigner", "tell_apart_by"]
 

@@ -10,12 +10,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Bools, Floats, Ints, Rows
-from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
-from rankwise.design import Design
+from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import NoPairsError
-from rankwise.kernels import matrix_rows
 from rankwise.pairs.labels import (
     Cost,
     LabelGraph,
@@ -28,6 +26,7 @@ from rankwise.pairs.labels import (
 )
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 from rankwise.problems.folds import FoldAssigner, PairAssigner
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 
@@ -139,6 +138,8 @@ class TrainingData:
         How many there are, and whether y has columns.
     levels : list of Levels
         Their levels, output by output.
+    attributes : dict
+        What a fit says about its queries and pairs; an array over outputs where y has columns.
     """
 
     design: Design
@@ -170,6 +171,14 @@ class TrainingData:
                     if self.queries.sizes.max(initial=0) <= 1
                     else "check that y holds the labels and that qid groups rows with different labels.",
                 )
+        n_queries, n_pairs = len(self.queries), [levels.n_pairs for levels in self.levels]
+        n_ignored = [n_queries - int(np.count_nonzero(levels.ordered)) for levels in self.levels]
+        several = self.several_outputs
+        self.attributes: dict[str, object] = {
+            "n_queries_": n_queries,
+            "n_pairs_": np.array(n_pairs) if several else n_pairs[0],
+            "n_ignored_queries_": np.array(n_ignored) if several else n_ignored[0],
+        }
 
     @cached_property
     def row_codes(self) -> Ints:
@@ -188,19 +197,6 @@ class TrainingData:
     def assigner(self) -> FoldAssigner:
         """What assigns these rows to folds, and draws samples of them."""
         return FoldAssigner(self.design, self.y, self.queries, self.fold_weight)
-
-    @property
-    def attributes(self) -> dict[str, object]:
-        """What a fit says about its queries and pairs; an array over outputs where y has columns."""
-        n_queries = len(self.queries)
-        n_pairs = [levels.n_pairs for levels in self.levels]
-        n_ignored = [n_queries - int(np.count_nonzero(levels.ordered)) for levels in self.levels]
-        several = self.several_outputs
-        return {
-            "n_queries_": n_queries,
-            "n_pairs_": np.array(n_pairs) if several else n_pairs[0],
-            "n_ignored_queries_": np.array(n_ignored) if several else n_ignored[0],
-        }
 
     def weight_of(self, trained: Bools | None) -> Floats | None:
         """Return the row weights, 0 where rows are not trained on; None where all weigh 1."""

@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Bools, Floats, Ints, Rows
-from rankwise.cached import cached_property
 from rankwise.data.parameters import is_exact_name
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
@@ -21,6 +20,7 @@ from rankwise.holdout.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.metrics import Metric
 from rankwise.problems.folds import PairAssigner
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.runtime.cached import cached_property
 from rankwise.selection.splits import FOLDS, Splitter, as_splitter, count_folds, read_splits, requests_groups
 
 __all__ = ["Decomposition", "Plan", "Sampling", "has_closed_form", "held_out_share", "plan_of"]
@@ -161,13 +161,12 @@ def plan_of(
             Change("cv"),
             Change("eval_set"),
         )
-    why_not = ""
+    splitter, why_not = as_splitter(cv), ""
     if isinstance(data, TrainingData):
         if isinstance(cv, str) and cv == "auto":
             cv, why_not = _by_default(data, metric, by)
         if isinstance(cv, str) and by is not None:
             return _exact_rows(cv, data, metric, by)
-    splitter = as_splitter(cv)
     if splitter is not None:
         plan = _of_splitter(splitter, data)
     else:

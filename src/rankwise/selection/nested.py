@@ -11,9 +11,9 @@ from rankwise.arrays import Floats, Matrix, RandomSource
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import read_seed
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["check_can_nest", "nested_score"]
 

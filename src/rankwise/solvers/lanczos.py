@@ -18,16 +18,11 @@ import scipy.linalg
 from rankwise.arrays import Floats
 from rankwise.solvers.scales import column_norms
 
-__all__ = ["STORED_TOGETHER", "Lanczos", "basis_bytes"]
+__all__ = ["STORED_TOGETHER", "Lanczos"]
 
 # Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
 STORED_TOGETHER = 4
 _ROUNDING = 1e-10  # of the largest Ritz value
-
-
-def basis_bytes(n_features: int, columns: int, steps: int) -> int:
-    """How much memory a stored basis takes."""
-    return 8 * n_features * columns * steps
 
 
 class Lanczos:
@@ -46,7 +41,7 @@ class Lanczos:
     def __init__(self, rhs: Floats, *, keep_basis: bool = True) -> None:
         self.keep_basis = keep_basis
         self.start_norm = column_norms(rhs)
-        self._rhs = rhs
+        self._rhs, self.n_columns = rhs, int(rhs.shape[1])
         self.vectors = _normalised(rhs, self.start_norm)
         self._previous = np.zeros_like(self.vectors)
         self.diagonal: list[Floats] = []  # a_1, a_2, ...: one entry per column
@@ -58,11 +53,6 @@ class Lanczos:
     def n_steps(self) -> int:
         """How many steps are complete."""
         return len(self.off_diagonal)
-
-    @property
-    def n_columns(self) -> int:
-        """How many spaces are built in lockstep."""
-        return int(self.vectors.shape[1])
 
     def advance(self, image: Floats) -> None:
         """Complete a step, given ``H @ vectors``."""
