@@ -12,10 +12,10 @@ from rankwise.design import as_design
 from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
-from rankwise.problems.folds import FoldAssigner
 from rankwise.problems.training import TrainingData
 from rankwise.selection.cv import Plan
 from rankwise.selection.equations import GraphEquations, LinearCoordinates
+from rankwise.selection.folds import FoldAssigner
 from rankwise.selection.krylov_run import SurfaceRun
 from rankwise.selection.scorers import MetricScorer
 from rankwise.selection.systems import HeldOutSystem, held_out_systems

@@ -20,8 +20,8 @@ from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
 from rankwise.metrics.metric import Evaluator
 from rankwise.preprocessing.rank_scaler import mid_ranks
-from rankwise.problems.folds import FoldAssigner
 from rankwise.runtime.cached import cached_property
+from rankwise.selection.folds import FoldAssigner
 
 __all__ = ["LabelledRows", "blocks_of_rows", "splits_of"]
 

@@ -26,8 +26,8 @@ from rankwise.exceptions import (
     RankwiseError,
     UndefinedMetricError,
 )
-from rankwise.hidden_folders import remove_own
-from rankwise.replacing import noting_written
+from rankwise.files.hidden_folders import remove_own
+from rankwise.files.replacing import noting_written
 from rankwise.runtime.interrupts import signals_later
 
 __all__ = ["main"]

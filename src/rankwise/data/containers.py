@@ -29,7 +29,6 @@ __all__ = [
     "check_total",
     "compressed_misfit",
     "is_moderate",
-    "is_on_cluster",
     "is_plain",
     "unmasked",
 ]
@@ -46,11 +45,6 @@ _MANY = 1 << 20
 # Subclasses are masked, or on disk.
 _PLAIN = (np.ndarray, sp.csr_matrix, sp.csr_array)
 _INTEGERS = {np.dtype(np.int32), np.dtype(np.int64)}
-
-
-def is_on_cluster(X: object) -> bool:
-    """Tell whether this is a Dask collection, or rows that `rankwise.distributed` knows; Dask is not imported."""
-    return hasattr(type(X), "__dask_graph__") or type(X).__module__.startswith("rankwise.distributed.")
 
 
 def unmasked(name: str, values: object) -> Any:

@@ -8,8 +8,8 @@ import numpy.typing as npt
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, InMemory, SparseMatrix, is_sparse
 from rankwise.design.protocol import accepted_dtype
+from rankwise.design.terms import Terms
 from rankwise.pairs.blocks import as_table
-from rankwise.terms import Terms
 
 __all__ = ["MANY_CODES", "csr_arrays", "float_array", "places_among_terms", "predict"]
 

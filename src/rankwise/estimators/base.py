@@ -10,14 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike
-from rankwise.data.containers import is_on_cluster
-from rankwise.data.matrices import check_outputs, check_row_values, check_weighted
-from rankwise.data.parameters import pairs_to_score, rows_to_score
+from rankwise.data.matrices import check_row_values, check_weighted
+from rankwise.data.parameters import check_outputs, pairs_to_score, rows_to_score
 from rankwise.data.preferences import check_pairs, check_pairs_to_score
 from rankwise.data.validation import check_choice, check_qid, read_seed
 from rankwise.design import Design, as_design
 from rankwise.estimators.checks import check_parameters
-from rankwise.estimators.fitted import FittedRanker
+from rankwise.estimators.fitted import FittedRanker, is_on_cluster
 from rankwise.estimators.refusals import refuse_unknown, say, warn_of_near_ties
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
@@ -194,13 +193,10 @@ class Ranker(FittedRanker):
     def _check_parameters(self) -> None:
         """Raise unless the arguments of `__init__` make sense."""
         ties, cost = self._which_pairs()
-        # Defaults need no look; but a grid is read here, before anything is computed, as every grid is.
-        looked_at = {
-            name: value
-            for name, value in vars(self).items()
-            if name == "alphas" or value is not self._defaults.get(name)
-        }
-        check_parameters(looked_at, has_gap=self._has_gap)
+        given = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
+        if hasattr(self, "alphas"):
+            given["alphas"] = self.alphas  # every grid is read before anything is computed
+        check_parameters(given, has_gap=self._has_gap)
         for name, choices in self._choices.items():
             check_choice(name, getattr(self, name), choices)
         if ties == "include" and cost == "relative":

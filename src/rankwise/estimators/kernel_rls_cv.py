@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
-from rankwise.basis import Basis, basis_size
 from rankwise.data.containers import as_array
 from rankwise.data.parameters import check_alphas
 from rankwise.data.validation import read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import KernelSpace
+from rankwise.kernels.basis import Basis, basis_size
 from rankwise.metrics import Metric
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem

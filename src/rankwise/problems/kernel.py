@@ -8,8 +8,8 @@ import numpy as np
 
 from rankwise.arrays import Floats, Matrix, Rows
 from rankwise.design import DenseDesign, Design, matrix_rows
-from rankwise.kernel_design import KernelDesign
 from rankwise.kernels import FeatureMap, Kernel, Report, no_report
+from rankwise.kernels.design import KernelDesign
 from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["KernelProblem"]

@@ -29,7 +29,7 @@ from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.text.query_ids import QueryRuns
 from rankwise.data.validation import check_count, check_flag
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.replacing import recover
+from rankwise.files.replacing import recover
 from rankwise.runtime.cached import cached_property
 from rankwise.runtime.threads import default_threads
 
