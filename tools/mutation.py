@@ -60,7 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "metrics": ("tests/metrics",),
     "persistence": ("tests/persistence",),
-    "replacing.py": ("tests/test_replacing.py",),
+    "replacing.py": ("tests/files/test_replacing.py",),
 }
 
 
