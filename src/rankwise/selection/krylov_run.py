@@ -22,7 +22,7 @@ from rankwise.runtime.memory import check_columns_fit, fits
 from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.scorers import oriented
 from rankwise.selection.tables import Rule, Surface
-from rankwise.solvers.lanczos import STORED_TOGETHER, Lanczos
+from rankwise.solvers.lanczos import STORED_TOGETHER, Lanczos, basis_bytes
 
 __all__ = ["KrylovRun", "Readout", "SurfaceRun", "System"]
 
@@ -165,7 +165,7 @@ class KrylovRun(ABC):
         if self._solves_columns:
             check_columns_fit(n_unknowns, _VECTORS * columns)
         self._system, self._tol, self._max_iter = system, tol, max_iter
-        self._step_bytes = 8 * n_unknowns * columns
+        self._step_bytes = basis_bytes(n_unknowns, columns, 1)
         expected = min(max_iter, n_unknowns + 1, _EXPECTED_STEPS)
         if keep_basis is None:
             keep_basis = fits(expected * self._step_bytes)

@@ -18,11 +18,16 @@ import scipy.linalg
 from rankwise.arrays import Floats
 from rankwise.solvers.scales import column_norms
 
-__all__ = ["STORED_TOGETHER", "Lanczos"]
+__all__ = ["STORED_TOGETHER", "Lanczos", "basis_bytes"]
 
 # Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
 STORED_TOGETHER = 4
 _ROUNDING = 1e-10  # of the largest Ritz value
+
+
+def basis_bytes(n_features: int, columns: int, steps: int) -> int:
+    """How much memory a stored basis takes."""
+    return 8 * n_features * columns * steps
 
 
 class Lanczos:

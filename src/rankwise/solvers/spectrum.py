@@ -27,7 +27,7 @@ import scipy.linalg
 
 from rankwise.arrays import Floats
 from rankwise.runtime.memory import fits
-from rankwise.solvers.lanczos import Lanczos
+from rankwise.solvers.lanczos import Lanczos, basis_bytes
 from rankwise.solvers.scales import column_norms
 
 __all__ = ["RunningSpectrum", "Spectrum", "lanczos_estimate", "lanczos_spectrum", "power_spectrum"]
@@ -205,7 +205,7 @@ def _random(product: Product, shape: tuple[int, ...], alpha: float, seed: int) -
 
 
 def _started(vector: Floats, steps: int) -> Lanczos:
-    n_bytes = 8 * vector.size * min(steps, vector.size)  # of a basis that is stored
+    n_bytes = basis_bytes(vector.size, 1, min(steps, vector.size))
     return Lanczos(vector[:, None], keep_basis=fits(n_bytes, _BASIS_SHARE))
 
 
